@@ -1,0 +1,34 @@
+//! The lock on async-std: two tasks take turns.
+//!
+//! `cargo run --example async_std --features async-std`
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+mod support;
+
+use std::error::Error;
+
+use bowline::Lock;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let server = support::Server::find()?;
+    async_std::task::block_on(work(&server.url))
+}
+
+async fn work(url: &str) -> Result<(), Box<dyn Error>> {
+    let client = bowline::async_std::connect(url).await?;
+    let tasks = ["left", "right"].map(|name| async_std::task::spawn(take_turns(client.lock("door"), name)));
+    for task in tasks {
+        task.await?;
+    }
+    client.close().await;
+    Ok(())
+}
+
+async fn take_turns(lock: Lock, name: &str) -> bowline::Result<()> {
+    for _ in 0..3 {
+        let guard = lock.lock().fair().await?;
+        println!("{name:>5} holds the lock, token {}", guard.token());
+        guard.release().await?;
+    }
+    Ok(())
+}

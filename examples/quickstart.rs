@@ -1,0 +1,74 @@
+//! Several tasks share a lock; then a lease is lost, and its holder is told.
+//!
+//! `cargo run --example quickstart`
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+mod support;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bowline::{Client, Loss};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let server = support::Server::find()?;
+    let client = bowline::tokio::connect(&server.url).await?;
+    for warning in client.warnings() {
+        println!("warning: {warning}");
+    }
+
+    share(&client).await?;
+    lose(&client).await?;
+
+    client.close().await;
+    Ok(())
+}
+
+/// Four tasks want the same lock. Each is handed it by its predecessor's release, with a larger token.
+async fn share(client: &Client) -> Result<(), Box<dyn Error>> {
+    println!("\nFour tasks share the lock \"quickstart\":");
+    let tasks: Vec<_> = (1..=4)
+        .map(|number| {
+            let lock = client.lock("quickstart");
+            tokio::spawn(async move {
+                let guard = lock.lock().timeout(Duration::from_secs(30)).await?;
+                println!("  task {number} holds it, token {}", guard.token());
+                // While it works, the watchdog renews the lease. If that fails, the work is stopped.
+                guard.protect(tokio::time::sleep(Duration::from_millis(100))).await?;
+                guard.release().await
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(())
+}
+
+/// A lease can end under its holder. The holder is told; what it writes nevertheless is refused by its token.
+async fn lose(client: &Client) -> Result<(), Box<dyn Error>> {
+    println!("\nAn operator takes the lock from its holder:");
+    let lock = client.lock("quickstart");
+    let guard = lock.lock().await?;
+    let old = guard.token();
+    let fence = lock.force_release().await?.ok_or("nobody held the lock")?;
+
+    let loss = guard.lost().await;
+    assert_eq!(loss, Loss::Revoked);
+    println!("  the holder of token {old} is told: {loss}");
+    println!("  storage that has seen token {fence} refuses its late writes, because {old} < {fence}");
+    assert!(old < fence && !guard.is_valid());
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! The one acquire loop, and what happens when it is dropped.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::context::{Context, Tries};
+use crate::error::{Error, ErrorKind, Result};
+use crate::executor::timeout;
+use crate::guard::Owned;
+use crate::holder::Holder;
+use crate::key::LockKeys;
+use crate::lease::{Hold, deadline};
+use crate::ledger::{Outcome, SPAN};
+use crate::reentry::{Entry, Reentry};
+use crate::scripts::lock::AcquireArgs;
+use crate::scripts::reply::Acquired;
+use crate::ticket::{WireId, ticket_ttl};
+use crate::token::Token;
+
+/// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
+/// lags by a network delay.
+const CLOCK_SLACK: Duration = Duration::from_millis(100);
+
+/// So many grants in a row that come too late to be used are not bad luck.
+const MOST_LATE: u32 = 3;
+
+/// What is asked for. Every value has been checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) operation: &'static str,
+    pub(crate) keys: Arc<LockKeys>,
+    /// Whether to wait while others hold it.
+    pub(crate) wait: bool,
+    pub(crate) lease: Duration,
+    pub(crate) renewed: bool,
+    pub(crate) max_waiters: u32,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) holder: Option<(Holder, Arc<Reentry<Owned>>)>,
+}
+
+impl Request {
+    fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(kind, self.operation).with_name(&self.keys.name)
+    }
+}
+
+/// Acquires within the request's timeout. `None`: the lock is taken, and the request does not wait.
+///
+/// Dropping the future at any point leaves nothing: what Redis has or is about to have of it is cancelled in the
+/// background.
+pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
+    // Past any clock's range is no limit.
+    let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
+    match request.timeout.filter(|_| until.is_some()) {
+        None => enter(context, request, None).await,
+        Some(limit) => match timeout(&context.executor, limit, enter(context, request, until)).await {
+            Some(acquired) => acquired,
+            None => Err(request.error(ErrorKind::TimedOut)),
+        },
+    }
+}
+
+/// Re-enters a hold of the request's holder, or acquires.
+async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<Owned>>> {
+    let Some((holder, reentry)) = &request.holder else {
+        let hold = attempts(context, request, until).await?;
+        return Ok(hold.map(|hold| Arc::new(Owned::new(context.clone(), hold, None))));
+    };
+    loop {
+        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none();
+        match reentry.enter(*holder, &request.keys, valid) {
+            Entry::Held(owned) => return Ok(Some(owned)),
+            // Not now: what another task of the holder waits for, a try does not wait for.
+            Entry::Acquiring(_) if !request.wait => return Ok(None),
+            Entry::Acquiring(listener) => listener.await,
+            Entry::Vacant(vacant) => {
+                let Some(hold) = attempts(context, request, until).await? else { return Ok(None) };
+                let owned = Arc::new(Owned::new(context.clone(), hold, Some((*holder, reentry.clone()))));
+                vacant.fill(&owned);
+                return Ok(Some(owned));
+            }
+        }
+    }
+}
+
+async fn attempts(context: &Arc<Context>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<Hold>>> {
+    let mut tries = context.tries(request.operation, &request.keys.name);
+    let mut late = 0;
+    loop {
+        let attempt = Attempt::open(context, request, until)?;
+        match attempt.run(&mut tries).await? {
+            Decision::Held(hold) => return Ok(Some(hold)),
+            Decision::Busy => return Ok(None),
+            Decision::Again => {}
+            Decision::Late if !request.wait => return Ok(None),
+            Decision::Late => late += 1,
+        }
+        if late == MOST_LATE {
+            let reason = format!("the answers take longer than the lease of {:?}", request.lease);
+            return Err(Error::because(ErrorKind::Unavailable, request.operation, reason).with_name(&request.keys.name));
+        }
+    }
+}
+
+enum Decision {
+    Held(Arc<Hold>),
+    Busy,
+    /// This wire id came to nothing; another one may.
+    Again,
+    /// When the grant was known, nothing was left of its lease: it is given back.
+    Late,
+}
+
+/// What the server said about a request for the lock.
+enum Answer {
+    Granted { token: Token, counted_from: Instant },
+    Queued,
+    Busy,
+}
+
+/// One wire id from its first request until it is decided. Dropped undecided, it is abandoned.
+struct Attempt<'a> {
+    context: &'a Arc<Context>,
+    request: &'a Request,
+    until: Option<Instant>,
+    id: WireId,
+    wire_id: String,
+    /// How often the request was sent.
+    asked: u32,
+    decided: bool,
+}
+
+impl<'a> Attempt<'a> {
+    fn open(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>) -> Result<Self> {
+        let opened = context.ledger.open(&request.keys, request.lease, context.now());
+        let id = opened.map_err(|_| request.error(ErrorKind::Closed))?;
+        Ok(Self { context, request, until, id, wire_id: id.text(), asked: 0, decided: false })
+    }
+
+    async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
+        loop {
+            match self.ask(tries).await? {
+                Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
+                Answer::Busy => {
+                    self.nothing_left();
+                    return Ok(Decision::Busy);
+                }
+                Answer::Queued => {}
+            }
+            match poll_fn(|context| self.context.ledger.poll_outcome(self.id, context)).await {
+                Outcome::Granted { token, counted_from } => {
+                    let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
+                    // If the request was sent twice, the second copy may have queued up anew after the first one's grant
+                    // had expired, and this may be that grant: too old to be counted from the second copy.
+                    if left >= self.request.lease / 2 && self.asked == 1 {
+                        return Ok(self.hold(token, counted_from));
+                    }
+                    // Ask again: the answer is up to date, and starts the lease anew.
+                }
+                Outcome::Gone => {
+                    self.nothing_left();
+                    return Ok(Decision::Again);
+                }
+                Outcome::Failed(failure) => return Err(tries.error(failure)),
+                Outcome::Closed => return Err(self.request.error(ErrorKind::Closed)),
+            }
+        }
+    }
+
+    /// Sends the request until there is an answer, or no sense in sending it again.
+    async fn ask(&mut self, tries: &mut Tries<'_>) -> Result<Answer> {
+        tries.start();
+        loop {
+            let sent = self.context.now();
+            self.asked += 1;
+            let args = AcquireArgs {
+                wire_id: &self.wire_id,
+                wait: self.request.wait,
+                lease: self.request.lease,
+                span: SPAN,
+                ticket_ttl: ticket_ttl(self.request.lease),
+                max_waiters: self.request.max_waiters,
+                not_after: self.not_after(sent),
+            };
+            let answer = self.context.scripts().acquire(&self.request.keys, args).await;
+            match answer {
+                Ok(Acquired::Granted { token, now }) => {
+                    self.context.observe(now);
+                    return Ok(Answer::Granted { token, counted_from: sent });
+                }
+                Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
+                    self.context.observe(now);
+                    self.context.ledger.queued(self.id, sent, self.context.now(), holder_left, more);
+                    return Ok(Answer::Queued);
+                }
+                Ok(Acquired::Busy { more: false, now }) => {
+                    self.context.observe(now);
+                    return Ok(Answer::Busy);
+                }
+                // Expired tickets are left to drop; or the request took longer than the server's clock allowed, and
+                // its answer has set our idea of that clock right.
+                Ok(Acquired::Busy { more: true, now } | Acquired::Stale { now }) => self.context.observe(now),
+                Ok(Acquired::Full { now }) => {
+                    self.context.observe(now);
+                    self.nothing_left();
+                    return Err(self.request.error(ErrorKind::QueueFull));
+                }
+                Err(failure) => tries.again_after(failure).await?,
+            }
+        }
+    }
+
+    /// When the server must not execute the request any more, because nobody will be there for its answer.
+    fn not_after(&self, sent: Instant) -> u64 {
+        let longest = self.context.config.command_timeout;
+        let wait = self.until.map_or(longest, |until| until.saturating_duration_since(sent).min(longest));
+        self.context.clock.at(sent, wait + CLOCK_SLACK)
+    }
+
+    fn hold(mut self, token: Token, counted_from: Instant) -> Decision {
+        let (now, until) = (self.context.now(), deadline(counted_from, self.request.lease));
+        if until <= now {
+            // Given back by the drop.
+            return Decision::Late;
+        }
+        self.decided = true;
+        match self.context.ledger.hold(self.id, token, self.request.renewed, until, now) {
+            Some(hold) => Decision::Held(hold),
+            None => Decision::Again,
+        }
+    }
+
+    fn nothing_left(&mut self) {
+        self.decided = true;
+        self.context.ledger.forget(self.id);
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.decided {
+            self.context.ledger.abandon(self.id, self.context.now());
+        }
+    }
+}

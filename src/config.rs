@@ -1,0 +1,158 @@
+//! The settings of a client, checked once.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::key;
+
+/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built.
+///
+/// | setting | default | meaning |
+/// |---|---|---|
+/// | [`prefix`](ConfigBuilder::prefix) | `bowline` | what all keys and channels start with |
+/// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds; renewed every third of it |
+/// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
+/// | [`patience`](ConfigBuilder::patience) | 10 s | how long an operation keeps trying while the server gives no answer |
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) prefix: String,
+    pub(crate) lease: Duration,
+    pub(crate) command_timeout: Duration,
+    pub(crate) patience: Duration,
+    pub(crate) client_id: Uuid,
+}
+
+impl Config {
+    /// Starts from the defaults.
+    pub fn builder() -> ConfigBuilder {
+        ConfigBuilder::default()
+    }
+}
+
+/// Builds a [`Config`].
+#[derive(Clone, Debug)]
+#[must_use = "call build()"]
+pub struct ConfigBuilder {
+    config: Config,
+}
+
+impl Default for ConfigBuilder {
+    fn default() -> Self {
+        Self {
+            config: Config {
+                prefix: "bowline".to_owned(),
+                lease: Duration::from_secs(30),
+                command_timeout: Duration::from_secs(3),
+                patience: Duration::from_secs(10),
+                client_id: Uuid::nil(),
+            },
+        }
+    }
+}
+
+impl ConfigBuilder {
+    /// What all keys and channels start with, 1 to 64 bytes. Clients with different prefixes do not see each other.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.config.prefix = prefix.into();
+        self
+    }
+
+    /// The lease of holds that ask for none of their own, [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The watchdog
+    /// renews it every third of its length, so it bounds how long a crashed holder blocks the others, not how long
+    /// a hold may last.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.config.lease = lease;
+        self
+    }
+
+    /// How long one command may take, connecting included, 10 ms to 10 min.
+    pub fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.config.command_timeout = timeout;
+        self
+    }
+
+    /// How long an operation keeps trying while the server gives no usable answer, before it fails with
+    /// [`Unavailable`](ErrorKind::Unavailable) or the server's refusal; up to 24 h. Waiting for a lock that others
+    /// hold is not limited by this.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.config.patience = patience;
+        self
+    }
+
+    /// The identity of the client in Redis, random by default. Two living clients must never share one: this is for
+    /// deterministic tests.
+    pub fn client_id(mut self, id: Uuid) -> Self {
+        self.config.client_id = id;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput), naming the setting.
+    pub fn build(mut self) -> Result<Config> {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let config = &mut self.config;
+        key::check_prefix(&config.prefix)?;
+        check_lease("config", config.lease)?;
+        if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
+            return Err(invalid("config", "command_timeout must be 10 ms to 10 min"));
+        }
+        if config.patience > DAY {
+            return Err(invalid("config", "patience must be at most 24 h"));
+        }
+        if config.client_id.is_nil() {
+            #[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
+            {
+                config.client_id = Uuid::new_v4();
+            }
+        }
+        Ok(self.config)
+    }
+}
+
+/// The shortest lease: shorter ones would end between two commands on an ordinary network.
+pub const MIN_LEASE: Duration = Duration::from_millis(100);
+
+/// The longest lease: the fencing counter in Redis is kept for as long after the last grant.
+pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()> {
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        Ok(())
+    } else {
+        Err(invalid(operation, format!("a lease must be 100 ms to 24 h, not {lease:?}")))
+    }
+}
+
+fn invalid(operation: &'static str, reason: impl Into<String>) -> Error {
+    Error::because(ErrorKind::InvalidInput, operation, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_every_client_is_another() {
+        let (a, b) = (Config::builder().build().unwrap(), Config::builder().build().unwrap());
+        assert_ne!(a.client_id, b.client_id);
+        assert!(!a.client_id.is_nil());
+    }
+
+    #[test]
+    fn bad_durations() {
+        let ms = Duration::from_millis;
+        for lease in [Duration::ZERO, ms(99), Duration::from_nanos(1), MAX_LEASE + ms(1), Duration::MAX] {
+            assert_eq!(Config::builder().lease(lease).build().unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        for timeout in [Duration::ZERO, ms(9), Duration::from_secs(601), Duration::MAX] {
+            let built = Config::builder().command_timeout(timeout).build();
+            assert_eq!(built.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        assert!(Config::builder().patience(Duration::MAX).build().is_err());
+        assert!(Config::builder().patience(Duration::ZERO).lease(MIN_LEASE).build().is_ok());
+    }
+}

@@ -1,0 +1,220 @@
+//! The server as bowline sees it: run scripts, hear messages.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::error::ErrorKind;
+use crate::scripts::Script;
+
+#[cfg(feature = "_redis")]
+pub(crate) mod redis;
+
+/// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).
+///
+/// # Contract
+/// - Every call returns within a deadline of the implementation's own, whatever the server does.
+/// - A call is sent at most once. What is left of a call whose future is dropped is: not sent, or executed.
+/// - Calls that were polled one after the other on a connection that stays up are executed in that order.
+/// - Reconnecting is the implementation's business; calls made meanwhile wait for it, up to their deadline.
+#[async_trait]
+pub trait Connection: fmt::Debug + Send + Sync + 'static {
+    /// Runs one script.
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError>;
+
+    /// Runs several scripts, written to the server at once; the answers are in the order of `calls`.
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>>;
+
+    /// Subscribes to `channel`, and keeps it subscribed until the stream is dropped.
+    ///
+    /// Returns once the server has confirmed the first subscription.
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
+
+    /// What the server's topology can do.
+    fn topology(&self) -> Topology;
+
+    /// What is wrong with the server's setup without being an error, found when connecting.
+    fn warnings(&self) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// Closes the connection: every call under way and every later one fails with [`ConnectionError::Closed`],
+    /// subscriptions end, nothing reconnects. Dropping the connection does the same.
+    fn close(&self);
+}
+
+/// One script with its keys and arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// What to run.
+    pub script: &'static Script,
+    /// `KEYS`: every key the script touches.
+    pub keys: &'a [&'a str],
+    /// `ARGV`: everything else.
+    pub args: &'a [Arg<'a>],
+}
+
+/// One argument of a script.
+#[derive(Clone, Copy)]
+pub enum Arg<'a> {
+    /// Sent as it is.
+    Text(&'a str),
+    /// Sent in decimal.
+    Number(u64),
+}
+
+/// Shows numbers only: texts are wire ids and tickets, which are nobody else's to know.
+impl fmt::Debug for Arg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "<{} bytes>", text.len()),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// What a script replied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing.
+    Nil,
+    /// An integer.
+    Integer(i64),
+    /// A string of bytes; status replies come as this too.
+    Bytes(Vec<u8>),
+    /// A list.
+    Array(Vec<Reply>),
+}
+
+/// What a subscription delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A message that was published on the channel.
+    Message(Vec<u8>),
+    /// Messages may have been missed: the subscription was interrupted, or has just been restored.
+    ///
+    /// Comes once when the interruption is seen and once when the subscription stands again.
+    Gap,
+}
+
+/// What the scripts can rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// `PUBLISH` inside a script counts every subscriber there is, so that 0 means "nobody listens".
+    /// True for one server, false in a cluster, where the count is the node's own.
+    pub publish_counts_everyone: bool,
+}
+
+/// A setup that endangers locks without stopping them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// `maxmemory-policy` is not `noeviction`: the server may drop the keys of held locks to make room.
+    Eviction {
+        /// The policy that is set.
+        policy: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Eviction { policy } => {
+                write!(f, "maxmemory-policy is {policy}: the server may evict the keys of held locks; set noeviction")
+            }
+        }
+    }
+}
+
+/// Why a call has no reply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// The server answered with an error; the script did not run, or stopped where it was raised.
+    #[error("{code} {message}")]
+    Refused {
+        /// The first word of the answer, such as `WRONGTYPE`.
+        code: String,
+        /// The rest of it.
+        message: String,
+    },
+    /// No connection could be had before the deadline: the call was not executed.
+    #[error("not connected: {0}")]
+    Unreachable(String),
+    /// The call was, or may have been, sent, and no answer came: whether it was executed is unknown.
+    #[error("no answer: {0}")]
+    Unknown(String),
+    /// The connection was closed by its owner, or its runtime was shut down.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+impl ConnectionError {
+    /// A refusal, from the error line that the server sent, without the leading `-`.
+    ///
+    /// The code is made the same for every server: before 7.0, an error raised inside a script comes wrapped as
+    /// `ERR Error running script (...): ...: CODE text`; since then, a missing right of the user comes as
+    /// `ERR The user executing the script can't ...` instead of `NOPERM`.
+    pub fn refused(line: &str) -> Self {
+        let (code, message) = line.split_once(' ').unwrap_or((line, ""));
+        if code == "ERR" && message.starts_with("The user executing the script can't") {
+            return Self::Refused { code: "NOPERM".to_owned(), message: message.to_owned() };
+        }
+        if code == "ERR" && message.starts_with("Error running script") {
+            let raised = message.rsplit_once("@user_script:").map_or("", |(_, raised)| raised);
+            let raised = raised.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ' ' | '-'));
+            let inner = raised.split(' ').next().unwrap_or("");
+            if !inner.is_empty() && inner.chars().all(|c| c.is_ascii_uppercase()) {
+                return Self::Refused { code: inner.to_owned(), message: raised[inner.len()..].trim().to_owned() };
+            }
+        }
+        Self::Refused { code: code.to_owned(), message: message.to_owned() }
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
+            Self::Closed => ErrorKind::Closed,
+            Self::Refused { code, message } => match code.as_str() {
+                "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
+                "WRONGTYPE" => ErrorKind::WrongType,
+                "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
+                "ERR" => ErrorKind::Protocol,
+                _ => ErrorKind::Refused,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(line: &str) -> (String, ErrorKind) {
+        let error = ConnectionError::refused(line);
+        let kind = error.kind();
+        match error {
+            ConnectionError::Refused { code, .. } => (code, kind),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn refusals_of_old_and_new_servers_have_one_code() {
+        let wrong_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        let old = format!(
+            "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:12: {wrong_type}"
+        );
+        let denied = "ERR Error running script (call to f_6b): @user_script:3: -NOPERM this user has no permissions";
+        let new = format!("{wrong_type} script: 6b1bf, on @user_script:12.");
+        assert_eq!(code(&old), ("WRONGTYPE".into(), ErrorKind::WrongType));
+        assert_eq!(code(&new), ("WRONGTYPE".into(), ErrorKind::WrongType));
+        assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
+        let denied = "ERR The user executing the script can't run this command or subcommand script: 6b1bf, on x:12.";
+        assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
+        assert_eq!(code("LOADING Redis is loading"), ("LOADING".into(), ErrorKind::Refused));
+        assert_eq!(code("ERR unknown command 'EVALSHA'"), ("ERR".into(), ErrorKind::Unsupported));
+        assert_eq!(code("ERR"), ("ERR".into(), ErrorKind::Protocol));
+        assert_eq!(code("").0, "");
+    }
+}

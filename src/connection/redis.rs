@@ -1,0 +1,131 @@
+//! A connection to one server, by redis-rs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::stream::BoxStream;
+
+use self::dial::Dial;
+use self::link::Shared;
+use self::target::Target;
+use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::executor::Executor;
+
+mod backoff;
+mod calls;
+mod convert;
+pub(crate) mod dial;
+mod handshake;
+mod link;
+mod loaded;
+mod subscription;
+mod target;
+#[cfg(feature = "tls")]
+mod tls;
+
+/// A connection to a single Redis or Valkey server, 6.2 or newer.
+///
+/// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL:
+/// `redis://user:password@host:port/db`, `rediss://..` (TLS, needs the feature `tls`) or
+/// `unix:///path/to/socket?db=0&user=..&pass=..`. Everything but the host or the path is optional; port 6379 and
+/// database 0 are the defaults. Special characters in a password are written as `%..`.
+///
+/// # Errors when connecting
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL.
+/// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout), or the connection was refused.
+/// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
+/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, or a cluster.
+///
+/// # Guarantees
+/// - All calls share one socket. When it breaks, or when the server does not answer a call within
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout), a task in the background connects again,
+///   after 10 ms at first and with growing, jittered pauses up to 1 s while the server is away. It goes on for as
+///   long as the connection is open.
+/// - Nothing is ever sent twice. A call that was sent and got no answer fails with
+///   [`Unknown`](ConnectionError::Unknown).
+/// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
+/// - Closing or dropping it ends its tasks and closes its sockets.
+///
+/// # Not guaranteed
+/// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
+///   made, once.
+pub struct RedisConnection {
+    shared: Arc<Shared>,
+    warnings: Vec<Warning>,
+    subscriptions: AtomicU64,
+}
+
+impl RedisConnection {
+    /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
+    pub(crate) async fn connect(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<Self> {
+        let target = Target::parse(url)?;
+        let (high, low) = config.client_id.as_u64_pair();
+        let shared = Arc::new(Shared::new(executor, dialer, target, config.command_timeout, high ^ low));
+        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
+        let mut connection =
+            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
+        let (first, connected) = oneshot::channel();
+        shared.executor.spawn(Box::pin(link::supervise(Arc::clone(&shared), first)));
+        match connected.await {
+            Ok(Ok(warnings)) => {
+                connection.warnings = warnings;
+                Ok(connection)
+            }
+            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string())),
+            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for RedisConnection {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        calls::run(&self.shared, &call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        calls::run_batch(&self.shared, calls).await
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+    }
+
+    fn topology(&self) -> Topology {
+        Topology { publish_counts_everyone: true }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.warnings.clone()
+    }
+
+    fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl Drop for RedisConnection {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// Shows the address and the state, no credentials.
+impl fmt::Debug for RedisConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisConnection").field("link", &self.shared).field("warnings", &self.warnings).finish()
+    }
+}

@@ -1,0 +1,93 @@
+//! Opening sockets: what a runtime has to bring, and the options every socket gets.
+
+use std::fmt;
+use std::io;
+#[cfg(unix)]
+use std::path::Path;
+use std::time::Duration;
+
+use ::tokio::io::{AsyncRead, AsyncWrite};
+use futures::future::BoxFuture;
+use socket2::{SockRef, TcpKeepalive};
+
+/// A byte stream to the server, whatever carries it. The traits are tokio's, but need no tokio runtime.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+pub(crate) type Stream = Box<dyn Duplex>;
+
+/// The sockets of a runtime. Only polled in tasks of that runtime.
+pub(crate) trait Dial: fmt::Debug + Send + Sync + 'static {
+    /// Opens a TCP connection, with the [`tune`]d options. `host` is a name or an address without brackets.
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>>;
+
+    /// Opens a unix socket.
+    #[cfg(unix)]
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, io::Result<Stream>>;
+}
+
+/// Silence after which the kernel starts to ask whether the other side is still there.
+const IDLE: Duration = Duration::from_secs(10);
+#[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
+const INTERVAL: Duration = Duration::from_secs(5);
+#[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
+const RETRIES: u32 = 3;
+
+/// No delay for small writes, and a dead peer is noticed after 25 s even while nothing is sent.
+pub(crate) fn tune<'a, S>(socket: &'a S) -> io::Result<()>
+where
+    SockRef<'a>: From<&'a S>,
+{
+    let socket = SockRef::from(socket);
+    refuse_itself(&socket)?;
+    socket.set_tcp_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(IDLE);
+    #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
+    let keepalive = keepalive.with_interval(INTERVAL).with_retries(RETRIES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Keepalive does not run while sent data is unacknowledged; this limit does.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(IDLE + INTERVAL * RETRIES))?;
+    Ok(())
+}
+
+/// While nobody listens on a port out of which the system takes those of clients, a connection to it on the same host
+/// may be given that very port, and then is connected to itself. It would take its own commands for answers, and keep
+/// the server from coming back to its port.
+fn refuse_itself(socket: &SockRef<'_>) -> io::Result<()> {
+    if socket.local_addr()?.as_socket() == socket.peer_addr()?.as_socket() {
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_to_itself_is_none() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        // Not every system allows it.
+        if socket.connect(&socket.local_addr().unwrap()).is_ok() {
+            assert_eq!(tune(&socket).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        }
+    }
+
+    #[test]
+    fn options_are_set() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        tune(&stream).unwrap();
+        assert!(stream.nodelay().unwrap());
+        assert!(SockRef::from(&stream).keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        assert_eq!(SockRef::from(&stream).tcp_user_timeout().unwrap(), Some(Duration::from_secs(25)));
+    }
+}

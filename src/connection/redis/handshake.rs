@@ -1,0 +1,218 @@
+//! From an address to a connection that is logged in and checked.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+
+use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
+use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline, RedisError, Value};
+use futures::future::{BoxFuture, Either, select};
+
+use super::convert;
+use super::link::Shared;
+use crate::connection::{ConnectionError, Reply, Warning};
+use crate::error::{Error, ErrorKind};
+
+/// The oldest servers that the scripts work on.
+const OLDEST: (u32, u32) = (6, 2);
+
+/// The connection's own work: it writes commands and reads replies as long as it is polled.
+pub(super) type Driver = BoxFuture<'static, ()>;
+
+/// A fresh connection, not polled yet.
+pub(super) struct Fresh {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) driver: Driver,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// The socket or the TLS session failed, or nothing was answered.
+    Io(String),
+    /// The server answered with an error.
+    Refused(ConnectionError),
+    /// The server is nothing that bowline can work with.
+    Unsupported(String),
+    /// The server has no such database.
+    Invalid(String),
+}
+
+impl Failure {
+    pub(super) fn into_error(self, target: &str) -> Error {
+        let kind = match &self {
+            Self::Io(_) => ErrorKind::Unavailable,
+            Self::Refused(refusal) => refusal.kind(),
+            Self::Unsupported(_) => ErrorKind::Unsupported,
+            Self::Invalid(_) => ErrorKind::InvalidInput,
+        };
+        Error::because(kind, "connect", format!("{target}: {self}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => f.write_str(reason),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+/// More calls than are ever under way at once. When the buffer is full, a call waits for its place outside of the queue,
+/// and a later one that finds a place just freed overtakes it. Room costs nothing until it is used.
+const MOST_CALLS: usize = 1 << 20;
+
+/// Dials and logs in, with messages going to `push` if there is one.
+pub(super) async fn login(shared: &Shared, push: Option<Arc<dyn AsyncPushSender>>) -> Result<Fresh, Failure> {
+    let stream = shared.target.dial(&*shared.dialer).await.map_err(|error| Failure::Io(error.to_string()))?;
+    // No timeouts of redis-rs: it would take the timer from a runtime that it guesses.
+    let mut config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_connection_timeout(None)
+        .set_pipeline_buffer_size(MOST_CALLS);
+    if let Some(push) = push {
+        config = config.set_push_sender(push);
+    }
+    let opened = MultiplexedConnection::new_with_config(&shared.target.login, stream, config).await;
+    match opened {
+        Ok((connection, driver)) => Ok(Fresh { connection, driver: Box::pin(driver) }),
+        Err(error) => Err(login_failure(shared, &error)),
+    }
+}
+
+fn login_failure(shared: &Shared, error: &RedisError) -> Failure {
+    match (error.kind(), error.code()) {
+        // Not its details: the server quotes the whole command, password included.
+        (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported("the server does not know HELLO".to_owned()),
+        (_, Some("NOPROTO")) => Failure::Unsupported("the server does not speak RESP3".to_owned()),
+        (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
+            let line = format!("{} {}", code.unwrap_or("ERR"), error.detail().unwrap_or(""));
+            let line = line.split(", with args beginning with").next().unwrap_or("");
+            Failure::Refused(ConnectionError::refused(shared.target.redact(line).trim_end()))
+        }
+        _ => Failure::Io(shared.target.redact(&error.to_string())),
+    }
+}
+
+/// Selects the database, and on the `first` connection finds out what kind of server it is.
+pub(super) async fn prepare(shared: &Shared, fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
+    let mut pipeline = Pipeline::new();
+    if shared.target.db != 0 {
+        pipeline.cmd("SELECT").arg(shared.target.db);
+    }
+    if first {
+        // HELLO without arguments is open to every user, INFO is not.
+        pipeline.cmd("HELLO");
+        pipeline.cmd("PING");
+        pipeline.cmd("INFO").arg("memory");
+    }
+    if pipeline.is_empty() {
+        return Ok(Vec::new());
+    }
+    let count = pipeline.len();
+    let sent = pin!(fresh.connection.send_packed_commands(&pipeline, 0, count));
+    let values = match select(sent, &mut fresh.driver).await {
+        Either::Left((values, _)) => values.map_err(|error| Failure::Io(error.to_string()))?,
+        Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
+    };
+    let mut values = values.into_iter();
+    if shared.target.db != 0 {
+        accept(values.next()).map_err(|failure| match failure {
+            Failure::Refused(ConnectionError::Refused { code, message }) if code == "ERR" => Failure::Invalid(message),
+            other => other,
+        })?;
+    }
+    if !first {
+        return Ok(Vec::new());
+    }
+    check_server(&accept(values.next())?)?;
+    match accept(values.next()) {
+        // A user without PING may still run scripts.
+        Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {}
+        answer => drop(answer?),
+    }
+    // A user without INFO gets no warning.
+    let policy = accept(values.next()).ok().and_then(|info| eviction_policy(&info));
+    Ok(policy.into_iter().map(|policy| Warning::Eviction { policy }).collect())
+}
+
+fn accept(value: Option<Value>) -> Result<Reply, Failure> {
+    convert::reply(value.unwrap_or_default()).map_err(Failure::Refused)
+}
+
+/// `hello` is the reply to `HELLO`: names and values by turns.
+fn check_server(hello: &Reply) -> Result<(), Failure> {
+    if let Some(version) = field(hello, "version") {
+        let mut numbers = version.split('.').map(|number| number.parse::<u32>());
+        // What has no readable version is no Redis, and may do all the same.
+        if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
+            && (major, minor) < OLDEST
+        {
+            let reason = format!("the server is version {version}; 6.2 is the oldest that works");
+            return Err(Failure::Unsupported(reason));
+        }
+    }
+    match field(hello, "mode").as_deref() {
+        Some(mode @ ("cluster" | "sentinel")) => {
+            Err(Failure::Unsupported(format!("the server runs in {mode} mode, this connection is for a single server")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn field(hello: &Reply, name: &str) -> Option<String> {
+    let Reply::Array(items) = hello else { return None };
+    items.chunks_exact(2).find_map(|pair| match pair {
+        [Reply::Bytes(key), Reply::Bytes(value)] if key == name.as_bytes() => {
+            Some(String::from_utf8_lossy(value).into_owned())
+        }
+        _ => None,
+    })
+}
+
+/// The policy in the reply to `INFO memory`, if it lets the server drop keys.
+fn eviction_policy(info: &Reply) -> Option<String> {
+    let Reply::Bytes(info) = info else { return None };
+    let info = String::from_utf8_lossy(info);
+    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
+    (policy != "noeviction").then(|| policy.to_owned())
+}
+
+/// A command whose every answer, an error too, shows that the server is there.
+pub(super) fn ping() -> Cmd {
+    ::redis::cmd("PING")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(pairs: &[(&str, &str)]) -> Reply {
+        let bytes = |text: &str| Reply::Bytes(text.as_bytes().to_vec());
+        Reply::Array(pairs.iter().flat_map(|(key, value)| [bytes(key), bytes(value)]).collect())
+    }
+
+    #[test]
+    fn versions() {
+        for version in ["6.2.0", "6.2", "7.0.15", "10.0.0", "255.255.255", "unstable"] {
+            assert!(check_server(&hello(&[("server", "redis"), ("version", version)])).is_ok(), "{version}");
+        }
+        for version in ["6.0.9", "6.1.99", "2.8.24"] {
+            let failure = check_server(&hello(&[("server", "redis"), ("version", version)])).unwrap_err();
+            assert!(matches!(failure, Failure::Unsupported(_)));
+            assert!(failure.to_string().contains(version));
+        }
+        assert!(check_server(&hello(&[("mode", "standalone")])).is_ok());
+        assert!(check_server(&hello(&[("mode", "cluster")])).is_err());
+        assert!(check_server(&Reply::Nil).is_ok());
+    }
+
+    #[test]
+    fn policies() {
+        let info = |policy: &str| Reply::Bytes(format!("# Memory\r\nused:1\r\nmaxmemory_policy:{policy}\r\n").into());
+        assert_eq!(eviction_policy(&info("noeviction")), None);
+        assert_eq!(eviction_policy(&info("allkeys-lru")), Some("allkeys-lru".to_owned()));
+        assert_eq!(eviction_policy(&Reply::Bytes(b"# Memory".to_vec())), None);
+    }
+}

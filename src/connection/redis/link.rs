@@ -1,0 +1,227 @@
+//! The connection that carries commands: its state, and the task that keeps it up.
+//!
+//! | state | what calls do | left by |
+//! |---|---|---|
+//! | down | wait | the supervisor, once a connection is logged in |
+//! | up | are handed to the driver | the driver's end; a call that got no answer in time |
+//! | closed | fail | never |
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+use event_listener::Event;
+use futures::channel::oneshot;
+use futures::future::select;
+
+use super::backoff::Backoff;
+use super::dial::Dial;
+use super::handshake::{self, Driver, Failure, Fresh};
+use super::loaded::Loaded;
+use super::target::Target;
+use crate::connection::{ConnectionError, Warning};
+use crate::executor::{self, Executor};
+use crate::sync::lock;
+
+/// What the connection, its supervisor and its subscriptions share.
+pub(super) struct Shared {
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) dialer: Box<dyn Dial>,
+    pub(super) target: Target,
+    pub(super) timeout: Duration,
+    pub(super) seed: u64,
+    state: Mutex<State>,
+    changed: Event,
+}
+
+enum State {
+    Down { reason: String },
+    Up(Up),
+    Closed,
+}
+
+/// A connection that commands can be handed to.
+#[derive(Clone)]
+pub(super) struct Up {
+    /// Tells one connection from the next.
+    pub(super) generation: u64,
+    pub(super) connection: MultiplexedConnection,
+    pub(super) loaded: Arc<Loaded>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        target: Target,
+        timeout: Duration,
+        seed: u64,
+    ) -> Self {
+        let state = Mutex::new(State::Down { reason: "connecting".to_owned() });
+        Self { executor, dialer, target, timeout, seed, state, changed: Event::new() }
+    }
+
+    /// Waits for a connection, without waiting when there is one.
+    pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
+        self.until(|state| match state {
+            State::Down { .. } => None,
+            State::Up(up) => Some(Ok(up.clone())),
+            State::Closed => Some(Err(ConnectionError::Closed)),
+        })
+        .await
+    }
+
+    /// Resolves once the connection is closed.
+    pub(super) async fn closed(&self) {
+        self.until(|state| matches!(state, State::Closed).then_some(())).await;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*lock(&self.state), State::Closed)
+    }
+
+    pub(super) fn close(&self) {
+        self.change(|_| Some(State::Closed));
+    }
+
+    /// Gives a connection up that did not answer; calls that are under way on it fail.
+    pub(super) fn suspect(&self, generation: u64) {
+        self.change(|state| match state {
+            State::Up(up) if up.generation == generation => {
+                Some(State::Down { reason: "the connection gave no answer".to_owned() })
+            }
+            _ => None,
+        });
+    }
+
+    /// Why there is no connection.
+    pub(super) fn reason(&self) -> String {
+        match &*lock(&self.state) {
+            State::Down { reason } => reason.clone(),
+            State::Up(_) => "connecting took too long".to_owned(),
+            State::Closed => "closed".to_owned(),
+        }
+    }
+
+    /// `future`, or `None` once `timeout` has passed.
+    pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
+        executor::timeout(&self.executor, timeout, future).await
+    }
+
+    /// One attempt at a connection, within the deadline.
+    pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let no_answer = || Err(Failure::Io(format!("no answer within {:?}", self.timeout)));
+        self.within(self.timeout, attempt).await.unwrap_or_else(no_answer)
+    }
+
+    async fn gone(&self, generation: u64) {
+        self.until(|state| match state {
+            State::Up(up) if up.generation == generation => None,
+            _ => Some(()),
+        })
+        .await;
+    }
+
+    async fn until<T>(&self, found: impl Fn(&State) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = found(&lock(&self.state)) {
+                return found;
+            }
+            let changed = self.changed.listen();
+            // Again: it may have changed before the listener was there.
+            if let Some(found) = found(&lock(&self.state)) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    /// Nothing leaves the closed state.
+    fn change(&self, to: impl FnOnce(&State) -> Option<State>) {
+        let mut state = lock(&self.state);
+        let new = if matches!(*state, State::Closed) { None } else { to(&state) };
+        if let Some(new) = new {
+            let old = std::mem::replace(&mut *state, new);
+            drop(state);
+            drop(old);
+            self.changed.notify(usize::MAX);
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &*lock(&self.state) {
+            State::Down { .. } => "down",
+            State::Up(_) => "up",
+            State::Closed => "closed",
+        };
+        f.debug_struct("Shared").field("target", &self.target).field("state", &state).finish_non_exhaustive()
+    }
+}
+
+/// Closes the connection when the supervisor's task is dropped, which is what a runtime does when it shuts down.
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
+/// is the end.
+pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+    let mut work = pin!(keep_up(&shared, first));
+    let _close = CloseOnDrop(Arc::clone(&shared));
+    select(work.as_mut(), pin!(shared.closed())).await;
+}
+
+async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    let mut backoff = Backoff::new(shared.seed);
+    let mut generation = 0;
+    let mut driver = match shared.attempt(open(shared, true)).await {
+        Ok((fresh, warnings)) => {
+            let driver = take_up(shared, fresh, generation);
+            if first.send(Ok(warnings)).is_err() {
+                return;
+            }
+            driver
+        }
+        Err(failure) => {
+            let _ = first.send(Err(failure));
+            return;
+        }
+    };
+    loop {
+        let since = shared.executor.now();
+        select(&mut driver, pin!(shared.gone(generation))).await;
+        drop(driver);
+        shared.change(|_| Some(State::Down { reason: "the connection was lost".to_owned() }));
+        backoff.lasted(shared.executor.now().saturating_duration_since(since));
+        generation += 1;
+        driver = loop {
+            shared.executor.sleep(backoff.pause()).await;
+            match shared.attempt(open(shared, false)).await {
+                Ok((fresh, _)) => break take_up(shared, fresh, generation),
+                Err(failure) => shared.change(|_| Some(State::Down { reason: failure.to_string() })),
+            }
+        };
+    }
+}
+
+async fn open(shared: &Shared, first: bool) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let mut fresh = handshake::login(shared, None).await?;
+    let warnings = handshake::prepare(shared, &mut fresh, first).await?;
+    Ok((fresh, warnings))
+}
+
+fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {
+    let Fresh { connection, driver } = fresh;
+    shared.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
+    driver
+}

@@ -1,0 +1,182 @@
+//! Where to connect and as whom: a URL, taken apart once.
+
+use std::fmt;
+use std::io;
+#[cfg(unix)]
+use std::path::PathBuf;
+
+use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+
+use super::dial::{Dial, Stream};
+#[cfg(feature = "tls")]
+use super::tls::Tls;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Shown as `host:port/db`, and never with the user's name or password.
+pub(super) struct Target {
+    address: Address,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+    /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
+    pub(super) login: RedisConnectionInfo,
+    pub(super) db: i64,
+}
+
+enum Address {
+    Tcp(String, u16),
+    #[cfg(unix)]
+    Unix(PathBuf),
+}
+
+impl Target {
+    /// Takes a URL apart. No part of it appears in an error: a password with a stray `/`, `?` or `#` shifts the
+    /// borders of all other parts.
+    pub(super) fn parse(url: &str) -> Result<Self> {
+        let mut url = ::redis::parse_redis_url(url).ok_or_else(|| {
+            invalid("not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..")
+        })?;
+        match url.fragment() {
+            None => {}
+            Some("insecure") => return Err(invalid("#insecure is not supported: certificates are always verified")),
+            Some(_) => return Err(invalid("a URL has no #fragment; write # as %23")),
+        }
+        let unix = url.scheme().ends_with("unix");
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "protocol" if matches!(&*value, "3" | "resp3") => {}
+                "protocol" => return Err(invalid("the only protocol is resp3")),
+                "db" | "user" | "pass" if unix => {}
+                _ => return Err(invalid("unknown parameter after the ?; write ? in a password as %3F")),
+            }
+        }
+        let tls = matches!(url.scheme(), "rediss" | "valkeys");
+        if tls {
+            if cfg!(not(feature = "tls")) {
+                return Err(invalid("rediss:// needs bowline's feature `tls`"));
+            }
+            // redis-rs refuses the scheme unless its own TLS is built in, which this crate does not use.
+            url.set_scheme("redis").map_err(|()| invalid("not a usable scheme"))?;
+        }
+        let info = url.into_connection_info().map_err(|error| invalid(&error.to_string()))?;
+        let address = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Address::Tcp(host.clone(), *port),
+            #[cfg(unix)]
+            ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
+            _ => return Err(invalid("not a usable address")),
+        };
+        let login = info.redis_settings().clone();
+        if login.username().is_some() && login.password().is_none() {
+            // The login would be left out, and the connection would be the default user's.
+            return Err(invalid("a user name needs a password"));
+        }
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            tls: match &address {
+                Address::Tcp(host, _) if tls => Some(Tls::new(host)?),
+                _ => None,
+            },
+            address,
+            db: login.db(),
+            // Without CLIENT SETINFO: a user with few rights would leave a line in the ACL log at each connect.
+            login: login.set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name(),
+        })
+    }
+
+    /// Opens a stream to it, TLS included.
+    pub(super) async fn dial(&self, dialer: &dyn Dial) -> io::Result<Stream> {
+        let stream = match &self.address {
+            Address::Tcp(host, port) => dialer.tcp(host, *port).await?,
+            #[cfg(unix)]
+            Address::Unix(path) => dialer.unix(path).await?,
+        };
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            return tls.wrap(stream).await;
+        }
+        Ok(stream)
+    }
+
+    /// `text` without the password, in case the server quoted the login.
+    pub(super) fn redact(&self, text: &str) -> String {
+        match self.login.password() {
+            Some(password) if !password.is_empty() => text.replace(password, "***"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+fn invalid(reason: &str) -> Error {
+    Error::because(ErrorKind::InvalidInput, "connect", reason)
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}")?,
+            Address::Tcp(host, port) => write!(f, "{host}:{port}")?,
+            #[cfg(unix)]
+            Address::Unix(path) => write!(f, "{}", path.display())?,
+        }
+        write!(f, "/{}", self.db)
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        Target::parse(url).unwrap().to_string()
+    }
+
+    #[test]
+    fn good_urls() {
+        assert_eq!(shown("redis://127.0.0.1/"), "127.0.0.1:6379/0");
+        assert_eq!(shown("redis://alice:s3cret@localhost:7000/3"), "localhost:7000/3");
+        assert_eq!(shown("valkey://[::1]:7000?protocol=resp3"), "[::1]:7000/0");
+        #[cfg(unix)]
+        assert_eq!(shown("unix:///tmp/redis.sock?db=2&user=a&pass=s3cret"), "/tmp/redis.sock/2");
+        let target = Target::parse("redis://alice:s%2F3@localhost").unwrap();
+        assert_eq!((target.login.username(), target.login.password()), (Some("alice"), Some("s/3")));
+        assert_eq!(target.redact("args `AUTH` `s/3`"), "args `AUTH` `***`");
+    }
+
+    #[test]
+    fn bad_urls_are_invalid_input_and_show_no_part_of_themselves() {
+        for url in [
+            "",
+            "alice:s3cret@host",
+            "http://alice:s3cret@host",
+            "redis://alice:s3cret@host:99999",
+            "redis://alice:s3cret@host/s3cret",
+            "redis://alice:12#s3cret@host",
+            "redis://alice:12?s3cret@host",
+            "redis://alice:12/s3cret@host",
+            "redis://alice:s3cret@0.0.0.0",
+            "redis://alice:s3cret@/",
+            "redis://alice@host",
+            "redis://host?protocol=s3cret",
+            "rediss://alice:s3cret@host#insecure",
+            "redis+unix://?pass=s3cret",
+        ] {
+            let error = Target::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("s3cret") && !text.contains("alice"), "{text}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn tls_needs_the_feature() {
+        let error = Target::parse("rediss://host").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("tls"));
+    }
+}

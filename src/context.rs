@@ -1,0 +1,129 @@
+//! What all primitives of one client share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::executor::Executor;
+use crate::inbox::Inbox;
+use crate::key::{LockKeys, inbox_prefix};
+use crate::ledger::Ledger;
+use crate::scripts::lock::{Failure, LockScripts};
+use crate::scripts::reply::ServerMillis;
+use crate::server_clock::ServerClock;
+use crate::watchdog::{Backoff, Watchdog};
+
+/// Kept alive by clients, primitives and guards; when the last of them goes, the tasks end.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) config: Config,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) clock: Arc<ServerClock>,
+    inbox_prefix: Arc<str>,
+    _inbox: Inbox,
+}
+
+impl Context {
+    /// Subscribes the inbox and starts the tasks.
+    pub(crate) async fn start(
+        executor: Arc<dyn Executor>,
+        connection: Arc<dyn Connection>,
+        config: Config,
+        clock: Arc<ServerClock>,
+    ) -> Result<Arc<Self>> {
+        let inbox_prefix: Arc<str> = inbox_prefix(&config.prefix).into();
+        let channel = format!("{inbox_prefix}{}", config.client_id);
+        let notices = connection
+            .subscribe(&channel)
+            .await
+            .map_err(|error| Error::new(error.kind(), "connect").with_source(Subscribing(error)))?;
+        let ledger = Arc::new(Ledger::new(config.client_id));
+        let inbox = Inbox::start(&executor, ledger.clone(), notices);
+        let watchdog = Watchdog {
+            ledger: ledger.clone(),
+            executor: executor.clone(),
+            connection: connection.clone(),
+            clock: clock.clone(),
+            inbox_prefix: inbox_prefix.clone(),
+            patience: config.patience,
+        };
+        executor.spawn(Box::pin(watchdog.run()));
+        Ok(Arc::new(Self { executor, connection, config, ledger, clock, inbox_prefix, _inbox: inbox }))
+    }
+
+    pub(crate) fn scripts(&self) -> LockScripts<'_> {
+        LockScripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
+    }
+
+    pub(crate) fn now(&self) -> std::time::Instant {
+        self.executor.now()
+    }
+
+    /// Every reply says what the server's clock shows.
+    pub(crate) fn observe(&self, server: ServerMillis) {
+        self.clock.observe(self.now(), server);
+    }
+
+    /// A series of tries of one operation.
+    pub(crate) fn tries(&self, operation: &'static str, name: &str) -> Tries<'_> {
+        Tries {
+            context: self,
+            operation,
+            backoff: Backoff::new(name),
+            name: name.into(),
+            give_up: self.now() + self.config.patience,
+        }
+    }
+
+    pub(crate) fn closed(&self, operation: &'static str, keys: &LockKeys) -> Error {
+        Error::new(ErrorKind::Closed, operation).with_name(&keys.name)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.ledger.end();
+    }
+}
+
+/// Decides after each failure whether to try again.
+#[derive(Debug)]
+pub(crate) struct Tries<'a> {
+    context: &'a Context,
+    operation: &'static str,
+    name: Box<str>,
+    backoff: Backoff,
+    give_up: std::time::Instant,
+}
+
+impl Tries<'_> {
+    /// Begins a new series: what went before was answered.
+    pub(crate) fn start(&mut self) {
+        self.backoff = Backoff::new(&self.name);
+        self.give_up = self.context.now() + self.context.config.patience;
+    }
+
+    /// Waits before the next try, or fails: at once if trying again is of no use, else when the client's patience,
+    /// counted from the first try, is over.
+    pub(crate) async fn again_after(&mut self, failure: Failure) -> Result<()> {
+        let left = self.give_up.saturating_duration_since(self.context.now());
+        if left.is_zero() || !failure.kind().is_retryable() {
+            return Err(self.error(failure));
+        }
+        let wait: Duration = self.backoff.next().min(left);
+        self.context.executor.sleep(wait).await;
+        Ok(())
+    }
+
+    pub(crate) fn error(&self, failure: Failure) -> Error {
+        Error::new(failure.kind(), self.operation).with_name(&self.name).with_source(failure)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("subscribing to the client's inbox: {0}")]
+struct Subscribing(crate::connection::ConnectionError);

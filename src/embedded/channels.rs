@@ -1,0 +1,82 @@
+//! Channels: who listens, and what each has not read yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::lock;
+
+/// One subscription's messages, in the order in which they were published.
+#[derive(Default)]
+pub(super) struct Queue(Mutex<Unread>);
+
+#[derive(Default)]
+struct Unread {
+    messages: VecDeque<Vec<u8>>,
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+impl Queue {
+    /// `None` at the end. What was published before it is delivered first.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        // Dropped after the lock, as it is other people's code.
+        let _before;
+        let mut unread = lock(&self.0);
+        match unread.messages.pop_front() {
+            Some(message) => Poll::Ready(Some(message)),
+            None if unread.ended => Poll::Ready(None),
+            None => {
+                _before = unread.waker.replace(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(super) fn end(&self) {
+        let waker = {
+            let mut unread = lock(&self.0);
+            unread.ended = true;
+            unread.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Channels {
+    listeners: BTreeMap<Vec<u8>, Vec<Arc<Queue>>>,
+    wakers: Vec<Waker>,
+}
+
+impl Channels {
+    pub(super) fn subscribe(&mut self, channel: &[u8], queue: &Arc<Queue>) {
+        self.listeners.entry(channel.to_vec()).or_default().push(queue.clone());
+    }
+
+    pub(super) fn unsubscribe(&mut self, channel: &[u8], queue: &Arc<Queue>) {
+        if let Some(queues) = self.listeners.get_mut(channel) {
+            queues.retain(|other| !Arc::ptr_eq(other, queue));
+            if queues.is_empty() {
+                self.listeners.remove(channel);
+            }
+        }
+    }
+
+    /// How many listen. They are woken by whoever takes the [wakers](Self::take_wakers).
+    pub(super) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
+        let queues = self.listeners.get(channel).map_or(&[][..], Vec::as_slice);
+        for queue in queues {
+            let mut unread = lock(&queue.0);
+            unread.messages.push_back(message.to_vec());
+            self.wakers.extend(unread.waker.take());
+        }
+        queues.len()
+    }
+
+    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.wakers)
+    }
+}

@@ -1,0 +1,64 @@
+//! The server's clock: the wall clock's start, moved on by an executor or by hand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::executor::Executor;
+
+/// 2026-01-01, so that tests by hand start at the same time always.
+const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
+
+pub(super) struct Clock {
+    /// Since the Unix epoch, when `pace` was set.
+    base: Duration,
+    pace: Pace,
+}
+
+enum Pace {
+    /// Moved by hand.
+    Manual,
+    /// As the first executor to come.
+    Awaiting,
+    /// As this executor, since then.
+    Executor(Arc<dyn Executor>, Instant),
+}
+
+impl Clock {
+    pub(super) fn starting_at(base: Duration) -> Self {
+        Self { base, pace: Pace::Awaiting }
+    }
+
+    pub(super) fn manual() -> Self {
+        Self { base: MANUAL_START, pace: Pace::Manual }
+    }
+
+    pub(super) fn follow(&mut self, executor: Arc<dyn Executor>) {
+        if matches!(self.pace, Pace::Awaiting) {
+            let since = executor.now();
+            self.pace = Pace::Executor(executor, since);
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        match &self.pace {
+            Pace::Manual | Pace::Awaiting => self.base,
+            Pace::Executor(executor, since) => {
+                self.base.saturating_add(executor.now().saturating_duration_since(*since))
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, now: Duration) {
+        self.base = now;
+        if let Pace::Executor(executor, since) = &mut self.pace {
+            *since = executor.now();
+        }
+    }
+}
+
+/// The time of day, for a server that nobody has given one.
+pub(super) fn wall_clock() -> Duration {
+    #[expect(clippy::disallowed_methods, reason = "a server has a time of day; read once, and never by a client")]
+    let now = SystemTime::now();
+    now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(MANUAL_START)
+}

@@ -1,0 +1,46 @@
+//! Commands on keys of any type, the clock and the channels.
+
+use super::{Answer, Failure};
+use crate::embedded::keyspace::Database;
+use crate::embedded::number::integer;
+
+pub(super) fn del(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::count(args.iter().filter(|key| database.remove(key)).count()))
+}
+
+pub(super) fn exists(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::count(args.iter().filter(|key| database.exists(key)).count()))
+}
+
+/// A time that has passed removes the key.
+pub(super) fn pexpire(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let ttl = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
+    let expires = database.now_ms().checked_add(ttl).ok_or_else(|| Failure::expire_time("pexpire"))?;
+    if !database.exists(&args[0]) {
+        return Ok(Answer::Integer(0));
+    }
+    if ttl <= 0 {
+        database.remove(&args[0]);
+    } else {
+        database.expire(&args[0], expires);
+    }
+    Ok(Answer::Integer(1))
+}
+
+pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::Integer(match database.expiry(&args[0]) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(expires)) => expires - database.now_ms(),
+    }))
+}
+
+pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::count(database.channels.publish(&args[0], &args[1])))
+}
+
+pub(super) fn time(database: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let now = database.now();
+    let parts = [now.as_secs().to_string(), now.subsec_micros().to_string()];
+    Ok(Answer::Array(parts.map(String::into_bytes).to_vec()))
+}

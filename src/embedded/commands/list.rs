@@ -1,0 +1,47 @@
+//! Commands on lists.
+
+use std::collections::VecDeque;
+
+use super::{Answer, Failure};
+use crate::embedded::keyspace::Database;
+use crate::embedded::number::integer;
+
+type List = VecDeque<Vec<u8>>;
+
+pub(super) fn rpush(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let list = database.get_or_new::<List>(&args[0])?;
+    list.extend(args[1..].iter().cloned());
+    Ok(Answer::count(list.len()))
+}
+
+/// The first `count` that are equal, from the head, or from the tail if `count` is negative; all if it is 0.
+pub(super) fn lrem(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let count = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
+    let Some(list) = database.get::<List>(&args[0])? else { return Ok(Answer::Integer(0)) };
+    let most = if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
+    let equal = |item: &Vec<u8>| *item == args[2];
+    let mut removed = 0;
+    while removed < most {
+        let found = if count < 0 { list.iter().rposition(equal) } else { list.iter().position(equal) };
+        let Some(index) = found else { break };
+        list.remove(index);
+        removed += 1;
+    }
+    if list.is_empty() {
+        database.remove(&args[0]);
+    }
+    Ok(Answer::count(removed))
+}
+
+/// From the tail if the index is negative. It is read only if there is a list.
+pub(super) fn lindex(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let Some(list) = database.get::<List>(&args[0])? else { return Ok(Answer::Nil) };
+    let index = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
+    let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+    let place = if index < 0 { list.len().checked_sub(distance) } else { Some(distance) };
+    Ok(Answer::maybe(place.and_then(|place| list.get(place))))
+}
+
+pub(super) fn llen(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::count(database.get::<List>(&args[0])?.map_or(0, |list| list.len())))
+}

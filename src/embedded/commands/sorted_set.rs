@@ -1,0 +1,74 @@
+//! Commands on sorted sets.
+
+use super::{Answer, Failure, is};
+use crate::embedded::keyspace::Database;
+use crate::embedded::number::{Bound, double, general, integer};
+use crate::embedded::values::SortedSet;
+
+/// `ZADD key [XX] [score member]...`: how many are new. With `XX` only what is there gets another score.
+pub(super) fn zadd(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let options = args[1..].iter().take_while(|word| is(word, "XX")).count();
+    let update = options > 0;
+    let (pairs, []) = args[1 + options..].as_chunks::<2>() else { return Err(Failure::SYNTAX) };
+    if pairs.is_empty() {
+        return Err(Failure::SYNTAX);
+    }
+    let scores: Option<Vec<f64>> = pairs.iter().map(|[score, _]| double(score)).collect();
+    let scores = scores.ok_or(Failure::NOT_A_FLOAT)?;
+    let members = pairs.iter().map(|[_, member]| member).zip(scores);
+    if update {
+        if let Some(set) = database.get::<SortedSet>(&args[0])? {
+            for (member, score) in members {
+                if set.score(member).is_some() {
+                    set.set(member, score);
+                }
+            }
+        }
+        return Ok(Answer::Integer(0));
+    }
+    let set = database.get_or_new::<SortedSet>(&args[0])?;
+    Ok(Answer::count(members.filter(|(member, score)| set.set(member, *score)).count()))
+}
+
+pub(super) fn zrem(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let Some(set) = database.get::<SortedSet>(&args[0])? else { return Ok(Answer::Integer(0)) };
+    let removed = args[1..].iter().filter(|member| set.remove(member)).count();
+    if set.len() == 0 {
+        database.remove(&args[0]);
+    }
+    Ok(Answer::count(removed))
+}
+
+pub(super) fn zscore(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let score = database.get::<SortedSet>(&args[0])?.and_then(|set| set.score(&args[1]));
+    Ok(score.map_or(Answer::Nil, |score| Answer::Bytes(general(score).into_bytes())))
+}
+
+pub(super) fn zcard(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::count(database.get::<SortedSet>(&args[0])?.map_or(0, |set| set.len())))
+}
+
+pub(super) fn zcount(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let (min, max) = range(args)?;
+    Ok(Answer::count(database.get::<SortedSet>(&args[0])?.map_or(0, |set| set.range(min, max).count())))
+}
+
+/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count is no limit, a negative offset is past the end.
+pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let (limits, []) = args[3..].as_chunks::<3>() else { return Err(Failure::SYNTAX) };
+    let (mut offset, mut count) = (0, -1);
+    for [option, first, second] in limits {
+        if !is(option, "LIMIT") {
+            return Err(Failure::SYNTAX);
+        }
+        (offset, count) = integer(first).zip(integer(second)).ok_or(Failure::NOT_AN_INTEGER)?;
+    }
+    let (min, max) = range(args)?;
+    let (offset, count) = (offset.try_into().unwrap_or(usize::MAX), count.try_into().unwrap_or(usize::MAX));
+    let set = database.get::<SortedSet>(&args[0])?;
+    Ok(Answer::Array(set.map_or_else(Vec::new, |set| set.range(min, max).skip(offset).take(count).cloned().collect())))
+}
+
+fn range(args: &[Vec<u8>]) -> Result<(Bound, Bound), Failure> {
+    Bound::parse(&args[1]).zip(Bound::parse(&args[2])).ok_or(Failure::NOT_A_RANGE)
+}

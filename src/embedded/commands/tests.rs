@@ -1,0 +1,208 @@
+//! The commands by table. That the tables say what Redis does is proved by the differential test.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+use crate::scripts::Script;
+
+const NOW: u64 = 1_000_000;
+
+/// The command's words, separated by spaces; `''` is the empty one.
+fn run(database: &mut Database, command: &str) -> Result<Answer, Failure> {
+    let word = |word: &str| if word == "''" { Vec::new() } else { word.as_bytes().to_vec() };
+    execute(database, &command.split(' ').map(word).collect::<Vec<_>>())
+}
+
+fn shown(outcome: Result<Answer, Failure>) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match outcome {
+        Ok(Answer::Nil) => "nil".to_owned(),
+        Ok(Answer::Ok) => "OK".to_owned(),
+        Ok(Answer::Integer(number)) => number.to_string(),
+        Ok(Answer::Bytes(bytes)) => format!("'{}'", text(&bytes)),
+        Ok(Answer::Array(items)) => format!("[{}]", items.iter().map(|item| text(item)).collect::<Vec<_>>().join(" ")),
+        Err(Failure(line)) => line.into_owned(),
+    }
+}
+
+/// Runs the commands in turn on one database.
+#[track_caller]
+fn table(rows: &[(&str, &str)]) {
+    let mut database = Database::default();
+    database.begin(Duration::from_millis(NOW));
+    for (command, expected) in rows {
+        assert_eq!(shown(run(&mut database, command)), *expected, "{command}");
+    }
+}
+
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
+const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const SYNTAX: &str = "ERR syntax error";
+
+#[test]
+fn strings_and_keys() {
+    table(&[
+        ("GET a", "nil"),
+        ("STRLEN a", "0"),
+        ("SET a xyz", "OK"),
+        ("get a", "'xyz'"),
+        ("STRLEN a", "3"),
+        ("PTTL a", "-1"),
+        ("PTTL b", "-2"),
+        ("SET a y PX 500", "OK"),
+        ("PTTL a", "500"),
+        ("SET a z", "OK"),
+        ("PTTL a", "-1"),
+        ("SET a y px 0", "ERR invalid expire time in 'set' command"),
+        ("SET a y PX 9223372036854775807", "ERR invalid expire time in 'set' command"),
+        ("SET a y PX 1.5", NOT_AN_INTEGER),
+        ("SET a y PX", SYNTAX),
+        ("SET a y EX", SYNTAX),
+        ("SET a", ARITY),
+        ("GET", ARITY),
+        ("EXISTS a b a", "2"),
+        ("PEXPIRE a 100", "1"),
+        ("PEXPIRE b 100", "0"),
+        ("PEXPIRE b x", NOT_AN_INTEGER),
+        ("PEXPIRE a 9223372036854775807", "ERR invalid expire time in 'pexpire' command"),
+        ("PTTL a", "100"),
+        ("PEXPIRE a -1", "1"),
+        ("EXISTS a", "0"),
+        ("SET a 1", "OK"),
+        ("DEL a b", "1"),
+        ("UNLINK a b", "0"),
+        ("TIME", "[1000 0]"),
+        ("PUBLISH c m", "0"),
+        ("NOSUCH", "ERR Unknown Redis command called from script"),
+    ]);
+}
+
+#[test]
+fn hashes() {
+    table(&[
+        ("HSET h b 1 a 2", "2"),
+        ("HSET h b 3 c 4", "1"),
+        ("HKEYS h", "[b a c]"),
+        ("HGET h b", "'3'"),
+        ("HGET h x", "nil"),
+        ("HEXISTS h a", "1"),
+        ("HEXISTS h x", "0"),
+        ("HEXISTS i x", "0"),
+        ("HLEN h", "3"),
+        ("HLEN i", "0"),
+        ("HKEYS i", "[]"),
+        ("HSET h a", ARITY),
+        ("HSET h a 1 b", ARITY),
+        ("GET h", WRONG_TYPE),
+        ("RPUSH h x", WRONG_TYPE),
+        ("ZADD h 1 x", WRONG_TYPE),
+        ("STRLEN h", WRONG_TYPE),
+        ("SET h s", "OK"),
+        ("HLEN h", WRONG_TYPE),
+        ("HSET h a 1", WRONG_TYPE),
+    ]);
+}
+
+#[test]
+fn lists() {
+    table(&[
+        ("RPUSH l a b a c a", "5"),
+        ("LINDEX l 0", "'a'"),
+        ("LINDEX l -2", "'c'"),
+        ("LINDEX l 5", "nil"),
+        ("LINDEX l -6", "nil"),
+        ("LINDEX l x", NOT_AN_INTEGER),
+        ("LINDEX m x", "nil"),
+        ("LREM l 1 a", "1"),
+        ("LINDEX l 0", "'b'"),
+        ("LREM l -1 a", "1"),
+        ("LINDEX l -1", "'c'"),
+        ("LREM l x a", NOT_AN_INTEGER),
+        ("LREM l 0 a", "1"),
+        ("LREM l 0 a", "0"),
+        ("LLEN l", "2"),
+        ("LREM m 1 a", "0"),
+        ("PEXPIRE l 100", "1"),
+        ("LREM l 9 b", "1"),
+        ("LREM l 9 c", "1"),
+        ("EXISTS l", "0"),
+        ("RPUSH l a", "1"),
+        ("PTTL l", "-1"),
+        ("LLEN m", "0"),
+        ("HGET l a", WRONG_TYPE),
+    ]);
+}
+
+#[test]
+fn sorted_sets() {
+    table(&[
+        ("ZADD z 2 b 1 a 3 c", "3"),
+        ("ZADD z 5 a 1.5 d", "1"),
+        ("ZSCORE z a", "'5'"),
+        ("ZSCORE z d", "'1.5'"),
+        ("ZSCORE z x", "nil"),
+        ("ZSCORE y x", "nil"),
+        ("ZADD z XX 4 a 9 x", "0"),
+        ("ZADD y XX 4 a", "0"),
+        ("EXISTS y", "0"),
+        ("ZADD z XX 1", SYNTAX),
+        ("ZADD z 1 a 2", SYNTAX),
+        ("ZADD z x a", "ERR value is not a valid float"),
+        ("ZADD z nan a", "ERR value is not a valid float"),
+        ("ZCARD z", "4"),
+        ("ZCOUNT z -inf +inf", "4"),
+        ("ZCOUNT z (2 4", "2"),
+        ("ZCOUNT z 2 (4", "2"),
+        ("ZCOUNT z (2 (2", "0"),
+        ("ZCOUNT z 4 2", "0"),
+        ("ZCOUNT z x 2", "ERR min or max is not a float"),
+        ("ZRANGEBYSCORE z -inf +inf", "[d b c a]"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 1 2", "[b c]"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 1 -1", "[b c a]"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT -1 2", "[]"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 1 x", NOT_AN_INTEGER),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 1", SYNTAX),
+        ("ZRANGEBYSCORE y 0 1", "[]"),
+        ("ZREM z a b x", "2"),
+        ("ZREM z c d", "2"),
+        ("EXISTS z", "0"),
+        ("ZREM z c", "0"),
+        ("RPUSH z a", "1"),
+        ("ZCARD z", WRONG_TYPE),
+        ("ZADD z XX 1 a", WRONG_TYPE),
+        ("ZADD z x a", "ERR value is not a valid float"),
+    ]);
+}
+
+#[test]
+fn keys_expire_after_their_last_millisecond() {
+    let mut database = Database::default();
+    let mut at = |ms: u64, command: &str| {
+        database.begin(Duration::from_millis(ms));
+        shown(run(&mut database, command))
+    };
+    assert_eq!(at(NOW, "SET a 1 PX 100"), "OK");
+    assert_eq!(at(NOW, "RPUSH b 1"), "1");
+    assert_eq!(at(NOW, "PEXPIRE b 200"), "1");
+    assert_eq!(at(NOW + 100, "PTTL a"), "0");
+    assert_eq!(at(NOW + 101, "EXISTS a b"), "1");
+    // A new value does not expire with the old one.
+    assert_eq!(at(NOW + 150, "SET b 1"), "OK");
+    assert_eq!(at(NOW + 900, "EXISTS a b"), "1");
+}
+
+#[test]
+fn the_commands_are_those_of_the_scripts_and_no_more() {
+    let mut used = BTreeSet::new();
+    for script in Script::all() {
+        for call in ["redis.call('", "redis.pcall('"] {
+            for part in script.source().split(call).skip(1) {
+                used.insert(part.split('\'').next().unwrap().to_owned());
+            }
+        }
+    }
+    let known: BTreeSet<String> = COMMANDS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(known, used);
+}

@@ -1,0 +1,152 @@
+//! The connection of one client.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::{BoxStream, Stream};
+
+use super::Server;
+use super::channels::Queue;
+use super::engine::Program;
+use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::sync::lock;
+
+/// One client's connection to a [`Server`]. It is never interrupted: a subscription has no gaps.
+///
+/// A call is executed when it is polled first, and answered in the next poll: so a loop around one lets other tasks
+/// run, and a future can be dropped between the two, as on a network.
+pub struct EmbeddedConnection {
+    server: Server,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    closed: bool,
+    subscriptions: Vec<(String, Arc<Queue>)>,
+}
+
+impl EmbeddedConnection {
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, open: Mutex::default() }
+    }
+
+    fn execute(&self, call: &Call<'_>) -> Result<Reply, ConnectionError> {
+        if lock(&self.open).closed {
+            return Err(ConnectionError::Closed);
+        }
+        let numbers: Vec<String> = call.args.iter().map(decimal).collect();
+        let args = call.args.iter().zip(&numbers).map(|(arg, number)| match arg {
+            Arg::Text(text) => text.as_bytes(),
+            Arg::Number(_) => number.as_bytes(),
+        });
+        self.server.run(Program::Script(call.script), call.keys.iter().map(|key| key.as_bytes()), args)
+    }
+
+    fn listen(&self, channel: &str) -> Result<Subscription, ConnectionError> {
+        let mut open = lock(&self.open);
+        if open.closed {
+            return Err(ConnectionError::Closed);
+        }
+        let (queue, channel) = (Arc::new(Queue::default()), channel.to_owned());
+        self.server.subscribe(&channel, &queue);
+        // Those that were dropped by their readers are ours alone.
+        open.subscriptions.retain(|(_, queue)| Arc::strong_count(queue) > 1);
+        open.subscriptions.push((channel.clone(), queue.clone()));
+        Ok(Subscription { server: self.server.clone(), channel, queue })
+    }
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn decimal(arg: &Arg<'_>) -> String {
+    match arg {
+        Arg::Text(_) => String::new(),
+        Arg::Number(number) => number.to_string(),
+    }
+}
+
+#[async_trait]
+impl Connection for EmbeddedConnection {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let answer = self.execute(&call);
+        yield_once().await;
+        answer
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        let answers = calls.iter().map(|call| self.execute(call)).collect();
+        yield_once().await;
+        answers
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let subscription = self.listen(channel)?;
+        yield_once().await;
+        Ok(subscription.boxed())
+    }
+
+    fn topology(&self) -> Topology {
+        Topology { publish_counts_everyone: true }
+    }
+
+    fn close(&self) {
+        let subscriptions = {
+            let mut open = lock(&self.open);
+            open.closed = true;
+            std::mem::take(&mut open.subscriptions)
+        };
+        for (channel, queue) in subscriptions {
+            self.server.unsubscribe(&channel, &queue);
+            queue.end();
+        }
+    }
+}
+
+impl Drop for EmbeddedConnection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for EmbeddedConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedConnection").field("closed", &lock(&self.open).closed).finish_non_exhaustive()
+    }
+}
+
+/// Listens until it is dropped.
+struct Subscription {
+    server: Server,
+    channel: String,
+    queue: Arc<Queue>,
+}
+
+impl Stream for Subscription {
+    type Item = Notice;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice>> {
+        self.queue.poll(context).map(|message| message.map(Notice::Message))
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.server.unsubscribe(&self.channel, &self.queue);
+    }
+}

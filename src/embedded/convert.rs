@@ -1,0 +1,105 @@
+//! Between Lua and Redis: arguments of commands, what commands answer, what scripts return.
+
+use mlua::{Lua, MultiValue, Table, Value};
+
+use super::commands::{Answer, Failure};
+use super::number::general;
+use crate::connection::Reply;
+
+/// A table in a table in a table ... is an error beyond this, rather than the end of the stack.
+const DEEPEST: usize = 500;
+
+/// The name and the arguments of a command.
+pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
+    if args.is_empty() {
+        return Err("ERR Please specify at least one argument for this redis.call() call");
+    }
+    let word = |arg: &Value| match arg {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Integer(number) => Some(number.to_string().into_bytes()),
+        Value::Number(number) => Some(general(*number).into_bytes()),
+        _ => None,
+    };
+    let words: Option<Vec<_>> = args.iter().map(word).collect();
+    words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
+}
+
+/// What `redis.pcall` returns.
+pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Result<Value> {
+    let field = |name: &str, text: &str| {
+        let table = lua.create_table()?;
+        table.raw_set(name, text)?;
+        Ok(Value::Table(table))
+    };
+    match outcome {
+        Err(Failure(line)) => field("err", &line),
+        Ok(Answer::Ok) => field("ok", "OK"),
+        Ok(Answer::Nil) => Ok(Value::Boolean(false)),
+        // Lua has doubles only, and so has Redis in its scripts.
+        Ok(Answer::Integer(number)) => Ok(Value::Number(number as f64)),
+        Ok(Answer::Bytes(bytes)) => Ok(Value::String(lua.create_string(bytes)?)),
+        Ok(Answer::Array(items)) => {
+            let table = lua.create_table_with_capacity(items.len(), 0)?;
+            for item in items {
+                table.raw_push(lua.create_string(item)?)?;
+            }
+            Ok(Value::Table(table))
+        }
+    }
+}
+
+/// What the client gets for what the script returned. An error anywhere in it is the whole reply, as it is for a
+/// connection.
+pub(super) fn reply(value: &Value) -> Result<Reply, String> {
+    nested(value, 0)
+}
+
+fn nested(value: &Value, depth: usize) -> Result<Reply, String> {
+    Ok(match value {
+        Value::String(text) => Reply::Bytes(text.as_bytes().to_vec()),
+        Value::Integer(number) => Reply::Integer(*number),
+        // 3.99 is 3, as in Redis.
+        Value::Number(number) => Reply::Integer(*number as i64),
+        Value::Boolean(true) => Reply::Integer(1),
+        Value::Table(_) if depth == DEEPEST => return Err("ERR reached lua stack limit".to_owned()),
+        Value::Table(table) => {
+            if let Some(line) = text(table, "err") {
+                return Err(one_line(&line));
+            }
+            if let Some(status) = text(table, "ok") {
+                return Ok(Reply::Bytes(one_line(&status).into_bytes()));
+            }
+            let mut items = Vec::new();
+            loop {
+                match table.raw_get(items.len() + 1) {
+                    Ok(Value::Nil) | Err(_) => break,
+                    Ok(item) => items.push(nested(&item, depth + 1)?),
+                }
+            }
+            Reply::Array(items)
+        }
+        _ => Reply::Nil,
+    })
+}
+
+/// The line that the client gets for what the script raised.
+pub(super) fn raised(error: &Value) -> String {
+    match error {
+        Value::Table(table) => {
+            text(table, "err").map_or_else(|| "ERR unknown error".to_owned(), |line| one_line(&line))
+        }
+        Value::String(text) => one_line(&format!("ERR {}", String::from_utf8_lossy(&text.as_bytes()))),
+        other => one_line(&format!("ERR {other:?}")),
+    }
+}
+
+fn text(table: &Table, field: &str) -> Option<String> {
+    match table.raw_get(field) {
+        Ok(Value::String(text)) => Some(String::from_utf8_lossy(&text.as_bytes()).into_owned()),
+        _ => None,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}

@@ -1,0 +1,90 @@
+//! Lua, as the scripts know it from Redis.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+
+use super::commands::{self, Failure};
+use super::convert::{answer, raised, reply, words};
+use super::keyspace::Database;
+use crate::connection::Reply;
+use crate::scripts::Script;
+use crate::sync::lock;
+
+/// What to run.
+pub(super) enum Program<'a> {
+    /// Compiled once.
+    Script(&'static Script),
+    /// Compiled for this one run.
+    Source(&'a str),
+}
+
+pub(super) struct Engine {
+    lua: Lua,
+    /// Calls a script: Lua's own `pcall`, which keeps an error that is a table.
+    protected: Function,
+    /// By their SHA1.
+    compiled: HashMap<&'static str, Function>,
+}
+
+impl Engine {
+    pub(super) fn new(database: &Arc<Mutex<Database>>) -> mlua::Result<Self> {
+        let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())?;
+        let database = database.clone();
+        let execute = lua.create_function(move |lua, args: MultiValue| {
+            let outcome = words(&args).map_err(|line| Failure(line.into()));
+            answer(lua, outcome.and_then(|words| commands::execute(&mut lock(&database), &words)))
+        })?;
+        let protected = lua.load(include_str!("prelude.lua")).set_name("@prelude").call(execute)?;
+        Ok(Self { lua, protected, compiled: HashMap::new() })
+    }
+
+    /// The error is the line that Redis would send.
+    pub(super) fn run<'a>(
+        &mut self,
+        program: Program<'_>,
+        keys: impl Iterator<Item = &'a [u8]>,
+        args: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Reply, String> {
+        let function = self.function(program)?;
+        let called = || {
+            let globals = self.lua.globals();
+            globals.raw_set("KEYS", self.list(keys)?)?;
+            globals.raw_set("ARGV", self.list(args)?)?;
+            self.protected.call::<(bool, Value)>(function)
+        };
+        match called() {
+            Ok((true, value)) => reply(&value),
+            Ok((false, error)) => Err(raised(&error)),
+            Err(error) => Err(format!("ERR {error}")),
+        }
+    }
+
+    fn function(&mut self, program: Program<'_>) -> Result<Function, String> {
+        match program {
+            Program::Source(source) => self.compile(source),
+            Program::Script(script) => {
+                if let Some(function) = self.compiled.get(script.sha1()) {
+                    return Ok(function.clone());
+                }
+                let function = self.compile(script.source())?;
+                self.compiled.insert(script.sha1(), function.clone());
+                Ok(function)
+            }
+        }
+    }
+
+    fn compile(&self, source: &str) -> Result<Function, String> {
+        let chunk = self.lua.load(source).set_name("@user_script");
+        chunk.into_function().map_err(|error| format!("ERR Error compiling script: {error}"))
+    }
+
+    fn list<'a>(&self, items: impl Iterator<Item = &'a [u8]>) -> mlua::Result<Table> {
+        let table = self.lua.create_table()?;
+        for item in items {
+            table.raw_push(self.lua.create_string(item)?)?;
+        }
+        Ok(table)
+    }
+}

@@ -1,0 +1,166 @@
+//! What is stored: keys of four types, with their expiry.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::channels::Channels;
+use super::commands::Failure;
+use super::values::{Hash, SortedSet};
+
+/// One key, as [`Server::dump`](super::Server::dump) shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What is stored.
+    pub content: Content,
+    /// When it expires, since the Unix epoch.
+    pub expires: Option<Duration>,
+}
+
+/// The content of a key.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// A string.
+    String(Vec<u8>),
+    /// A list, from the head on.
+    List(Vec<Vec<u8>>),
+    /// The fields of a hash with their values, in the order in which they came.
+    Hash(Vec<(Vec<u8>, Vec<u8>)>),
+    /// The members of a sorted set with their scores, the smallest first.
+    SortedSet(Vec<(Vec<u8>, f64)>),
+}
+
+#[derive(Default)]
+pub(super) struct Database {
+    keys: BTreeMap<Vec<u8>, Stored>,
+    /// Every key that expires, by when.
+    expiries: BTreeSet<(i64, Vec<u8>)>,
+    /// The time at which the script that runs was started.
+    now: Duration,
+    pub(super) channels: Channels,
+}
+
+struct Stored {
+    value: Value,
+    expires: Option<i64>,
+}
+
+pub(super) enum Value {
+    String(Vec<u8>),
+    List(VecDeque<Vec<u8>>),
+    Hash(Hash),
+    SortedSet(SortedSet),
+}
+
+/// A type that a key can have.
+pub(super) trait Kind: Default {
+    fn of(value: &mut Value) -> Option<&mut Self>;
+    fn into_value(self) -> Value;
+}
+
+macro_rules! kinds {
+    ($($kind:ty => $variant:ident),+) => {
+        $(impl Kind for $kind {
+            fn of(value: &mut Value) -> Option<&mut Self> {
+                if let Value::$variant(value) = value { Some(value) } else { None }
+            }
+
+            fn into_value(self) -> Value {
+                Value::$variant(self)
+            }
+        })+
+    };
+}
+
+kinds! { Vec<u8> => String, VecDeque<Vec<u8>> => List, Hash => Hash, SortedSet => SortedSet }
+
+impl Database {
+    /// Sets the time for what follows, and drops what has expired by then. Time stands still during a script, so
+    /// nothing expires in the middle of it.
+    pub(super) fn begin(&mut self, now: Duration) {
+        self.now = now;
+        let now = self.now_ms();
+        // In its last millisecond a key still exists.
+        while self.expiries.first().is_some_and(|(expires, _)| *expires < now) {
+            if let Some((_, key)) = self.expiries.pop_first() {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        i64::try_from(self.now.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    pub(super) fn exists(&self, key: &[u8]) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// The value, if there is one, of the type that the command needs.
+    pub(super) fn get<K: Kind>(&mut self, key: &[u8]) -> Result<Option<&mut K>, Failure> {
+        match self.keys.get_mut(key) {
+            Some(stored) => K::of(&mut stored.value).map(Some).ok_or(Failure::WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// The value, or a new one without expiry.
+    pub(super) fn get_or_new<K: Kind>(&mut self, key: &[u8]) -> Result<&mut K, Failure> {
+        let new = || Stored { value: K::default().into_value(), expires: None };
+        let stored = self.keys.entry(key.to_vec()).or_insert_with(new);
+        K::of(&mut stored.value).ok_or(Failure::WRONG_TYPE)
+    }
+
+    /// In place of whatever was there.
+    pub(super) fn set(&mut self, key: &[u8], value: Value, expires: Option<i64>) {
+        self.remove(key);
+        self.keys.insert(key.to_vec(), Stored { value, expires: None });
+        if let Some(expires) = expires {
+            self.expire(key, expires);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
+        let Some(stored) = self.keys.remove(key) else { return false };
+        if let Some(expires) = stored.expires {
+            self.expiries.remove(&(expires, key.to_vec()));
+        }
+        true
+    }
+
+    /// When the key expires: `None` if it does not exist, `Some(None)` if never.
+    pub(super) fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
+        self.keys.get(key).map(|stored| stored.expires)
+    }
+
+    /// Lets the key expire at that time, if it exists.
+    pub(super) fn expire(&mut self, key: &[u8], expires: i64) {
+        let Some(stored) = self.keys.get_mut(key) else { return };
+        if let Some(old) = stored.expires.replace(expires) {
+            self.expiries.remove(&(old, key.to_vec()));
+        }
+        self.expiries.insert((expires, key.to_vec()));
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.keys.clear();
+        self.expiries.clear();
+    }
+
+    pub(super) fn dump(&self) -> BTreeMap<Vec<u8>, Entry> {
+        let entry = |stored: &Stored| Entry {
+            content: match &stored.value {
+                Value::String(text) => Content::String(text.clone()),
+                Value::List(items) => Content::List(items.iter().cloned().collect()),
+                Value::Hash(hash) => Content::Hash(hash.iter().map(|(f, v)| (f.clone(), v.clone())).collect()),
+                Value::SortedSet(set) => Content::SortedSet(set.iter().map(|(m, s)| (m.clone(), s)).collect()),
+            },
+            expires: stored.expires.map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0))),
+        };
+        self.keys.iter().map(|(key, stored)| (key.clone(), entry(stored))).collect()
+    }
+}

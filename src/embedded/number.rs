@@ -1,0 +1,163 @@
+//! Numbers as Redis reads and writes them.
+
+use std::str::from_utf8;
+
+/// One way to write each integer: no plus sign, no leading zero, no space.
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let canonical = match digits {
+        b"0" => text.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    if canonical { from_utf8(text).ok()?.parse().ok() } else { None }
+}
+
+/// A score: finite or spelled as infinite, but not out of range.
+pub(super) fn double(text: &[u8]) -> Option<f64> {
+    let text = from_utf8(text).ok()?;
+    let value: f64 = text.parse().ok()?;
+    let spelled = text.bytes().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
+    let vanished = value == 0.0 && text.bytes().take_while(|b| !b.eq_ignore_ascii_case(&b'e')).any(|b| b > b'0');
+    if value.is_nan() || value.is_infinite() && !spelled || vanished { None } else { Some(value) }
+}
+
+/// One end of a range of scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bound {
+    pub(super) value: f64,
+    exclusive: bool,
+}
+
+impl Bound {
+    /// `(` excludes the number itself. As the C library reads it, nothing is zero, and space before it is skipped.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let (text, exclusive) = match text.strip_prefix(b"(") {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
+        let value = if text.is_empty() { 0.0 } else { from_utf8(text.trim_ascii_start()).ok()?.parse().ok()? };
+        (!f64::is_nan(value)).then_some(Self { value, exclusive })
+    }
+
+    pub(super) fn admits_above(self, score: f64) -> bool {
+        score > self.value || !self.exclusive && score == self.value
+    }
+
+    pub(super) fn admits_below(self, score: f64) -> bool {
+        score < self.value || !self.exclusive && score == self.value
+    }
+}
+
+/// As C's `%.17g`, which Redis writes the numbers of Lua and the scores with.
+pub(super) fn general(number: f64) -> String {
+    if number.is_nan() {
+        return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
+    }
+    if number.is_infinite() {
+        return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
+    }
+    let scientific = format!("{number:.16e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    match exponent.parse::<i32>() {
+        Ok(exponent @ -4..17) => trim(&format!("{number:.*}", usize::try_from(16 - exponent).unwrap_or(0))),
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trim(digits), exponent.unsigned_abs())
+        }
+        Err(_) => scientific,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_one_spelling() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("-0", None),
+            ("00", None),
+            ("01", None),
+            ("+1", None),
+            (" 1", None),
+            ("1 ", None),
+            ("1.0", None),
+            ("1e3", None),
+            ("", None),
+            ("-", None),
+        ] {
+            assert_eq!(integer(text.as_bytes()), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn scores_are_doubles_in_range() {
+        for (text, value) in [
+            ("1", Some(1.0)),
+            ("+1.5", Some(1.5)),
+            ("-inf", Some(f64::NEG_INFINITY)),
+            ("Infinity", Some(f64::INFINITY)),
+            ("0e9", Some(0.0)),
+            ("1e999", None),
+            ("1e-999", None),
+            ("nan", None),
+            ("", None),
+            (" 1", None),
+            ("1 ", None),
+            ("x", None),
+            ("(1", None),
+        ] {
+            assert_eq!(double(text.as_bytes()), value, "{text:?}");
+        }
+        assert_eq!(double(b"\xff"), None);
+    }
+
+    #[test]
+    fn bounds_of_ranges() {
+        let bound = |text: &str| Bound::parse(text.as_bytes()).map(|bound| (bound.value, bound.exclusive));
+        assert_eq!(bound("1"), Some((1.0, false)));
+        assert_eq!(bound("(1"), Some((1.0, true)));
+        assert_eq!(bound("+inf"), Some((f64::INFINITY, false)));
+        assert_eq!(bound("("), Some((0.0, true)));
+        assert_eq!(bound(""), Some((0.0, false)));
+        assert_eq!(bound(" 1"), Some((1.0, false)));
+        assert_eq!(bound(" "), None);
+        assert_eq!(bound("1 "), None);
+        assert_eq!(bound("nan"), None);
+        assert_eq!(bound("x"), None);
+        assert_eq!(bound("((1"), None);
+    }
+
+    #[test]
+    fn general_is_that_of_c() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (30_000.0, "30000"),
+            (1.5, "1.5"),
+            (0.1, "0.10000000000000001"),
+            (1_767_225_600_000.0, "1767225600000"),
+            (9_007_199_254_740_991.0, "9007199254740991"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (1.5e300, "1.5000000000000001e+300"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1.0000000000000001e-05"),
+            (-2.25, "-2.25"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(general(number), text);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+-- Makes the table `redis` and closes the globals, as the server does for its scripts.
+-- Given: the function that executes a command and returns its reply, an error too.
+-- Returns: the function that calls a script: whether it came to its end, and what it returned or raised.
+
+local execute = ...
+local error, pcall, tostring, type = error, pcall, tostring, type
+
+redis = {
+  pcall = execute,
+  call = function(...)
+    local reply = execute(...)
+    if type(reply) == 'table' and reply.err then error(reply) end
+    return reply
+  end,
+}
+
+for _, name in ipairs({'print', 'dofile', 'loadfile', 'newproxy', 'require', 'module', 'package'}) do
+  _G[name] = nil
+end
+
+setmetatable(_G, {
+  __index = function(_, name)
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+  end,
+  __newindex = function(_, name)
+    error("Script attempted to create global variable '" .. tostring(name) .. "'", 2)
+  end,
+})
+
+return pcall

@@ -1,0 +1,161 @@
+use futures::FutureExt;
+use futures::StreamExt;
+
+use super::*;
+use crate::connection::{Connection, Notice};
+
+fn bytes(text: &str) -> Reply {
+    Reply::Bytes(text.as_bytes().to_vec())
+}
+
+/// The reply, or the error's code and message.
+fn eval(source: &str) -> Result<Reply, String> {
+    Server::manual().eval(source, &[b"k"], &[b"a", b"\xff\0"]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_scripts_return_becomes_a_reply() {
+    let list = |items: &[Reply]| Reply::Array(items.to_vec());
+    for (source, reply) in [
+        ("return 3.99", Reply::Integer(3)),
+        ("return -3.99", Reply::Integer(-3)),
+        ("return 9007199254740991", Reply::Integer(9_007_199_254_740_991)),
+        ("return 'x'", bytes("x")),
+        ("return true", Reply::Integer(1)),
+        ("return false", Reply::Nil),
+        ("return nil", Reply::Nil),
+        ("return", Reply::Nil),
+        ("return {1, 'a', {true}, nil, 3}", list(&[Reply::Integer(1), bytes("a"), list(&[Reply::Integer(1)])])),
+        ("return {1, false, 3}", list(&[Reply::Integer(1), Reply::Nil, Reply::Integer(3)])),
+        ("return {x = 1}", list(&[])),
+        ("return {ok = 'FINE'}", bytes("FINE")),
+        ("return redis.call('SET', KEYS[1], 1.5)", bytes("OK")),
+        ("redis.call('SET', KEYS[1], 1e20) return redis.call('GET', KEYS[1])", bytes("1e+20")),
+        ("return redis.call('GET', KEYS[1])", Reply::Nil),
+        ("return type(redis.call('GET', KEYS[1]))", bytes("boolean")),
+        ("return {#KEYS, #ARGV, type(ARGV[1])}", list(&[Reply::Integer(1), Reply::Integer(2), bytes("string")])),
+        ("return ARGV[2]", Reply::Bytes(b"\xff\0".to_vec())),
+        ("return redis.pcall('HLEN', KEYS[1]) + 0.5", Reply::Integer(0)),
+        ("return type(redis.pcall('GET'))", bytes("table")),
+        ("local ok, e = pcall(redis.call, 'GET') return {tostring(ok), type(e.err)}", {
+            list(&[bytes("false"), bytes("string")])
+        }),
+    ] {
+        assert_eq!(eval(source), Ok(reply), "{source}");
+    }
+}
+
+#[test]
+fn errors_have_redis_own_lines() {
+    let wrong_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    for (source, line) in [
+        ("redis.call('SET', KEYS[1], 1) redis.call('HLEN', KEYS[1])", wrong_type),
+        ("redis.call('SET', KEYS[1], 1) return redis.pcall('HLEN', KEYS[1])", wrong_type),
+        ("redis.call('SET', KEYS[1], 1) return {1, redis.pcall('HLEN', KEYS[1])}", wrong_type),
+        ("redis.call()", "ERR Please specify at least one argument for this redis.call() call"),
+        ("redis.call('GET', {})", "ERR Lua redis lib command arguments must be strings or integers"),
+        ("redis.call('GET', nil)", "ERR Lua redis lib command arguments must be strings or integers"),
+        ("redis.call('FLUSHALL')", "ERR Unknown Redis command called from script"),
+        ("return {err = 'MINE\\nall'}", "MINE all"),
+        ("error({err = 'MINE all'})", "MINE all"),
+        ("error('x')", "ERR user_script:1: x"),
+        ("\nx = 1", "ERR user_script:2: Script attempted to create global variable 'x'"),
+        ("return x", "ERR user_script:1: Script attempted to access nonexistent global variable 'x'"),
+        ("return print", "ERR user_script:1: Script attempted to access nonexistent global variable 'print'"),
+    ] {
+        assert_eq!(eval(source), Err(line.to_owned()), "{source}");
+    }
+    let deep = "local t = {} for _ = 1, 9999 do t = {t} end return t";
+    assert_eq!(eval(deep), Err("ERR reached lua stack limit".to_owned()));
+    assert!(eval("return (").unwrap_err().starts_with("ERR Error compiling script"));
+}
+
+#[test]
+fn a_script_that_raises_keeps_what_it_wrote_as_in_redis() {
+    let server = Server::manual();
+    server.eval("redis.call('SET', 'a', 1) redis.call('HLEN', 'a')", &[], &[]).unwrap_err();
+    assert_eq!(server.dump()[&b"a"[..]], Entry { content: Content::String(b"1".to_vec()), expires: None });
+    server.flush_all();
+    assert!(server.dump().is_empty());
+}
+
+#[test]
+fn the_clock_can_be_moved_and_set() {
+    let server = Server::manual();
+    let start = server.now();
+    server.eval("redis.call('SET', 'a', 1, 'PX', 1000)", &[], &[]).unwrap();
+    assert_eq!(server.dump()[&b"a"[..]].expires, Some(start + Duration::from_secs(1)));
+    server.set_clock(start - Duration::from_secs(5));
+    assert_eq!(server.eval("return redis.call('PTTL', 'a')", &[], &[]), Ok(Reply::Integer(6000)));
+    server.advance(Duration::from_millis(6001));
+    assert_eq!(server.now(), start + Duration::from_millis(1001));
+    assert!(server.dump().is_empty());
+    assert_eq!(Server::starting_at(Duration::from_secs(7)).now(), Duration::from_secs(7));
+}
+
+#[derive(Debug)]
+struct Idle(Mutex<std::time::Instant>);
+
+impl Executor for Idle {
+    fn spawn(&self, _: futures::future::BoxFuture<'static, ()>) {}
+
+    fn sleep(&self, _: Duration) -> futures::future::BoxFuture<'static, ()> {
+        futures::future::pending().boxed()
+    }
+
+    fn now(&self) -> std::time::Instant {
+        *lock(&self.0)
+    }
+
+    fn block_on(&self, _: futures::future::BoxFuture<'_, ()>) -> crate::Result<()> {
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only differences count")]
+fn idle() -> Arc<Idle> {
+    Arc::new(Idle(Mutex::new(std::time::Instant::now())))
+}
+
+#[test]
+fn the_first_executor_paces_the_clock() {
+    let (first, second) = (idle(), idle());
+    let server = Server::starting_at(Duration::from_secs(100));
+    let _one = server.connect(first.clone());
+    let _two = server.connect(second.clone());
+    *lock(&first.0) += Duration::from_secs(3);
+    *lock(&second.0) += Duration::from_secs(50);
+    assert_eq!(server.now(), Duration::from_secs(103));
+    server.set_clock(Duration::from_secs(10));
+    *lock(&first.0) += Duration::from_secs(1);
+    server.advance(Duration::from_secs(1));
+    assert_eq!(server.now(), Duration::from_secs(12));
+}
+
+#[test]
+fn messages_come_in_order_to_those_who_listen() {
+    let server = Server::manual();
+    let publish = |message: &[u8]| {
+        let source = "return redis.call('PUBLISH', 'c', ARGV[1])";
+        server.eval(source, &[], &[message]).unwrap()
+    };
+    let connection = server.connect(idle());
+    let subscribe = |channel| futures::executor::block_on(connection.subscribe(channel));
+    assert_eq!(publish(b"0"), Reply::Integer(0));
+    let mut one = subscribe("c").unwrap();
+    let two = subscribe("c").unwrap();
+    let _other = subscribe("d").unwrap();
+    assert_eq!(publish(b"1"), Reply::Integer(2));
+    drop(two);
+    assert_eq!(publish(b"2"), Reply::Integer(1));
+    let next = |stream: &mut futures::stream::BoxStream<'static, Notice>| stream.next().now_or_never();
+    assert_eq!(next(&mut one), Some(Some(Notice::Message(b"1".to_vec()))));
+    connection.close();
+    assert_eq!(publish(b"3"), Reply::Integer(0));
+    assert_eq!(next(&mut one), Some(Some(Notice::Message(b"2".to_vec()))));
+    assert_eq!(next(&mut one), Some(None));
+    assert_eq!(subscribe("c").err(), Some(ConnectionError::Closed));
+    let script = crate::Script::all().next().unwrap();
+    let call = crate::Call { script, keys: &[], args: &[] };
+    assert_eq!(futures::executor::block_on(connection.run(call)), Err(ConnectionError::Closed));
+}

@@ -1,0 +1,177 @@
+//! The one error type of the public API.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+/// The result of a bowline operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, as a value to match on.
+///
+/// The list is complete on purpose: a new kind is a breaking change, so a `match` needs no wildcard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// An argument, a name, a duration or a URL is not valid. Nothing was sent.
+    InvalidInput,
+    /// The `timeout` of the acquisition ran out before the lock was free.
+    TimedOut,
+    /// `max_waiters` acquisitions wait already.
+    QueueFull,
+    /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so.
+    Lost,
+    /// The server gave no answer in time. Whether the last request was executed is unknown; what it may
+    /// have left is cleaned up in the background or ends with its lease.
+    Unavailable,
+    /// The server said no for a reason that may pass (`LOADING`, `BUSY`, `READONLY`, `OOM`, ...).
+    Refused,
+    /// The server said no because the user lacks a right or could not log in.
+    Denied,
+    /// The key holds a value of another type: something other than bowline wrote it.
+    WrongType,
+    /// The server is too old or lacks a command.
+    Unsupported,
+    /// The server answered something that the script never replies.
+    Protocol,
+    /// The client was closed, or its runtime was shut down.
+    Closed,
+}
+
+impl ErrorKind {
+    /// Whether the same call can succeed later without a change to the program or the server's setup.
+    ///
+    /// Retrying [`Lost`](Self::Lost) means starting over: acquire again, and redo the work under the new token.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused => true,
+            Self::InvalidInput | Self::Denied | Self::WrongType | Self::Unsupported | Self::Protocol | Self::Closed => {
+                false
+            }
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid input",
+            Self::TimedOut => "timed out",
+            Self::QueueFull => "the queue is full",
+            Self::Lost => "the lease was lost",
+            Self::Unavailable => "no answer from the server",
+            Self::Refused => "the server refused",
+            Self::Denied => "the server denied access",
+            Self::WrongType => "the key holds another type",
+            Self::Unsupported => "the server does not support this",
+            Self::Protocol => "unexpected reply",
+            Self::Closed => "the client is closed",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An operation that failed: its [`kind`](Self::kind), what was attempted, on which name, and the cause.
+///
+/// Neither `Display` nor `Debug` shows passwords or wire ids.
+#[derive(Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    operation: &'static str,
+    name: Option<Arc<str>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, operation: &'static str) -> Self {
+        Self { kind, operation, name: None, source: None }
+    }
+
+    /// An error with a sentence of its own as the cause.
+    pub(crate) fn because(kind: ErrorKind, operation: &'static str, reason: impl Into<String>) -> Self {
+        Self::new(kind, operation).with_source(Reason(reason.into()))
+    }
+
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was attempted, for example `"lock"` or `"connect"`.
+    pub fn operation(&self) -> &str {
+        self.operation
+    }
+
+    /// The name of the primitive it was attempted on, if there is one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Short for [`self.kind().is_retryable()`](ErrorKind::is_retryable).
+    pub fn is_retryable(&self) -> bool {
+        self.kind.is_retryable()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.operation)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, ": {}", self.kind)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug.field("kind", &self.kind).field("operation", &self.operation);
+        if let Some(name) = &self.name {
+            debug.field("name", name);
+        }
+        if let Some(source) = &self.source {
+            debug.field("source", &format_args!("{source}"));
+        }
+        debug.finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Reason(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_says_what_where_and_why() {
+        let error = Error::because(ErrorKind::InvalidInput, "lock", "the name is empty").with_name("a b");
+        assert_eq!(error.to_string(), "lock \"a b\": invalid input: the name is empty");
+        assert!(format!("{error:?}").contains("InvalidInput"));
+        assert!(StdError::source(&error).is_some());
+    }
+}

@@ -1,0 +1,61 @@
+//! The runtime as bowline sees it: tasks, timers and a clock.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, Either, select};
+
+use crate::error::Result;
+
+#[cfg(feature = "async-std")]
+pub(crate) mod async_std;
+#[cfg(feature = "smol")]
+pub(crate) mod smol;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio;
+
+/// An async runtime: where bowline spawns its tasks, sets its timers and reads its clock.
+///
+/// Nothing in bowline spawns, sleeps or asks for the time in any other way, so an implementation of this trait
+/// decides what "later" means for the whole library, up to a simulation in virtual time.
+///
+/// # Contract
+/// - Every method may be called from any thread, inside or outside the runtime.
+/// - Once the runtime is shut down, `spawn` drops the task and `sleep` resolves early, but never in the poll in which it
+///   is polled first: a loop around it must give the runtime the pause in which it can drop the loop. Neither panics.
+/// - `now` and `sleep` use the same clock: after `sleep(d)`, `now` has advanced by at least `d`.
+pub trait Executor: fmt::Debug + Send + Sync + 'static {
+    /// Runs `task` in the background until it is done. Nobody waits for it.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// A future that resolves once `duration` has passed, counted from this call.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+
+    /// The monotonic clock.
+    fn now(&self) -> Instant;
+
+    /// Runs `future` to its end on the calling thread, which must be one that may block.
+    ///
+    /// # Errors
+    /// [`Closed`](crate::ErrorKind::Closed) when the runtime is shut down before `future` is done.
+    ///
+    /// # Panics
+    /// May panic on a thread that drives async tasks, where blocking would stop the runtime.
+    fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()>;
+}
+
+/// `future`, or `None` once `duration` has passed. A future that is ready wins over a timer that is.
+pub(crate) async fn timeout<F: Future>(
+    executor: &Arc<dyn Executor>,
+    duration: Duration,
+    future: F,
+) -> Option<F::Output> {
+    let future = pin!(future);
+    match select(future, executor.sleep(duration)).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(_) => None,
+    }
+}

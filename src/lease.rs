@@ -1,0 +1,234 @@
+//! One hold and its lease, counted on the client's monotonic clock.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use event_listener::Event;
+
+use crate::key::LockKeys;
+use crate::sync::lock;
+use crate::ticket::WireId;
+use crate::token::Token;
+
+/// Why a hold was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// The lease ran out: it was fixed, or could not be renewed in time.
+    Expired,
+    /// Redis no longer has the hold: it expired there, was deleted or was lost with the server's data.
+    Gone,
+    /// An operator took it with `force_release`.
+    Revoked,
+    /// The client was closed, or its runtime was shut down.
+    Closed,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lease ran out",
+            Self::Gone => "the server no longer has the hold",
+            Self::Revoked => "the hold was taken by force_release",
+            Self::Closed => "the client was closed",
+        })
+    }
+}
+
+impl std::error::Error for Loss {}
+
+/// One ownership period of a lock, shared by its guards and the watchdog.
+///
+/// | from \ event | renewal answered | deadline, gone, revoked, closed | release |
+/// |---|---|---|---|
+/// | held | held, later deadline | lost | released |
+/// | lost | lost | lost, first reason stays | lost |
+/// | released | released | released | released |
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) id: WireId,
+    pub(crate) token: Token,
+    pub(crate) lease: Duration,
+    /// Whether the watchdog keeps it; otherwise it ends at its first deadline.
+    pub(crate) renewed: bool,
+    state: Mutex<State>,
+    lost: Event,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Held { deadline: Instant },
+    Lost(Loss),
+    Released,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        keys: Arc<LockKeys>,
+        id: WireId,
+        token: Token,
+        lease: Duration,
+        renewed: bool,
+        deadline: Instant,
+    ) -> Self {
+        Self { keys, id, token, lease, renewed, state: Mutex::new(State::Held { deadline }), lost: Event::new() }
+    }
+
+    /// What is left until the holder must stop; zero when it must have.
+    pub(crate) fn remaining(&self, now: Instant) -> Duration {
+        match *lock(&self.state) {
+            State::Held { deadline } => deadline.saturating_duration_since(now),
+            State::Lost(_) | State::Released => Duration::ZERO,
+        }
+    }
+
+    /// Until when it is held; `None` once it is not.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match *lock(&self.state) {
+            State::Held { deadline } => Some(deadline),
+            State::Lost(_) | State::Released => None,
+        }
+    }
+
+    pub(crate) fn extend(&self, deadline: Instant) {
+        if let State::Held { deadline: current } = &mut *lock(&self.state) {
+            *current = deadline.max(*current);
+        }
+    }
+
+    /// Signals the loss. Says whether that is news.
+    pub(crate) fn lose(&self, loss: Loss) -> bool {
+        let mut state = lock(&self.state);
+        let news = matches!(*state, State::Held { .. });
+        if news {
+            *state = State::Lost(loss);
+        }
+        drop(state);
+        if news {
+            self.lost.notify(usize::MAX);
+        }
+        news
+    }
+
+    /// Stops being held. Fails when it was lost before, if only because the deadline has passed unnoticed.
+    pub(crate) fn release(&self, now: Instant) -> Result<(), Loss> {
+        let mut state = lock(&self.state);
+        match *state {
+            State::Held { deadline } if now < deadline => {
+                *state = State::Released;
+                Ok(())
+            }
+            State::Held { .. } => {
+                drop(state);
+                self.lose(Loss::Expired);
+                Err(Loss::Expired)
+            }
+            State::Lost(loss) => Err(loss),
+            State::Released => Ok(()),
+        }
+    }
+
+    /// Why the holder must stop, if it must.
+    pub(crate) fn loss(&self, now: Instant) -> Option<Loss> {
+        match *lock(&self.state) {
+            State::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
+            State::Lost(loss) => Some(loss),
+            State::Released => None,
+        }
+    }
+
+    /// Resolves when the loss is signalled; never, once released.
+    pub(crate) async fn lost(&self) -> Loss {
+        loop {
+            let listener = self.lost.listen();
+            if let State::Lost(loss) = *lock(&self.state) {
+                return loss;
+            }
+            listener.await;
+        }
+    }
+}
+
+/// How much shorter the client counts a lease than the server: their clocks may run at different rates.
+pub(crate) fn drift(lease: Duration) -> Duration {
+    (lease / 500).max(Duration::from_millis(2))
+}
+
+/// Until when a holder may trust a lease that the server started or renewed some time after `sent`.
+pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
+    sent + lease - drift(lease)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "any instant will do")]
+mod tests {
+    use futures::FutureExt;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn hold(now: Instant) -> Hold {
+        let keys = Arc::new(LockKeys::new("p", "n").unwrap());
+        let id = WireId { client: Uuid::nil(), n: 1 };
+        Hold::new(keys, id, Token::new(1), LEASE, true, deadline(now, LEASE))
+    }
+
+    #[test]
+    fn counts_less_than_the_server_does() {
+        let now = Instant::now();
+        let hold = hold(now);
+        assert_eq!(hold.remaining(now), LEASE - Duration::from_millis(60));
+        assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
+        assert_eq!(hold.loss(now), None);
+        assert_eq!(hold.loss(now + LEASE - Duration::from_millis(60)), Some(Loss::Expired));
+    }
+
+    #[test]
+    fn the_first_loss_stays_and_nothing_revives_it() {
+        let now = Instant::now();
+        let hold = hold(now);
+        assert!(hold.lost().now_or_never().is_none());
+        assert!(hold.lose(Loss::Revoked));
+        assert!(!hold.lose(Loss::Expired));
+        hold.extend(now + LEASE * 9);
+        assert_eq!(hold.remaining(now), Duration::ZERO);
+        assert_eq!(hold.release(now), Err(Loss::Revoked));
+        assert_eq!(hold.lost().now_or_never(), Some(Loss::Revoked));
+    }
+
+    #[test]
+    fn released_in_time_or_lost() {
+        let now = Instant::now();
+        let (early, late) = (hold(now), hold(now));
+        assert_eq!(early.release(now), Ok(()));
+        assert!(!early.lose(Loss::Expired));
+        assert!(early.lost().now_or_never().is_none());
+        assert_eq!(late.release(now + LEASE), Err(Loss::Expired));
+        assert_eq!(late.lost().now_or_never(), Some(Loss::Expired));
+    }
+
+    #[test]
+    fn a_late_answer_never_shortens_a_lease() {
+        let now = Instant::now();
+        let hold = hold(now);
+        hold.extend(deadline(now + LEASE / 2, LEASE));
+        hold.extend(deadline(now + LEASE / 4, LEASE));
+        assert_eq!(hold.remaining(now), LEASE + LEASE / 2 - Duration::from_millis(60));
+    }
+
+    #[test]
+    fn every_waiter_of_a_loss_is_woken() {
+        let hold = Arc::new(hold(Instant::now()));
+        let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(hold.lost())).collect();
+        for waiter in &mut waiters {
+            assert!(waiter.as_mut().now_or_never().is_none());
+        }
+        hold.lose(Loss::Gone);
+        for waiter in waiters {
+            assert_eq!(waiter.now_or_never(), Some(Loss::Gone));
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What this client has asked for and what it holds, by wire id.
+//!
+//! Every wire id is decided here, once: delivered (it becomes a hold) or abandoned. Whatever arrives about it later
+//! finds nobody and is ignored.
+//!
+//! | state | becomes, on |
+//! |---|---|
+//! | open: sent, or waiting in the queue | hold on [`hold`](Ledger::hold); gone on [`forget`](Ledger::forget), [`abandon`](Ledger::abandon), [`close`](Ledger::close) |
+//! | hold | gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use event_listener::Event;
+use uuid::Uuid;
+
+use crate::jitter::Jitter;
+use crate::key::LockKeys;
+use crate::lease::{Hold, Loss};
+use crate::scripts::lock::Failure;
+use crate::sync::lock;
+use crate::ticket::{Message, WireId, ticket, ticket_ttl};
+use crate::token::Token;
+
+mod schedule;
+mod state;
+mod touches;
+mod work;
+
+use schedule::Schedule;
+use state::{Attempt, Effects, State};
+use touches::Touches;
+pub(crate) use work::{Touch, Work};
+
+/// Units of a hand-over without the server. Each grant reserves as many tokens.
+pub(crate) const SPAN: u32 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    client: Uuid,
+    state: Mutex<State>,
+    /// Notified when the watchdog has something to do sooner than it believes.
+    work: Event,
+    /// Notified when the last clean-up is done.
+    idle: Event,
+}
+
+/// What became of an attempt that waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds the lock, for its lease counted from then at the earliest.
+    Granted { token: Token, counted_from: Instant },
+    /// The server does not know it any more.
+    Gone,
+    /// The server cannot be asked, or says no.
+    Failed(Failure),
+    /// The client was closed.
+    Closed,
+}
+
+/// Something to end in Redis, ticket or hold, that nobody in this process waits for any more.
+#[derive(Clone, Debug)]
+pub(crate) struct Cleanup {
+    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) ticket: String,
+    pub(crate) from_tail: bool,
+    /// By then it has ended by itself.
+    pub(crate) until: Instant,
+}
+
+/// The client was closed.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl Ledger {
+    pub(crate) fn new(client: Uuid) -> Self {
+        let (seed, other) = client.as_u64_pair();
+        Self {
+            client,
+            state: Mutex::new(State {
+                open: HashMap::new(),
+                holds: HashMap::new(),
+                schedule: Schedule::new(Jitter::new(seed)),
+                touches: Touches::new(Jitter::new(other)),
+                cleanups: Vec::new(),
+                cleaning: 0,
+                last_id: 0,
+                armed: None,
+                closed: false,
+                ending: false,
+                dead: false,
+            }),
+            work: Event::new(),
+            idle: Event::new(),
+        }
+    }
+
+    fn wire_id(&self, n: u64) -> WireId {
+        WireId { client: self.client, n }
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut State, &mut Effects) -> R) -> R {
+        let mut effects = Effects::default();
+        let result = change(&mut lock(&self.state), &mut effects);
+        for (hold, loss) in effects.losses {
+            hold.lose(loss);
+        }
+        for waker in effects.wakers {
+            waker.wake();
+        }
+        if effects.work {
+            self.work.notify(usize::MAX);
+        }
+        if effects.idle {
+            self.idle.notify(usize::MAX);
+        }
+        result
+    }
+
+    /// Begins an attempt under a new wire id. To be called before anything about it is sent, because its grant can
+    /// arrive before the answer to the request.
+    pub(crate) fn open(&self, keys: &Arc<LockKeys>, lease: Duration, now: Instant) -> Result<WireId, Closed> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(Closed);
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        let attempt = Attempt {
+            keys: keys.clone(),
+            lease,
+            counted_from: now,
+            queued_at: None,
+            unanswered_since: None,
+            revoked: false,
+            outcome: None,
+            waker: None,
+        };
+        state.open.insert(id, attempt);
+        Ok(self.wire_id(id))
+    }
+
+    /// The server answered a request sent at `sent`: the attempt waits in the queue.
+    pub(crate) fn queued(&self, id: WireId, sent: Instant, now: Instant, holder_left: Option<Duration>, more: bool) {
+        self.change(|state, effects| {
+            let Some(attempt) = state.open.get_mut(&id.n) else { return };
+            attempt.counted_from = sent;
+            attempt.unanswered_since = None;
+            attempt.queued_at.get_or_insert(now);
+            if attempt.outcome.is_none() {
+                state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
+                if more {
+                    state.touches.touch_soon(&attempt.keys, now);
+                }
+                state.wake_if_sooner(effects);
+            }
+        });
+    }
+
+    /// Waits for what becomes of a queued attempt.
+    pub(crate) fn poll_outcome(&self, id: WireId, context: &mut Context<'_>) -> Poll<Outcome> {
+        let mut state = lock(&self.state);
+        let Some(attempt) = state.open.get_mut(&id.n) else { return Poll::Ready(Outcome::Closed) };
+        match attempt.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                let old = attempt.waker.replace(context.waker().clone());
+                drop(state);
+                drop(old);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Decides the attempt: it is a hold from now on. `None` if it was revoked or the client closed meanwhile.
+    pub(crate) fn hold(
+        &self,
+        id: WireId,
+        token: Token,
+        renewed: bool,
+        deadline: Instant,
+        now: Instant,
+    ) -> Option<Arc<Hold>> {
+        self.change(|state, effects| {
+            let attempt = state.remove_open(id.n, effects)?;
+            if attempt.revoked {
+                return None;
+            }
+            let Attempt { keys, lease, .. } = attempt;
+            let hold = Arc::new(Hold::new(keys, id, token, lease, renewed, deadline));
+            state.holds.insert(id.n, hold.clone());
+            state.schedule.insert(id.n, now, deadline, renewed.then_some(lease / 3));
+            state.wake_if_sooner(effects);
+            Some(hold)
+        })
+    }
+
+    /// Decides the attempt: the server said that nothing of it is left.
+    pub(crate) fn forget(&self, id: WireId) {
+        self.change(|state, effects| state.remove_open(id.n, effects));
+    }
+
+    /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
+    pub(crate) fn abandon(&self, id: WireId, now: Instant) {
+        self.change(|state, effects| {
+            if let Some(attempt) = state.remove_open(id.n, effects) {
+                state.clean_up(attempt.cleanup(id, now), effects);
+            }
+        });
+    }
+
+    /// Stops keeping the hold, because it is about to be released.
+    pub(crate) fn release(&self, hold: &Hold) {
+        lock(&self.state).remove_hold(hold.id.n);
+    }
+
+    /// Releases the hold in the background.
+    pub(crate) fn release_later(&self, hold: &Hold, now: Instant) {
+        self.change(|state, effects| {
+            state.remove_hold(hold.id.n);
+            state.clean_up(Cleanup::of(hold, now), effects);
+        });
+    }
+
+    /// Asks again about a name, because a script had more to do than one call may.
+    pub(crate) fn promote_later(&self, keys: &Arc<LockKeys>, now: Instant, lease: Duration) {
+        // A ticket that nobody has: cancelling it changes nothing and promotes.
+        let cleanup = Cleanup {
+            keys: keys.clone(),
+            ticket: ticket(self.wire_id(0), lease, SPAN),
+            from_tail: false,
+            until: now + lease,
+        };
+        self.change(|state, effects| state.clean_up(cleanup, effects));
+    }
+
+    /// A message from the inbox.
+    pub(crate) fn deliver(&self, message: Message) {
+        self.change(|state, effects| match message {
+            Message::Granted { id, token } if id.client == self.client => {
+                if let Some(attempt) = state.open.get_mut(&id.n) {
+                    let counted_from = attempt.counted_from;
+                    attempt.decide(Outcome::Granted { token, counted_from }, effects);
+                }
+            }
+            Message::Revoked { id } if id.client == self.client => {
+                if let Some(attempt) = state.open.get_mut(&id.n) {
+                    attempt.revoked = true;
+                }
+                state.lose(id.n, Loss::Revoked, effects);
+            }
+            Message::Granted { .. } | Message::Revoked { .. } => {}
+        });
+    }
+
+    /// Messages may have been missed: the server is asked about every ticket and every hold.
+    pub(crate) fn gap(&self, now: Instant) {
+        self.change(|state, effects| {
+            state.touches.touch_all(now);
+            state.schedule.verify_all(now);
+            state.wake_if_sooner(effects);
+        });
+    }
+
+    /// Ends everything: waiting attempts fail, holds are lost, both are cleaned up in Redis.
+    pub(crate) fn close(&self, now: Instant) {
+        self.change(|state, effects| {
+            state.closed = true;
+            let open: Vec<u64> = state.open.keys().copied().collect();
+            for id in open {
+                if let Some(attempt) = state.remove_open(id, effects) {
+                    state.clean_up(attempt.cleanup(self.wire_id(id), now), effects);
+                }
+            }
+            let holds: Vec<u64> = state.holds.keys().copied().collect();
+            for id in holds {
+                if let Some(hold) = state.lose(id, Loss::Closed, effects) {
+                    state.clean_up(Cleanup::of(&hold, now), effects);
+                }
+            }
+        });
+    }
+
+    /// Resolves once no clean-up is waiting or under way.
+    pub(crate) async fn cleaned(&self) {
+        loop {
+            let listener = self.idle.listen();
+            if lock(&self.state).is_idle() {
+                return;
+            }
+            listener.await;
+        }
+    }
+
+    /// Lets the watchdog end once nothing is left to clean up.
+    pub(crate) fn end(&self) {
+        self.change(|state, effects| {
+            state.closed = true;
+            state.ending = true;
+            effects.work = true;
+        });
+    }
+
+    /// The watchdog is gone, with its runtime: nothing will be renewed, touched or cleaned up any more.
+    pub(crate) fn die(&self) {
+        self.change(|state, effects| {
+            state.closed = true;
+            state.dead = true;
+            state.cleanups.clear();
+            state.cleaning = 0;
+            effects.wakers.extend(state.open.drain().filter_map(|(_, attempt)| attempt.waker));
+            effects.losses.extend(state.holds.drain().map(|(_, hold)| (hold, Loss::Closed)));
+            effects.idle = true;
+        });
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+}

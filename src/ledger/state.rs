@@ -1,0 +1,139 @@
+//! The tables of the ledger.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::key::LockKeys;
+use crate::lease::{Hold, Loss};
+use crate::ledger::schedule::Schedule;
+use crate::ledger::touches::Touches;
+use crate::ledger::{Cleanup, Outcome, SPAN};
+use crate::ticket::{WireId, ticket};
+
+/// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
+const NEAR_TAIL: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) open: HashMap<u64, Attempt>,
+    pub(super) holds: HashMap<u64, Arc<Hold>>,
+    pub(super) schedule: Schedule,
+    pub(super) touches: Touches,
+    pub(super) cleanups: Vec<Cleanup>,
+    pub(super) cleaning: usize,
+    pub(super) last_id: u64,
+    /// When the watchdog wakes by itself.
+    pub(super) armed: Option<Instant>,
+    pub(super) closed: bool,
+    /// The watchdog runs until this is set and nothing is left to clean up.
+    pub(super) ending: bool,
+    /// The watchdog is gone.
+    pub(super) dead: bool,
+}
+
+/// What a change of the tables sets off. It happens once they are unlocked: wakers and events run foreign code.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    pub(super) wakers: Vec<Waker>,
+    pub(super) losses: Vec<(Arc<Hold>, Loss)>,
+    /// The watchdog has something to do sooner than it believes.
+    pub(super) work: bool,
+    /// The last clean-up is done.
+    pub(super) idle: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) keys: Arc<LockKeys>,
+    pub(super) lease: Duration,
+    /// When the last request was sent that the server answered with "waiting": no grant can be older.
+    pub(super) counted_from: Instant,
+    pub(super) queued_at: Option<Instant>,
+    /// When the first touch was sent that got no answer, since the last one that did.
+    pub(super) unanswered_since: Option<Instant>,
+    pub(super) revoked: bool,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl State {
+    pub(super) fn next(&self) -> Option<Instant> {
+        match (self.schedule.next(), self.touches.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.cleanups.is_empty() && self.cleaning == 0
+    }
+
+    /// Whoever waits for the attempt is woken, and finds it gone.
+    pub(super) fn remove_open(&mut self, id: u64, effects: &mut Effects) -> Option<Attempt> {
+        let mut attempt = self.open.remove(&id)?;
+        if attempt.queued_at.is_some() {
+            self.touches.remove(&attempt.keys, id);
+        }
+        effects.wakers.extend(attempt.waker.take());
+        Some(attempt)
+    }
+
+    pub(super) fn remove_hold(&mut self, id: u64) -> Option<Arc<Hold>> {
+        self.schedule.remove(id);
+        self.holds.remove(&id)
+    }
+
+    /// The hold, if there was such a one, is lost.
+    pub(super) fn lose(&mut self, id: u64, loss: Loss, effects: &mut Effects) -> Option<Arc<Hold>> {
+        let hold = self.remove_hold(id)?;
+        effects.losses.push((hold.clone(), loss));
+        Some(hold)
+    }
+
+    pub(super) fn clean_up(&mut self, cleanup: Cleanup, effects: &mut Effects) {
+        if !self.dead {
+            self.cleanups.push(cleanup);
+            effects.work = true;
+        }
+    }
+
+    pub(super) fn wake_if_sooner(&mut self, effects: &mut Effects) {
+        let Some(next) = self.next() else { return };
+        if self.armed.is_none_or(|armed| next < armed) {
+            self.armed = Some(next);
+            effects.work = true;
+        }
+    }
+}
+
+impl Attempt {
+    /// The first outcome stays until it is taken.
+    pub(super) fn decide(&mut self, outcome: Outcome, effects: &mut Effects) {
+        if self.outcome.is_none() {
+            self.outcome = Some(outcome);
+            effects.wakers.extend(self.waker.take());
+        }
+    }
+
+    pub(super) fn cleanup(self, id: WireId, now: Instant) -> Cleanup {
+        Cleanup {
+            keys: self.keys,
+            ticket: ticket(id, self.lease, SPAN),
+            from_tail: self.queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL),
+            until: now + self.lease,
+        }
+    }
+}
+
+impl Cleanup {
+    pub(super) fn of(hold: &Hold, now: Instant) -> Self {
+        Self {
+            keys: hold.keys.clone(),
+            ticket: ticket(hold.id, hold.lease, SPAN),
+            from_tail: false,
+            until: now + hold.lease,
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! When the tickets of which name are touched. Pure: time comes in as an argument.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::jitter::Jitter;
+use crate::key::LockKeys;
+use crate::ledger::schedule::BATCH;
+
+/// Touching the tickets of one name sooner than this after the last time would be polling.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// How soon to look again when the lock was free and nobody could be given it.
+const FREE: Duration = Duration::from_secs(1);
+
+/// The waiting tickets of a client by name. One call per name is under way at a time.
+#[derive(Debug)]
+pub(crate) struct Touches {
+    names: HashMap<Arc<LockKeys>, Name>,
+    /// Exactly the names that wait for their next touch, by time.
+    events: BTreeSet<(Instant, u64)>,
+    serials: HashMap<u64, Arc<LockKeys>>,
+    next_serial: u64,
+    jitter: Jitter,
+}
+
+#[derive(Debug)]
+struct Name {
+    serial: u64,
+    /// Tickets by when they have to be refreshed.
+    order: BTreeSet<(Instant, u64)>,
+    due_of: HashMap<u64, Instant>,
+    /// When the lease of the hold in the way ends, if it is not renewed.
+    holder_ends: Instant,
+    not_before: Instant,
+    under_way: bool,
+    /// Somebody asked for a touch while one was under way, which may have been executed before.
+    again: bool,
+    event: Option<Instant>,
+}
+
+impl Touches {
+    pub(crate) fn new(jitter: Jitter) -> Self {
+        Self { names: HashMap::new(), events: BTreeSet::new(), serials: HashMap::new(), next_serial: 0, jitter }
+    }
+
+    /// A ticket that the server just said waits, behind a hold with `holder_left` of its lease.
+    pub(crate) fn insert(
+        &mut self,
+        keys: &Arc<LockKeys>,
+        id: u64,
+        ttl: Duration,
+        sent: Instant,
+        now: Instant,
+        holder_left: Option<Duration>,
+    ) {
+        let not_before = self.earliest(now);
+        let name = self.names.entry(keys.clone()).or_insert_with(|| {
+            self.next_serial += 1;
+            self.serials.insert(self.next_serial, keys.clone());
+            Name {
+                serial: self.next_serial,
+                order: BTreeSet::new(),
+                due_of: HashMap::new(),
+                holder_ends: now,
+                not_before,
+                under_way: false,
+                again: false,
+                event: None,
+            }
+        });
+        name.put(id, sent + ttl / 3);
+        name.holder_ends = now + holder_left.unwrap_or(FREE);
+        Self::arm(&mut self.events, name);
+    }
+
+    /// Says whether the ticket was there.
+    pub(crate) fn remove(&mut self, keys: &Arc<LockKeys>, id: u64) -> bool {
+        let Some(name) = self.names.get_mut(keys) else { return false };
+        let Some(due) = name.due_of.remove(&id) else { return false };
+        name.order.remove(&(due, id));
+        if name.order.is_empty() && !name.under_way {
+            self.forget(keys);
+        } else {
+            Self::arm(&mut self.events, name);
+        }
+        true
+    }
+
+    /// Messages may have been missed: every name is asked about at once.
+    pub(crate) fn touch_all(&mut self, now: Instant) {
+        for name in self.names.values_mut() {
+            name.ask_at(now);
+            Self::arm(&mut self.events, name);
+        }
+    }
+
+    /// The name is to be asked about at once.
+    pub(crate) fn touch_soon(&mut self, keys: &Arc<LockKeys>, now: Instant) {
+        if let Some(name) = self.names.get_mut(keys) {
+            name.ask_at(now);
+            Self::arm(&mut self.events, name);
+        }
+    }
+
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.events.first().map(|(at, _)| *at)
+    }
+
+    /// The next name that is due, with the tickets whose turn it is; under way until [`answered`](Self::answered).
+    pub(crate) fn due(&mut self, now: Instant) -> Option<(Arc<LockKeys>, Vec<u64>)> {
+        let &(at, serial) = self.events.first()?;
+        if at > now {
+            return None;
+        }
+        self.events.pop_first();
+        let keys = self.serials.get(&serial)?.clone();
+        let name = self.names.get_mut(&keys)?;
+        name.event = None;
+        name.under_way = true;
+        name.again = false;
+        let tickets = name.order.iter().take(BATCH).map(|(_, id)| *id).collect();
+        Some((keys, tickets))
+    }
+
+    /// What a touch sent at `sent` said: `waiting` tickets with their TTLs, and the lease in the way. `None` if no
+    /// answer came. `again` asks for the next call at once.
+    pub(crate) fn answered(
+        &mut self,
+        keys: &Arc<LockKeys>,
+        sent: Instant,
+        now: Instant,
+        waiting: &[(u64, Duration)],
+        holder_left: Option<Option<Duration>>,
+        again: bool,
+    ) {
+        let not_before = self.earliest(now);
+        let Some(name) = self.names.get_mut(keys) else { return };
+        let again = again || name.again;
+        name.under_way = false;
+        for &(id, ttl) in waiting {
+            if name.due_of.contains_key(&id) {
+                name.put(id, sent + ttl / 3);
+            }
+        }
+        name.not_before = if again { now } else { not_before };
+        name.holder_ends = match holder_left {
+            _ if again => now,
+            Some(left) => now + left.unwrap_or(FREE),
+            None => not_before,
+        };
+        if name.order.is_empty() {
+            self.forget(keys);
+        } else {
+            Self::arm(&mut self.events, name);
+        }
+    }
+
+    fn earliest(&mut self, now: Instant) -> Instant {
+        now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
+    }
+
+    fn forget(&mut self, keys: &Arc<LockKeys>) {
+        if let Some(name) = self.names.remove(keys) {
+            self.serials.remove(&name.serial);
+            if let Some(at) = name.event {
+                self.events.remove(&(at, name.serial));
+            }
+        }
+    }
+
+    fn arm(events: &mut BTreeSet<(Instant, u64)>, name: &mut Name) {
+        if let Some(at) = name.event.take() {
+            events.remove(&(at, name.serial));
+        }
+        if let Some(&(due, _)) = name.order.first().filter(|_| !name.under_way) {
+            let at = due.min(name.holder_ends).max(name.not_before);
+            events.insert((at, name.serial));
+            name.event = Some(at);
+        }
+    }
+}
+
+impl Name {
+    fn ask_at(&mut self, at: Instant) {
+        self.not_before = at;
+        self.holder_ends = at;
+        self.again = self.under_way;
+    }
+
+    fn put(&mut self, id: u64, due: Instant) {
+        if let Some(old) = self.due_of.insert(id, due) {
+            self.order.remove(&(old, id));
+        }
+        self.order.insert((due, id));
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "any instant will do")]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(30);
+
+    fn setup() -> (Touches, Arc<LockKeys>, Instant) {
+        (Touches::new(Jitter::new(1)), Arc::new(LockKeys::new("p", "n").unwrap()), Instant::now())
+    }
+
+    #[test]
+    fn one_call_for_all_tickets_of_a_name_every_third_of_their_ttl() {
+        let (mut touches, keys, start) = setup();
+        for id in 0..64 {
+            let sent = start + Duration::from_millis(id);
+            touches.insert(&keys, id, TTL, sent, sent, Some(TTL));
+        }
+        let mut calls = 0;
+        while let Some(now) = touches.next().filter(|at| *at < start + TTL * 10) {
+            let (_, tickets) = touches.due(now).unwrap();
+            assert_eq!(tickets.len(), 64);
+            let waiting: Vec<_> = tickets.into_iter().map(|id| (id, TTL)).collect();
+            touches.answered(&keys, now, now, &waiting, Some(Some(TTL)), false);
+            calls += 1;
+        }
+        assert!((29..=31).contains(&calls), "{calls}");
+    }
+
+    #[test]
+    fn asks_when_the_lease_in_the_way_ends_but_never_polls() {
+        let (mut touches, keys, start) = setup();
+        let left = Duration::from_millis(700);
+        touches.insert(&keys, 1, TTL, start, start, Some(left));
+        assert_eq!(touches.next(), Some(start + left));
+        touches.insert(&keys, 2, TTL, start, start, Some(Duration::from_millis(1)));
+        let at = touches.next().unwrap();
+        assert!(at >= start + SHORTEST && at < start + SHORTEST * 2);
+        let (_, tickets) = touches.due(at).unwrap();
+        assert_eq!(tickets, [1, 2]);
+        assert_eq!(touches.next(), None, "one call at a time");
+        touches.answered(&keys, at, at, &[(1, TTL), (2, TTL)], Some(Some(Duration::ZERO)), false);
+        assert!(touches.next().unwrap() >= at + SHORTEST);
+    }
+
+    #[test]
+    fn a_gap_touches_at_once_even_if_a_call_is_under_way() {
+        let (mut touches, keys, start) = setup();
+        touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+        touches.touch_all(start);
+        let (_, tickets) = touches.due(start).unwrap();
+        assert_eq!(tickets, [1]);
+        let later = start + Duration::from_millis(5);
+        touches.touch_all(later);
+        assert_eq!(touches.next(), None);
+        touches.answered(&keys, start, later, &[(1, TTL)], Some(Some(TTL)), false);
+        assert_eq!(touches.next(), Some(later));
+    }
+
+    #[test]
+    fn an_unanswered_touch_is_repeated_and_a_call_for_more_is_immediate() {
+        let (mut touches, keys, start) = setup();
+        touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+        touches.touch_soon(&keys, start);
+        touches.due(start).unwrap();
+        touches.answered(&keys, start, start, &[], None, false);
+        let again = touches.next().unwrap();
+        assert!(again >= start + SHORTEST && again <= start + SHORTEST * 2);
+        touches.due(again).unwrap();
+        touches.answered(&keys, again, again, &[(1, TTL)], Some(None), true);
+        assert_eq!(touches.next(), Some(again));
+    }
+
+    #[test]
+    fn big_names_are_touched_in_batches() {
+        let (mut touches, keys, start) = setup();
+        for id in 0..1000 {
+            touches.insert(&keys, id, TTL, start, start, Some(TTL));
+        }
+        let mut seen = std::collections::HashSet::new();
+        while seen.len() < 1000 {
+            let now = touches.next().unwrap();
+            assert!(now < start + TTL / 2, "a ticket was left to expire");
+            let (_, tickets) = touches.due(now).unwrap();
+            assert!(tickets.len() <= BATCH);
+            seen.extend(tickets.iter().copied());
+            let waiting: Vec<_> = tickets.into_iter().map(|id| (id, TTL)).collect();
+            touches.answered(&keys, now, now, &waiting, Some(Some(TTL)), false);
+        }
+    }
+
+    #[test]
+    fn nothing_stays_when_the_tickets_are_gone() {
+        let (mut touches, keys, start) = setup();
+        touches.insert(&keys, 1, TTL, start, start, None);
+        touches.insert(&keys, 2, TTL, start, start, None);
+        assert!(touches.remove(&keys, 1));
+        assert!(!touches.remove(&keys, 1));
+        touches.touch_soon(&keys, start);
+        touches.due(start).unwrap();
+        assert!(touches.remove(&keys, 2), "while a call is under way");
+        touches.answered(&keys, start, start, &[(2, TTL)], Some(None), true);
+        assert_eq!(touches.next(), None);
+        assert!(touches.names.is_empty() && touches.serials.is_empty() && touches.events.is_empty());
+    }
+}

@@ -1,0 +1,153 @@
+//! The watchdog's side of the ledger: what is to be sent, and what came of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event_listener::EventListener;
+
+use crate::key::LockKeys;
+use crate::lease::{Hold, Loss, deadline};
+use crate::ledger::{Cleanup, Ledger, Outcome, SPAN};
+use crate::scripts::lock::Failure;
+use crate::scripts::reply::TicketState;
+use crate::sync::lock;
+use crate::ticket::{ticket, ticket_ttl};
+
+/// What the watchdog has to send now.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) renew: Vec<Arc<Hold>>,
+    pub(crate) touch: Vec<Touch>,
+    pub(crate) cleanups: Vec<Cleanup>,
+    /// When to look again.
+    pub(crate) next: Option<Instant>,
+    /// Nothing is left to do, ever.
+    pub(crate) ended: bool,
+}
+
+/// Tickets of one name to keep alive, each with its id and its time to live.
+#[derive(Debug)]
+pub(crate) struct Touch {
+    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) tickets: Vec<(u64, String, Duration)>,
+}
+
+impl Ledger {
+    /// To be listened to before [`work`](Self::work) is called.
+    pub(crate) fn listen(&self) -> EventListener {
+        self.work.listen()
+    }
+
+    pub(crate) fn work(&self, now: Instant) -> Work {
+        self.change(|state, effects| {
+            let mut work = Work::default();
+
+            let due = state.schedule.due(now);
+            for id in due.expired {
+                if let Some(hold) = state.lose(id, Loss::Expired, effects) {
+                    // A renewal whose answer was late or lost may have kept it in Redis.
+                    state.cleanups.push(Cleanup::of(&hold, now));
+                }
+            }
+            work.renew = due.renew.iter().filter_map(|id| state.holds.get(id).cloned()).collect();
+
+            while let Some((keys, ids)) = state.touches.due(now) {
+                let tickets = ids.into_iter().filter_map(|id| {
+                    let lease = state.open.get(&id)?.lease;
+                    Some((id, ticket(self.wire_id(id), lease, SPAN), ticket_ttl(lease)))
+                });
+                work.touch.push(Touch { tickets: tickets.collect(), keys });
+            }
+
+            work.cleanups = std::mem::take(&mut state.cleanups);
+            state.cleaning += work.cleanups.len();
+            work.next = state.next();
+            state.armed = work.next;
+            work.ended = state.ending && state.is_idle();
+            work
+        })
+    }
+
+    /// The server answered a renewal sent at `sent`: these are held, these are not.
+    pub(crate) fn renewed(&self, sent: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
+        self.change(|state, effects| {
+            for hold in held.iter().filter(|hold| hold.renewed) {
+                hold.extend(deadline(sent, hold.lease));
+            }
+            let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
+            state.schedule.renewed(held, sent);
+            for hold in gone {
+                state.lose(hold.id.n, Loss::Gone, effects);
+            }
+        });
+    }
+
+    /// No answer came to a renewal.
+    pub(crate) fn not_renewed(&self, holds: &[Arc<Hold>], now: Instant) {
+        let ids: Vec<u64> = holds.iter().map(|hold| hold.id.n).collect();
+        lock(&self.state).schedule.unanswered(&ids, now);
+    }
+
+    /// The server answered a touch sent at `sent`.
+    pub(crate) fn touched(
+        &self,
+        keys: &Arc<LockKeys>,
+        sent: Instant,
+        now: Instant,
+        tickets: impl Iterator<Item = (u64, TicketState)>,
+        holder_left: Option<Duration>,
+        more: bool,
+    ) {
+        self.change(|state, effects| {
+            let mut waiting = Vec::new();
+            for (id, ticket) in tickets {
+                let Some(attempt) = state.open.get_mut(&id) else { continue };
+                attempt.unanswered_since = None;
+                match ticket {
+                    TicketState::Waiting => {
+                        attempt.counted_from = sent;
+                        waiting.push((id, ticket_ttl(attempt.lease)));
+                    }
+                    TicketState::Granted(token) => {
+                        attempt.decide(Outcome::Granted { token, counted_from: sent }, effects);
+                    }
+                    TicketState::Gone => attempt.decide(Outcome::Gone, effects),
+                }
+                if attempt.outcome.is_some() {
+                    state.touches.remove(keys, id);
+                }
+            }
+            state.touches.answered(keys, sent, now, &waiting, Some(holder_left), more);
+        });
+    }
+
+    /// No usable answer came to a touch. Attempts that had none for as long as `patience` fail with it.
+    pub(crate) fn not_touched(
+        &self,
+        keys: &Arc<LockKeys>,
+        ids: &[u64],
+        sent: Instant,
+        now: Instant,
+        failure: &Failure,
+        patience: Duration,
+    ) {
+        self.change(|state, effects| {
+            for id in ids {
+                let Some(attempt) = state.open.get_mut(id) else { continue };
+                let since = *attempt.unanswered_since.get_or_insert(sent);
+                if now.saturating_duration_since(since) >= patience {
+                    attempt.decide(Outcome::Failed(failure.clone()), effects);
+                    state.touches.remove(keys, *id);
+                }
+            }
+            state.touches.answered(keys, sent, now, &[], None, false);
+        });
+    }
+
+    pub(crate) fn cleanup_done(&self) {
+        self.change(|state, effects| {
+            state.cleaning = state.cleaning.saturating_sub(1);
+            effects.idle = state.is_idle();
+        });
+    }
+}

@@ -1,0 +1,53 @@
+// The README's example is on tokio.
+#![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis: leased, renewed, handed over, fenced.")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "async-std")]
+pub mod async_std;
+#[cfg(feature = "embedded")]
+pub mod embedded;
+#[cfg(feature = "smol")]
+pub mod smol;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+
+mod acquire;
+mod check;
+mod client;
+mod config;
+#[cfg(feature = "_redis")]
+mod connect;
+mod connection;
+mod context;
+mod error;
+mod executor;
+mod guard;
+mod holder;
+mod inbox;
+mod jitter;
+mod key;
+mod lease;
+mod ledger;
+mod lock;
+mod reentry;
+mod scripts;
+mod server_clock;
+mod sync;
+mod ticket;
+mod token;
+mod watchdog;
+
+pub use client::Client;
+pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
+#[cfg(feature = "_redis")]
+pub use connection::redis::RedisConnection;
+pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use error::{Error, ErrorKind, Result};
+pub use executor::Executor;
+pub use guard::LockGuard;
+pub use holder::Holder;
+pub use lease::Loss;
+pub use lock::{Acquire, HolderState, Lock, LockState, TryAcquire};
+pub use scripts::Script;
+pub use token::Token;

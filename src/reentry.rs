@@ -1,0 +1,92 @@
+//! Which holder holds what, so that re-entry needs no command.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use event_listener::Event;
+
+use crate::holder::Holder;
+use crate::key::LockKeys;
+use crate::sync::lock;
+
+type Key = (Holder, Arc<LockKeys>);
+
+/// `T` is what the guards of a hold share.
+#[derive(Debug)]
+pub(crate) struct Reentry<T> {
+    slots: Mutex<HashMap<Key, Slot<T>>>,
+}
+
+#[derive(Debug)]
+enum Slot<T> {
+    /// Some acquisition of the holder is under way; the others wait for what becomes of it.
+    Acquiring(Arc<Event>),
+    Held(Weak<T>),
+}
+
+/// What a holder that asks for a lock finds.
+pub(crate) enum Entry<'a, T> {
+    /// It holds the lock.
+    Held(Arc<T>),
+    /// It is being acquired for the holder: ask again after this.
+    Acquiring(event_listener::EventListener),
+    /// The caller acquires it.
+    Vacant(Vacant<'a, T>),
+}
+
+impl<T> Reentry<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Mutex::new(HashMap::new()) }
+    }
+
+    /// `valid` says whether what is held may still be entered.
+    pub(crate) fn enter(&self, holder: Holder, keys: &Arc<LockKeys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
+        let key = (holder, keys.clone());
+        let mut slots = lock(&self.slots);
+        match slots.get(&key) {
+            Some(Slot::Acquiring(event)) => return Entry::Acquiring(event.listen()),
+            Some(Slot::Held(owned)) => {
+                if let Some(owned) = owned.upgrade().filter(|owned| valid(owned)) {
+                    return Entry::Held(owned);
+                }
+            }
+            None => {}
+        }
+        let event = Arc::new(Event::new());
+        slots.insert(key.clone(), Slot::Acquiring(event.clone()));
+        Entry::Vacant(Vacant { reentry: self, key, event })
+    }
+
+    /// The last guard of a hold is gone.
+    pub(crate) fn leave(&self, holder: Holder, keys: &Arc<LockKeys>) {
+        let key = (holder, keys.clone());
+        let mut slots = lock(&self.slots);
+        if matches!(slots.get(&key), Some(Slot::Held(owned)) if owned.strong_count() == 0) {
+            slots.remove(&key);
+        }
+    }
+}
+
+/// The right to acquire for a holder. Dropped unfilled, the next one in line gets it.
+pub(crate) struct Vacant<'a, T> {
+    reentry: &'a Reentry<T>,
+    key: Key,
+    event: Arc<Event>,
+}
+
+impl<T> Vacant<'_, T> {
+    pub(crate) fn fill(self, owned: &Arc<T>) {
+        lock(&self.reentry.slots).insert(self.key.clone(), Slot::Held(Arc::downgrade(owned)));
+    }
+}
+
+impl<T> Drop for Vacant<'_, T> {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.reentry.slots);
+        if matches!(slots.get(&self.key), Some(Slot::Acquiring(event)) if Arc::ptr_eq(event, &self.event)) {
+            slots.remove(&self.key);
+        }
+        drop(slots);
+        self.event.notify(usize::MAX);
+    }
+}

@@ -1,0 +1,147 @@
+//! The script registry: every Lua source, composed once and hashed once.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+pub(crate) mod lock;
+pub(crate) mod reply;
+
+/// A Lua script that the server runs atomically.
+///
+/// Connections send `EVALSHA` with [`sha1`](Self::sha1) and, when the server answers `NOSCRIPT`, `EVAL` with
+/// [`source`](Self::source) to the same server.
+pub struct Script {
+    name: &'static str,
+    source: String,
+    sha1: String,
+}
+
+impl Script {
+    fn new(name: &'static str, text: &str) -> Self {
+        let source = compose(text);
+        let sha1 = sha1_smol::Sha1::from(&source).digest().to_string();
+        Self { name, source, sha1 }
+    }
+
+    /// What it is called in errors and counts, for example `lock_acquire`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The Lua source, fragments included.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The SHA1 of the source, in lower-case hexadecimal.
+    pub fn sha1(&self) -> &str {
+        &self.sha1
+    }
+
+    /// Every script, in the order of their names.
+    pub fn all() -> impl Iterator<Item = &'static Script> {
+        REGISTRY.iter()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Script({})", self.name)
+    }
+}
+
+/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
+const FRAGMENTS: [(&str, &str); 3] = [
+    ("clock", include_str!("scripts/clock.lua")),
+    ("hold", include_str!("scripts/hold.lua")),
+    ("queue", include_str!("scripts/queue.lua")),
+];
+
+fn compose(text: &str) -> String {
+    let mut source = String::with_capacity(text.len());
+    for line in text.lines() {
+        let fragment = line.strip_prefix("--@include ").and_then(|name| FRAGMENTS.iter().find(|(n, _)| *n == name));
+        match fragment {
+            Some((_, fragment)) => source.push_str(&compose(fragment)),
+            None => {
+                source.push_str(line);
+                source.push('\n');
+            }
+        }
+    }
+    source
+}
+
+macro_rules! registry {
+    ($($constant:ident = $name:literal;)+) => {
+        static REGISTRY: LazyLock<Vec<Script>> = LazyLock::new(|| {
+            vec![$(Script::new($name, include_str!(concat!("scripts/", $name, ".lua")))),+]
+        });
+        #[expect(non_camel_case_types, reason = "named after the constants")]
+        enum Index { $($constant),+ }
+        $(pub(crate) static $constant: LazyLock<&'static Script> =
+            LazyLock::new(|| &REGISTRY[Index::$constant as usize]);)+
+    };
+}
+
+registry! {
+    LOCK_ACQUIRE = "lock_acquire";
+    LOCK_CANCEL = "lock_cancel";
+    LOCK_FORCE_RELEASE = "lock_force_release";
+    LOCK_INSPECT = "lock_inspect";
+    LOCK_RELEASE = "lock_release";
+    LOCK_RENEW = "lock_renew";
+    LOCK_TOUCH = "lock_touch";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header<'a>(script: &'a Script, field: &str) -> &'a str {
+        let prefix = format!("-- {field}:");
+        let line = script.source().lines().take_while(|line| line.starts_with("--")).find(|l| l.starts_with(&prefix));
+        line.unwrap_or_else(|| panic!("{} has no {field} in its header", script.name()))[prefix.len()..].trim()
+    }
+
+    /// Highest N in `KEYS[N]` or `ARGV[N]`, fragments included.
+    fn highest(script: &Script, array: &str) -> usize {
+        let mut highest = 0;
+        for part in script.source().split(&format!("{array}[")).skip(1) {
+            if let Ok(n) = part[..part.find(']').unwrap()].parse() {
+                highest = highest.max(n);
+            }
+        }
+        highest
+    }
+
+    #[test]
+    fn headers_say_what_the_scripts_use() {
+        for script in Script::all() {
+            for (field, array) in [("KEYS", "KEYS"), ("ARGV", "ARGV")] {
+                let header = header(script, field);
+                let fixed =
+                    header.split(' ').filter(|word| !word.is_empty()).take_while(|w| !w.starts_with('[')).count();
+                assert!(highest(script, array) <= fixed, "{} {field}", script.name());
+            }
+            assert!(!header(script, "Reply").is_empty());
+        }
+    }
+
+    #[test]
+    fn fragments_are_all_known_and_keys_are_never_built_in_lua() {
+        for script in Script::all() {
+            assert!(!script.source().contains("--@include"), "{}", script.name());
+            assert!(!script.source().contains("lock:{"), "{}", script.name());
+            assert_eq!(script.sha1().len(), 40);
+        }
+    }
+
+    #[test]
+    fn names_are_sorted_and_constants_point_at_their_script() {
+        let names: Vec<_> = Script::all().map(Script::name).collect();
+        assert!(names.is_sorted());
+        assert_eq!(LOCK_ACQUIRE.name(), "lock_acquire");
+        assert_eq!(LOCK_TOUCH.name(), "lock_touch");
+    }
+}

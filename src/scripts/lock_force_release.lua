@@ -1,0 +1,22 @@
+-- For operators: takes the lock from that holder, tells it, and reserves a token that fences it out.
+-- KEYS: lock queue tickets fence
+-- ARGV: wire_id inbox_prefix counts_everyone
+-- Reply: RELEASED token more now | NOT_HELD more now
+-- The token is larger than the old holder's and smaller than the next one's. more = 1: call again.
+
+local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
+--@include hold
+--@include queue
+
+if redis.call('HEXISTS', lock, id) == 0 then
+  local more = promote_if_free({})
+  return {'NOT_HELD', more, now}
+end
+
+-- The hold may have outlived the counter.
+local token = reserve(1, redis.call('HGET', lock, 'token'))
+local client = string.match(id, '^([^:]+):')
+if client then redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id) end
+redis.call('DEL', lock)
+local more = promote_if_free({})
+return {'RELEASED', token, more, now}

@@ -1,0 +1,28 @@
+-- Releases the hold and hands the lock to the next waiter; with a ticket, also queues up for the next turn.
+-- KEYS: lock queue tickets fence
+-- ARGV: wire_id inbox_prefix counts_everyone ticket ticket_ttl_ms
+-- Reply: RELEASED more now | GRANTED token now | NOT_HELD more now
+-- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold the lock queues nothing.
+
+local id = ARGV[1]
+--@include hold
+
+local held = redis.call('HEXISTS', lock, id) == 1
+local ticket = ARGV[4]
+if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
+  if held then redis.call('DEL', lock) end
+  return {held and 'RELEASED' or 'NOT_HELD', 0, now}
+end
+
+local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
+--@include queue
+
+if not held then
+  local more = promote_if_free({})
+  return {'NOT_HELD', more, now}
+end
+redis.call('DEL', lock)
+if ticket ~= '' then enqueue(ticket, ARGV[5], 0) end
+local more, taken, token = promote_if_free({[ticket] = true})
+if taken and taken == ticket then return {'GRANTED', token, now} end
+return {'RELEASED', more, now}

@@ -1,0 +1,301 @@
+//! From what the server replied to typed outcomes. An unexpected shape is an error, never a panic.
+
+use std::time::Duration;
+
+use crate::connection::Reply;
+use crate::scripts::Script;
+use crate::token::Token;
+
+/// A reply that the script never gives: another program answers, or the script and this table disagree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{script} replied {reply}")]
+pub(crate) struct UnexpectedReply {
+    script: &'static str,
+    reply: String,
+}
+
+/// The server's clock in milliseconds, as a reply carries it.
+pub(crate) type ServerMillis = u64;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Acquired {
+    Granted { token: Token, now: ServerMillis },
+    Queued { holder_left: Option<Duration>, length: u64, more: bool, now: ServerMillis },
+    Busy { more: bool, now: ServerMillis },
+    Full { now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    Released { more: bool, now: ServerMillis },
+    NotHeld { more: bool, now: ServerMillis },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cancelled {
+    pub(crate) more: bool,
+    pub(crate) now: ServerMillis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Touched {
+    pub(crate) now: ServerMillis,
+    pub(crate) holder_left: Option<Duration>,
+    pub(crate) more: bool,
+    pub(crate) tickets: Vec<TicketState>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TicketState {
+    Waiting,
+    Granted(Token),
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Renewed {
+    pub(crate) now: ServerMillis,
+    pub(crate) holds: Vec<HoldState>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldState {
+    Held,
+    NotHeld,
+    Unusable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ForceReleased {
+    /// The token that fences the old holder out; `None` if it did not hold the lock.
+    pub(crate) token: Option<Token>,
+    pub(crate) more: bool,
+    pub(crate) now: ServerMillis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inspected {
+    /// Wire id, token and what is left of the lease.
+    pub(crate) holder: Option<(String, Token, Option<Duration>)>,
+    pub(crate) waiters: u64,
+    pub(crate) now: ServerMillis,
+}
+
+pub(crate) fn acquired(script: &Script, reply: &Reply) -> Result<Acquired, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        Some(match fields.word()? {
+            "GRANTED" => Acquired::Granted { token: fields.token()?, now: fields.number()? },
+            "QUEUED" => Acquired::Queued {
+                holder_left: fields.ttl()?,
+                length: fields.number()?,
+                more: fields.flag()?,
+                now: fields.number()?,
+            },
+            "BUSY" => {
+                fields.ttl()?;
+                Acquired::Busy { more: fields.flag()?, now: fields.number()? }
+            }
+            "FULL" => {
+                fields.number()?;
+                Acquired::Full { now: fields.number()? }
+            }
+            "STALE" => Acquired::Stale { now: fields.number()? },
+            _ => return None,
+        })
+    })
+}
+
+pub(crate) fn released(script: &Script, reply: &Reply) -> Result<Released, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        Some(match fields.word()? {
+            "RELEASED" => Released::Released { more: fields.flag()?, now: fields.number()? },
+            "NOT_HELD" => Released::NotHeld { more: fields.flag()?, now: fields.number()? },
+            _ => return None,
+        })
+    })
+}
+
+pub(crate) fn cancelled(script: &Script, reply: &Reply) -> Result<Cancelled, UnexpectedReply> {
+    decode(script, reply, |fields| match fields.word()? {
+        "CANCELLED" | "RELEASED" | "GONE" => Some(Cancelled { more: fields.flag()?, now: fields.number()? }),
+        _ => None,
+    })
+}
+
+pub(crate) fn touched(script: &Script, reply: &Reply, tickets: usize) -> Result<Touched, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        let (now, holder_left, more) = (fields.number()?, fields.ttl()?, fields.flag()?);
+        let mut states = Vec::with_capacity(tickets);
+        for _ in 0..tickets {
+            states.push(match fields.word()? {
+                "WAITING" => fields.word().map(|_| TicketState::Waiting)?,
+                "GRANTED" => TicketState::Granted(fields.token()?),
+                "GONE" => fields.word().map(|_| TicketState::Gone)?,
+                _ => return None,
+            });
+        }
+        Some(Touched { now, holder_left, more, tickets: states })
+    })
+}
+
+pub(crate) fn renewed(script: &Script, reply: &Reply, holds: usize) -> Result<Renewed, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        let now = fields.number()?;
+        let mut states = Vec::with_capacity(holds);
+        for _ in 0..holds {
+            states.push(match fields.integer()? {
+                1 => HoldState::Held,
+                0 => HoldState::NotHeld,
+                -1 => HoldState::Unusable,
+                _ => return None,
+            });
+        }
+        Some(Renewed { now, holds: states })
+    })
+}
+
+pub(crate) fn force_released(script: &Script, reply: &Reply) -> Result<ForceReleased, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        let token = match fields.word()? {
+            "RELEASED" => Some(fields.token()?),
+            "NOT_HELD" => None,
+            _ => return None,
+        };
+        Some(ForceReleased { token, more: fields.flag()?, now: fields.number()? })
+    })
+}
+
+pub(crate) fn inspected(script: &Script, reply: &Reply) -> Result<Inspected, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        let holder = fields.word()?.to_owned();
+        let holder = if holder.is_empty() {
+            fields.word()?;
+            fields.ttl()?;
+            None
+        } else {
+            Some((holder, fields.token()?, fields.ttl()?))
+        };
+        Some(Inspected { holder, waiters: fields.number()?, now: fields.number()? })
+    })
+}
+
+/// Reads the fields of a reply in order; all of them have to be read.
+struct Fields<'a>(std::slice::Iter<'a, Reply>);
+
+impl<'a> Fields<'a> {
+    fn word(&mut self) -> Option<&'a str> {
+        match self.0.next()? {
+            Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        match self.0.next()? {
+            Reply::Integer(integer) => Some(*integer),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.integer()?.try_into().ok()
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.integer()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// `PTTL`: negative means no key, or no TTL.
+    fn ttl(&mut self) -> Option<Option<Duration>> {
+        Some(self.integer()?.try_into().ok().map(Duration::from_millis))
+    }
+
+    fn token(&mut self) -> Option<Token> {
+        let token = self.word()?.parse().ok()?;
+        (token <= Token::MAX).then_some(Token::new(token))
+    }
+}
+
+fn decode<'a, T>(
+    script: &Script,
+    reply: &'a Reply,
+    read: impl FnOnce(&mut Fields<'a>) -> Option<T>,
+) -> Result<T, UnexpectedReply> {
+    let decoded = match reply {
+        Reply::Array(items) => {
+            let mut fields = Fields(items.iter());
+            read(&mut fields).filter(|_| fields.0.next().is_none())
+        }
+        _ => None,
+    };
+    decoded.ok_or_else(|| UnexpectedReply { script: script.name(), reply: shape(reply) })
+}
+
+/// The reply without its strings, which may hold wire ids.
+fn shape(reply: &Reply) -> String {
+    match reply {
+        Reply::Nil => "nil".to_owned(),
+        Reply::Integer(integer) => integer.to_string(),
+        Reply::Bytes(bytes) => format!("a string of {} bytes", bytes.len()),
+        Reply::Array(items) => format!("a list of {}", items.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripts::LOCK_ACQUIRE;
+
+    fn bytes(text: &str) -> Reply {
+        Reply::Bytes(text.into())
+    }
+
+    #[test]
+    fn well_formed() {
+        let reply = Reply::Array(vec![bytes("GRANTED"), bytes("17"), Reply::Integer(5)]);
+        assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(Acquired::Granted { token: Token::new(17), now: 5 }));
+        let reply = Reply::Array(vec![
+            bytes("QUEUED"),
+            Reply::Integer(-2),
+            Reply::Integer(3),
+            Reply::Integer(1),
+            Reply::Integer(5),
+        ]);
+        let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
+        assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(queued));
+    }
+
+    /// Whatever a proxy, another module or a bug answers: an error that shows no string of it.
+    #[test]
+    fn malformed() {
+        let secret = "0123-wire-id";
+        let malformed = [
+            Reply::Nil,
+            Reply::Integer(1),
+            bytes(secret),
+            Reply::Array(vec![]),
+            Reply::Array(vec![bytes(secret)]),
+            Reply::Array(vec![bytes("GRANTED")]),
+            Reply::Array(vec![bytes("GRANTED"), bytes("x"), Reply::Integer(5)]),
+            Reply::Array(vec![bytes("GRANTED"), bytes("9007199254740993"), Reply::Integer(5)]),
+            Reply::Array(vec![bytes("GRANTED"), bytes("1"), Reply::Integer(-5)]),
+            Reply::Array(vec![bytes("GRANTED"), bytes("1"), Reply::Integer(5), Reply::Nil]),
+            Reply::Array(vec![Reply::Bytes(vec![0xff]), bytes("1"), Reply::Integer(5)]),
+        ];
+        for reply in malformed {
+            let error = acquired(&LOCK_ACQUIRE, &reply).unwrap_err().to_string();
+            assert!(!error.contains(secret), "{error}");
+            assert!(released(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(touched(&LOCK_ACQUIRE, &reply, 1).is_err());
+            assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());
+            assert!(force_released(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(inspected(&LOCK_ACQUIRE, &reply).is_err());
+        }
+    }
+}

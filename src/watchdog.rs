@@ -1,0 +1,173 @@
+//! The one task of a client: renews leases, touches tickets, signals losses and cleans up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use futures::{FutureExt, future};
+
+use crate::connection::{Connection, ConnectionError};
+use crate::executor::Executor;
+use crate::jitter::Jitter;
+use crate::lease::Hold;
+use crate::ledger::{Cleanup, Ledger, Touch, Work};
+use crate::scripts::lock::{Failure, LockScripts, RenewArgs, TouchArgs};
+use crate::scripts::reply::HoldState;
+use crate::server_clock::ServerClock;
+
+/// What the task works with. It holds no client, so that the last handle's drop can end it.
+#[derive(Clone, Debug)]
+pub(crate) struct Watchdog {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) clock: Arc<ServerClock>,
+    pub(crate) inbox_prefix: Arc<str>,
+    pub(crate) patience: Duration,
+}
+
+impl Watchdog {
+    /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost.
+    pub(crate) async fn run(self) {
+        let _dies = Dies(&self.ledger);
+        let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
+        loop {
+            let mut listener = pin!(self.ledger.listen());
+            let work = self.ledger.work(self.executor.now());
+            if work.ended {
+                return;
+            }
+            let next = work.next;
+            self.start(work, &mut calls);
+
+            let mut timer = next.map(|at| self.executor.sleep(at.saturating_duration_since(self.executor.now())));
+            future::poll_fn(|context| {
+                // What a finished call has learned decides what is to be done next.
+                let mut woken = false;
+                while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {
+                    woken = true;
+                }
+                let timer = timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context));
+                woken |= timer.is_ready() | listener.as_mut().poll(context).is_ready();
+                if woken { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+    }
+
+    fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
+        if !work.renew.is_empty() {
+            calls.push(self.renew(work.renew).boxed());
+        }
+        for touch in work.touch {
+            calls.push(self.touch(touch).boxed());
+        }
+        for cleanup in work.cleanups {
+            calls.push(self.clean_up(cleanup).boxed());
+        }
+    }
+
+    async fn renew(&self, holds: Vec<Arc<Hold>>) {
+        let ids: Vec<String> = holds.iter().map(|hold| hold.id.text()).collect();
+        let args: Vec<RenewArgs<'_>> = holds
+            .iter()
+            .zip(&ids)
+            .map(|(hold, id)| (&*hold.keys.lock, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
+            .collect();
+        let sent = self.executor.now();
+        match self.scripts().renew(&args).await {
+            Ok(renewed) => {
+                self.clock.observe(self.executor.now(), renewed.now);
+                let (held, gone): (Vec<_>, Vec<_>) =
+                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
+                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
+                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                self.ledger.renewed(sent, &held, &gone);
+            }
+            Err(_) => self.ledger.not_renewed(&holds, self.executor.now()),
+        }
+    }
+
+    async fn touch(&self, Touch { keys, tickets }: Touch) {
+        let args: Vec<TouchArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
+        let sent = self.executor.now();
+        let outcome = self.scripts().touch(&keys, &args).await;
+        let now = self.executor.now();
+        match outcome {
+            Ok(touched) => {
+                self.clock.observe(now, touched.now);
+                let states = tickets.iter().map(|(id, ..)| *id).zip(touched.tickets);
+                self.ledger.touched(&keys, sent, now, states, touched.holder_left, touched.more);
+            }
+            Err(failure) => {
+                let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
+                let patience = if failure.kind().is_retryable() { self.patience } else { Duration::ZERO };
+                self.ledger.not_touched(&keys, &ids, sent, now, &failure, patience);
+            }
+        }
+    }
+
+    /// Until the server has answered, or what there was to end has ended by itself.
+    async fn clean_up(&self, cleanup: Cleanup) {
+        let _done = CleanupDone(&self.ledger);
+        let mut backoff = Backoff::new(&cleanup.ticket);
+        while self.executor.now() < cleanup.until {
+            match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
+                Ok(cancelled) => {
+                    self.clock.observe(self.executor.now(), cancelled.now);
+                    if !cancelled.more {
+                        return;
+                    }
+                }
+                Err(Failure::Connection(ConnectionError::Closed)) => return,
+                Err(failure) if !failure.kind().is_retryable() => return,
+                Err(_) => self.executor.sleep(backoff.next()).await,
+            }
+        }
+    }
+
+    fn scripts(&self) -> LockScripts<'_> {
+        LockScripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
+    }
+}
+
+/// Waits between tries against a server that gives no usable answer: 25 ms, doubling up to 1 s, with jitter.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+    jitter: Jitter,
+}
+
+impl Backoff {
+    /// Tries about different things have different jitter.
+    pub(crate) fn new(what: &str) -> Self {
+        let seed = what.bytes().fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        Self { next: Duration::from_millis(25), jitter: Jitter::new(seed) }
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let wait = self.jitter.spread(self.next);
+        self.next = (self.next * 2).min(Duration::from_secs(1));
+        wait
+    }
+}
+
+struct Dies<'a>(&'a Ledger);
+
+impl Drop for Dies<'_> {
+    fn drop(&mut self) {
+        self.0.die();
+    }
+}
+
+struct CleanupDone<'a>(&'a Ledger);
+
+impl Drop for CleanupDone<'_> {
+    fn drop(&mut self) {
+        self.0.cleanup_done();
+    }
+}

@@ -1,0 +1,428 @@
+//! What every executor promises, checked the same way for each of them.
+#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use bowline::Executor;
+use futures::FutureExt;
+use futures::executor::block_on;
+use futures::future::{Either, pending, select};
+
+/// Far longer than anything takes, so that only a hang runs into it.
+const BOUND: Duration = Duration::from_secs(30);
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Runs `test` and fails if it hangs.
+fn bounded(test: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    match ended.recv_timeout(BOUND) {
+        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            if let Err(panicked) = thread.join() {
+                std::panic::resume_unwind(panicked);
+            }
+        }
+    }
+}
+
+fn spawns_from_any_thread(executor: &Arc<dyn Executor>) {
+    let (sender, receiver) = mpsc::channel();
+    let from_here = sender.clone();
+    executor.spawn(async move { from_here.send(1).unwrap() }.boxed());
+    let elsewhere = Arc::clone(executor);
+    thread::spawn(move || {
+        let inner = Arc::clone(&elsewhere);
+        // A task that spawns another, after a sleep.
+        let task = async move {
+            inner.sleep(ms(1)).await;
+            inner.spawn(async move { sender.send(2).unwrap() }.boxed());
+        };
+        elsewhere.spawn(task.boxed());
+    })
+    .join()
+    .unwrap();
+    let mut seen: Vec<i32> = receiver.iter().collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2]);
+}
+
+fn sleeps_at_least_as_long_as_asked(executor: &Arc<dyn Executor>) {
+    for duration in [Duration::ZERO, Duration::from_nanos(1), ms(1), ms(30)] {
+        // On a thread outside of the runtime, and inside of it.
+        let before = executor.now();
+        block_on(executor.sleep(duration));
+        assert!(executor.now() - before >= duration, "{duration:?}");
+        let before = executor.now();
+        executor.block_on(executor.sleep(duration)).unwrap();
+        assert!(executor.now() - before >= duration, "{duration:?}");
+    }
+}
+
+fn sleep_counts_from_the_call(executor: &Arc<dyn Executor>) {
+    let early = executor.sleep(ms(600));
+    block_on(executor.sleep(ms(600)));
+    assert!(matches!(block_on(select(early, executor.sleep(ms(500)))), Either::Left(_)));
+}
+
+fn huge_sleeps_neither_overflow_nor_end(executor: &Arc<dyn Executor>) {
+    for huge in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_secs(1 << 40)] {
+        let both = select(executor.sleep(huge), executor.sleep(ms(5)));
+        assert!(matches!(block_on(both), Either::Right(_)), "{huge:?}");
+    }
+}
+
+fn sleeps_can_be_dropped_and_moved_between_threads(executor: &Arc<dyn Executor>) {
+    drop(executor.sleep(ms(1)));
+    let mut sleep = executor.sleep(ms(20));
+    let polled_here = block_on(async { futures::poll!(&mut sleep) });
+    assert!(polled_here.is_pending());
+    thread::spawn(move || block_on(sleep)).join().unwrap();
+}
+
+fn block_on_runs_borrowed_futures(executor: &Arc<dyn Executor>) {
+    let mut count = 0;
+    executor
+        .block_on(
+            async {
+                executor.sleep(ms(1)).await;
+                count += 1;
+            }
+            .boxed(),
+        )
+        .unwrap();
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            let executor = Arc::clone(executor);
+            thread::spawn(move || executor.block_on(executor.sleep(ms(5))).unwrap())
+        })
+        .collect();
+    others.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(count, 1);
+}
+
+fn time_never_goes_back(executor: &Arc<dyn Executor>) {
+    let mut last = executor.now();
+    for _ in 0..1000 {
+        let now = executor.now();
+        assert!(now >= last);
+        last = now;
+    }
+}
+
+macro_rules! contract {
+    ($with:expr) => {
+        contract!($with,
+            spawns_from_any_thread sleeps_at_least_as_long_as_asked sleep_counts_from_the_call
+            huge_sleeps_neither_overflow_nor_end sleeps_can_be_dropped_and_moved_between_threads
+            block_on_runs_borrowed_futures time_never_goes_back);
+    };
+    ($with:expr, $($test:ident)+) => {
+        $(#[test]
+        fn $test() {
+            super::bounded(|| $with(&super::$test));
+        })+
+    };
+}
+
+#[cfg(feature = "smol")]
+mod smol {
+    use std::sync::Arc;
+
+    use bowline::Executor;
+
+    fn with(test: &dyn Fn(&Arc<dyn Executor>)) {
+        test(&(Arc::new(bowline::smol::Smol) as Arc<dyn Executor>));
+    }
+
+    contract!(with);
+}
+
+#[cfg(feature = "async-std")]
+mod async_std {
+    use std::sync::Arc;
+
+    use bowline::Executor;
+
+    fn with(test: &dyn Fn(&Arc<dyn Executor>)) {
+        test(&(Arc::new(bowline::async_std::AsyncStd) as Arc<dyn Executor>));
+    }
+
+    contract!(with);
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_multi_thread {
+    use std::sync::Arc;
+
+    use bowline::Executor;
+
+    fn with(test: &dyn Fn(&Arc<dyn Executor>)) {
+        let runtime = super::tokio_alone::multi_thread();
+        test(&(Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone())) as Arc<dyn Executor>));
+    }
+
+    contract!(with);
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_current_thread {
+    use std::sync::Arc;
+
+    use bowline::Executor;
+
+    fn with(test: &dyn Fn(&Arc<dyn Executor>)) {
+        let runtime = super::tokio_alone::Driven::start();
+        test(&(Arc::new(bowline::tokio::Tokio::new(runtime.handle.clone())) as Arc<dyn Executor>));
+    }
+
+    contract!(with);
+}
+
+/// What only tokio has: runtimes that end, contexts, paused clocks.
+#[cfg(feature = "tokio")]
+mod tokio_alone {
+    use std::thread::JoinHandle;
+
+    use bowline::ErrorKind;
+    use bowline::tokio::Tokio;
+    use futures::channel::oneshot;
+    use tokio::runtime::{Builder, Handle, Runtime};
+
+    use super::*;
+
+    pub(super) fn multi_thread() -> Runtime {
+        Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    }
+
+    /// A current-thread runtime with a thread that drives it.
+    pub(super) struct Driven {
+        pub(super) handle: Handle,
+        stop: Option<oneshot::Sender<()>>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Driven {
+        pub(super) fn start() -> Self {
+            let (stop, stopped) = oneshot::channel();
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            let handle = runtime.handle().clone();
+            let thread = thread::spawn(move || {
+                let _ = runtime.block_on(stopped);
+            });
+            Self { handle, stop: Some(stop), thread: Some(thread) }
+        }
+    }
+
+    /// Returns when the runtime is shut down.
+    impl Drop for Driven {
+        fn drop(&mut self) {
+            drop(self.stop.take());
+            self.thread.take().unwrap().join().unwrap();
+        }
+    }
+
+    /// Runs `test` with a runtime of either kind and the way to shut it down.
+    fn with_each(test: fn(Tokio, Box<dyn FnOnce() + Send>)) {
+        bounded(move || {
+            let runtime = multi_thread();
+            test(Tokio::new(runtime.handle().clone()), Box::new(move || drop(runtime)));
+            let runtime = multi_thread();
+            test(Tokio::new(runtime.handle().clone()), Box::new(move || runtime.shutdown_background()));
+            let runtime = Driven::start();
+            test(Tokio::new(runtime.handle.clone()), Box::new(move || drop(runtime)));
+        });
+    }
+
+    /// Sends when it is dropped.
+    struct Dropped(mpsc::Sender<()>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+
+    #[test]
+    fn block_on_works_in_spawn_blocking() {
+        bounded(|| {
+            let runtime = multi_thread();
+            let blocking = runtime.spawn(async {
+                let executor = Tokio::current().unwrap();
+                tokio::task::spawn_blocking(move || executor.block_on(executor.sleep(ms(5)))).await.unwrap()
+            });
+            block_on(blocking).unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn shutdown_drops_tasks_and_later_ones_do_not_run() {
+        with_each(|executor, shut_down| {
+            let (sender, dropped) = mpsc::channel();
+            let (running, runs) = mpsc::channel();
+            let guard = Dropped(sender.clone());
+            executor.spawn(Box::pin(async move {
+                let _guard = guard;
+                running.send(()).unwrap();
+                pending::<()>().await;
+            }));
+            runs.recv().unwrap();
+            shut_down();
+            dropped.recv().unwrap();
+            let guard = Dropped(sender);
+            executor.spawn(Box::pin(async move {
+                let _guard = guard;
+                pending::<()>().await;
+            }));
+            dropped.recv().unwrap();
+        });
+    }
+
+    #[test]
+    fn after_shutdown_nothing_panics_or_hangs() {
+        with_each(|executor, shut_down| {
+            let unpolled = executor.sleep(ms(3_600_000));
+            let (polled, polls) = mpsc::channel();
+            let waiting = {
+                let mut sleep = executor.sleep(ms(3_600_000));
+                thread::spawn(move || {
+                    assert!(block_on(async { futures::poll!(&mut sleep) }).is_pending());
+                    polled.send(()).unwrap();
+                    block_on(sleep);
+                })
+            };
+            let blocked = {
+                let executor = executor.clone();
+                thread::spawn(move || executor.block_on(Box::pin(pending())))
+            };
+            polls.recv().unwrap();
+            shut_down();
+            waiting.join().unwrap();
+            assert_eq!(blocked.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+            block_on(unpolled);
+            block_on(executor.sleep(ms(3_600_000)));
+            block_on(executor.sleep(Duration::MAX));
+            let error = executor.block_on(Box::pin(async {})).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Closed);
+            assert!(executor.now() <= executor.now());
+            assert!(format!("{executor:?}").contains("true"));
+        });
+    }
+
+    #[test]
+    fn a_runtime_that_was_down_from_the_start() {
+        bounded(|| {
+            let runtime = multi_thread();
+            let handle = runtime.handle().clone();
+            drop(runtime);
+            let executor = Tokio::new(handle);
+            block_on(executor.sleep(Duration::MAX));
+            assert_eq!(executor.block_on(Box::pin(pending())).unwrap_err().kind(), ErrorKind::Closed);
+        });
+    }
+
+    /// The timer driver stops while foreign threads are in the middle of polling timers.
+    #[test]
+    fn polling_races_with_the_shutdown() {
+        bounded(|| {
+            for _ in 0..100 {
+                let runtime = multi_thread();
+                let executor = Tokio::new(runtime.handle().clone());
+                let pollers: Vec<_> = (0..3)
+                    .map(|_| {
+                        let executor = executor.clone();
+                        thread::spawn(move || {
+                            while !format!("{executor:?}").contains("true") {
+                                let mut sleep = executor.sleep(ms(1));
+                                while block_on(async { futures::poll!(&mut sleep) }).is_pending() {}
+                            }
+                        })
+                    })
+                    .collect();
+                thread::yield_now();
+                drop(runtime);
+                pollers.into_iter().for_each(|poller| poller.join().expect("no panic while shutting down"));
+            }
+        });
+    }
+
+    /// Once the runtime shuts down sleeps end early. A loop around them must not keep its worker for ever.
+    #[test]
+    fn a_loop_of_sleeps_that_runs_during_the_shutdown_ends() {
+        bounded(|| {
+            let runtime = multi_thread();
+            let executor = Tokio::new(runtime.handle().clone());
+            let (running, runs) = mpsc::channel();
+            let inside = executor.clone();
+            executor.spawn(Box::pin(async move {
+                running.send(()).unwrap();
+                while !format!("{inside:?}").contains("true") {
+                    thread::yield_now();
+                }
+                loop {
+                    inside.sleep(ms(3_600_000)).await;
+                }
+            }));
+            runs.recv().unwrap();
+            drop(runtime);
+        });
+    }
+
+    #[test]
+    fn a_sleep_outlives_the_last_executor() {
+        bounded(|| {
+            let runtime = multi_thread();
+            let executor = Tokio::new(runtime.handle().clone());
+            let before = executor.now();
+            let sleep = executor.sleep(ms(50));
+            drop(executor);
+            block_on(sleep);
+            assert!(Tokio::new(runtime.handle().clone()).now() - before >= ms(50));
+        });
+    }
+
+    #[test]
+    fn dropping_the_executors_ends_the_sentinel() {
+        bounded(|| {
+            let runtime = multi_thread();
+            let executor = Tokio::new(runtime.handle().clone());
+            let other = executor.clone();
+            assert_eq!(runtime.metrics().num_alive_tasks(), 1);
+            drop(executor);
+            assert_eq!(runtime.metrics().num_alive_tasks(), 1);
+            drop(other);
+            while runtime.metrics().num_alive_tasks() > 0 {
+                thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn current_needs_a_runtime() {
+        let error = Tokio::current().unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::InvalidInput, "connect"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_clock_is_seen_from_everywhere() {
+        let executor = Tokio::current().unwrap();
+        let before = executor.now();
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(executor.now() - before, Duration::from_secs(3600));
+        let elsewhere = executor.clone();
+        let seen = thread::spawn(move || elsewhere.now()).join().unwrap();
+        assert_eq!(seen - before, Duration::from_secs(3600));
+        executor.sleep(Duration::from_secs(60)).await;
+        assert!(executor.now() - before >= Duration::from_secs(3660));
+    }
+}

@@ -1,0 +1,266 @@
+//! Requests for the lock that get lost, whose answers get lost, and that arrive when nobody wants them any more.
+
+use bowline::{ErrorKind, Reply};
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::{
+    SLACK, acquiring, assert_holds, drop_when, fence, holders, is_free, key, ms, pass, until_free, until_waiting,
+    waiting,
+};
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_lost_request_is_sent_again,
+    a_lost_reply_leaves_one_hold,
+    a_lost_reply_to_a_waiter_leaves_one_ticket,
+    a_try_survives_lost_requests_and_replies,
+    a_late_copy_after_the_release_is_a_ghost_of_one_lease,
+    a_late_copy_that_queues_is_a_ghost_of_one_lease,
+    a_late_copy_after_its_time_does_nothing,
+    a_late_copy_before_the_cancel_is_cancelled,
+    a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
+    an_attempt_dropped_before_its_answer_leaves_nothing,
+    a_request_told_stale_is_sent_again,
+    grants_that_come_too_late_are_given_back,
+    a_cancel_is_sent_until_it_is_answered,
+}
+
+/// The first word of the only reply.
+fn word(replies: &[Result<Reply, bowline::ConnectionError>]) -> String {
+    match replies {
+        [Ok(Reply::Array(fields))] => match &fields[0] {
+            Reply::Bytes(word) => String::from_utf8(word.clone()).unwrap(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_lost_request_is_sent_again(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    faults.next("lock_acquire", [Fault::LoseRequest, Fault::LoseRequest]);
+    let guard = client.lock("a").lock().await.unwrap();
+    assert_eq!(faults.calls("lock_acquire"), 3);
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+    assert_eq!(faults.total(), 4);
+}
+
+async fn a_lost_reply_leaves_one_hold(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    faults.next("lock_acquire", [Fault::LoseReply, Fault::LoseReply]);
+    let guard = client.lock("a").lock().await.unwrap();
+    assert_eq!(faults.calls("lock_acquire"), 3);
+    assert_holds(&env, &guard);
+    assert_eq!(fence(&env, "a"), Some(guard.token().get()), "every copy reserved a token");
+    guard.release().await.unwrap();
+    assert!(is_free(&env, "a"));
+}
+
+async fn a_lost_reply_to_a_waiter_leaves_one_ticket(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let held = other.lock("a").lock().await.unwrap();
+    faults.next("lock_acquire", [Fault::LoseReply, Fault::LoseReply]);
+    let waiter = acquiring(&env, &client, "a");
+    env.eventually("the third copy is answered", async || faults.answered("lock_acquire") == 3).await;
+    assert_eq!(waiting(&env, "a"), 1);
+    let token = held.token();
+    held.release().await.unwrap();
+    let guard = env.soon("the waiter", waiter).await.unwrap();
+    assert!(guard.token() > token);
+    assert_holds(&env, &guard);
+    assert_eq!(waiting(&env, "a"), 0);
+    guard.release().await.unwrap();
+}
+
+async fn a_try_survives_lost_requests_and_replies(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    faults.next("lock_acquire", [Fault::LoseRequest, Fault::LoseReply]);
+    let guard = lock.try_lock().await.unwrap().expect("free");
+    assert_eq!(faults.calls("lock_acquire"), 3);
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+
+    let held = other.lock("a").lock().await.unwrap();
+    faults.next("lock_acquire", [Fault::LoseReply, Fault::LoseRequest]);
+    assert!(lock.try_lock().await.unwrap().is_none());
+    assert_eq!(faults.calls("lock_acquire"), 6);
+    assert_eq!(waiting(&env, "a"), 0);
+    held.release().await.unwrap();
+}
+
+async fn a_late_copy_after_the_release_is_a_ghost_of_one_lease(env: Env) {
+    let other = env.client().await;
+    let lease = ms(600);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    faults.next("lock_acquire", [Fault::Late]);
+    let guard = client.lock("a").lock().await.unwrap();
+    let token = guard.token();
+    guard.release().await.unwrap();
+
+    assert_eq!(word(&faults.send_late().await), "GRANTED");
+    let ttl = env.server().ttl_ms(&key("a"));
+    assert!(ttl <= 600, "{ttl}");
+    let start = env.now();
+    let next = env.soon("after the ghost", other.lock("a").lock().into_future()).await.unwrap();
+    assert!(env.now() - start < lease + SLACK);
+    assert!(next.token() > token);
+    assert_holds(&env, &next);
+    next.release().await.unwrap();
+    assert_eq!(faults.calls("lock_renew"), 0, "nobody keeps a ghost");
+}
+
+/// It stands in the queue for a wire id that is decided, is granted, and nobody takes it.
+async fn a_late_copy_that_queues_is_a_ghost_of_one_lease(env: Env) {
+    let other = env.client().await;
+    // Whoever waits behind it looks again after a third of its own lease at the latest.
+    let third = env.client_with(|config| config.lease(ms(2400))).await;
+    let lease = ms(600);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    faults.next("lock_acquire", [Fault::Late]);
+    client.lock("a").lock().await.unwrap().release().await.unwrap();
+
+    let held = other.lock("a").lock().await.unwrap();
+    assert_eq!(word(&faults.send_late().await), "QUEUED");
+    let waiter = acquiring(&env, &third, "a");
+    until_waiting(&env, "a", 2).await;
+    // The client of the ghost is alive, and must neither take nor disturb what it does not know.
+    let before = faults.total();
+    let start = env.now();
+    held.release().await.unwrap();
+    let guard = env.soon("behind the ghost", waiter).await.unwrap();
+    assert!(env.now() - start < lease + ms(800) + SLACK);
+    assert_holds(&env, &guard);
+    assert_eq!(faults.total(), before);
+    guard.release().await.unwrap();
+}
+
+async fn a_late_copy_after_its_time_does_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.command_timeout(ms(100))).await;
+    faults.next("lock_acquire", [Fault::Late]);
+    client.lock("a").lock().await.unwrap().release().await.unwrap();
+    // The command timeout, and what the client's idea of the server's clock may be off.
+    env.sleep(ms(300)).await;
+    assert_eq!(word(&faults.send_late().await), "STALE");
+    assert!(is_free(&env, "a"));
+}
+
+async fn a_late_copy_before_the_cancel_is_cancelled(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    faults.next("lock_acquire", [Fault::Late, Fault::Hang]);
+    faults.next("lock_cancel", [Fault::Hang]);
+    let lock = client.lock("a");
+    drop_when(&env, "the second copy", lock.lock(), async || faults.calls("lock_acquire") == 2).await;
+    assert_eq!(word(&faults.send_late().await), "GRANTED");
+    env.eventually("the cancel", async || faults.calls("lock_cancel") == 1).await;
+    faults.release();
+    until_free(&env, "a").await;
+    assert_eq!(faults.calls("lock_cancel"), 1);
+}
+
+async fn a_late_copy_after_the_cancel_is_a_ghost_of_one_lease(env: Env) {
+    let other = env.client().await;
+    let lease = ms(600);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    faults.next("lock_acquire", [Fault::Late, Fault::Hang]);
+    let lock = client.lock("a");
+    drop_when(&env, "the second copy", lock.lock(), async || faults.calls("lock_acquire") == 2).await;
+    env.eventually("the cancel is answered", async || faults.answered("lock_cancel") == 1).await;
+    assert_eq!(word(&faults.send_late().await), "GRANTED");
+    let start = env.now();
+    pass(&env, &other, "a").await;
+    assert!(env.now() - start < lease + SLACK);
+}
+
+/// Whether the request was executed or not, and whether it was granted or queued.
+async fn an_attempt_dropped_before_its_answer_leaves_nothing(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    for held in [false, true] {
+        for fault in [Fault::Hang, Fault::HangReply] {
+            let executed = matches!(fault, Fault::HangReply);
+            let holder = if held { Some(other.lock("a").lock().await.unwrap()) } else { None };
+            let (acquires, cancels) = (faults.calls("lock_acquire"), faults.answered("lock_cancel"));
+            faults.next("lock_acquire", [fault]);
+            drop_when(&env, "the request", lock.lock(), async || {
+                let there = if held { waiting(&env, "a") == 1 } else { !is_free(&env, "a") };
+                faults.calls("lock_acquire") == acquires + 1 && (!executed || there)
+            })
+            .await;
+            env.eventually("the cancel is answered", async || faults.answered("lock_cancel") == cancels + 1).await;
+            faults.release();
+            assert_eq!(waiting(&env, "a"), 0);
+            match holder {
+                Some(guard) => guard.release().await.unwrap(),
+                None => assert!(is_free(&env, "a")),
+            }
+        }
+    }
+}
+
+async fn a_request_told_stale_is_sent_again(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.command_timeout(ms(100))).await;
+    faults.next("lock_acquire", [Fault::Hang]);
+    let acquired = acquiring(&env, &client, "a");
+    env.eventually("the request", async || faults.calls("lock_acquire") == 1).await;
+    env.sleep(ms(300)).await;
+    assert!(is_free(&env, "a"));
+    faults.release();
+    let guard = env.soon("the lock", acquired).await.unwrap();
+    assert_eq!(faults.calls("lock_acquire"), 2, "told stale once");
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+}
+
+async fn grants_that_come_too_late_are_given_back(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    let lease = ms(150);
+    faults.always("lock_acquire", Fault::Slow(lease));
+    let error = lock.lock().lease(lease).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    // Three attempts, each given back. One that overtook the clean-up of the last has queued, and asked twice.
+    env.eventually("all were given back", async || faults.answered("lock_cancel") == 3).await;
+    let calls = faults.calls("lock_acquire");
+    assert!((3..=5).contains(&calls), "{calls}");
+    until_free(&env, "a").await;
+    assert!(lock.try_lock().lease(lease).await.unwrap().is_none());
+    assert_eq!(faults.calls("lock_acquire"), calls + 1);
+    env.eventually("it was given back", async || faults.answered("lock_cancel") == 4).await;
+    assert!(is_free(&env, "a"));
+    faults.heal();
+    pass(&env, &client, "a").await;
+}
+
+async fn a_cancel_is_sent_until_it_is_answered(env: Env) {
+    let (other, third) = (env.client().await, env.client().await);
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::Refuse("BUSY Redis is busy running a script")] {
+        let held = other.lock("a").lock().await.unwrap();
+        let cancels = faults.answered("lock_cancel");
+        faults.next("lock_cancel", [fault.clone(), fault]);
+        // The queue is seen by the server before the client knows of it.
+        let waits = async || waiting(&env, "a") == 1;
+        drop_when(&env, "a ticket", lock.lock(), waits).await;
+        let next = acquiring(&env, &third, "a");
+        env.eventually("three cancels", async || faults.answered("lock_cancel") == cancels + 3).await;
+        until_waiting(&env, "a", 1).await;
+        held.release().await.unwrap();
+        let guard = env.soon("the next", next).await.unwrap();
+        assert_eq!(holders(&env, "a").len(), 1);
+        guard.release().await.unwrap();
+    }
+    // A guard that is dropped is released the same way.
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let cancels = faults.answered("lock_cancel");
+        faults.next("lock_cancel", [fault.clone(), fault]);
+        drop(lock.lock().await.unwrap());
+        env.eventually("three cancels", async || faults.answered("lock_cancel") == cancels + 3).await;
+        assert!(is_free(&env, "a"));
+    }
+}

@@ -1,0 +1,150 @@
+//! Renewals and touches that get lost, and what the holder and the waiters are told.
+
+use bowline::{ErrorKind, Loss};
+use futures::future::join_all;
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::{SLACK, acquiring, assert_holds, is_free, ms, until_free, until_waiting, waiting};
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    renewals_that_get_lost_are_made_up_for,
+    a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline,
+    a_late_renewal_does_not_revive_a_hold,
+    touches_that_get_lost_are_made_up_for,
+    a_waiter_whose_ticket_expired_queues_up_again,
+    a_waiter_that_cannot_reach_the_server_gives_up,
+}
+
+async fn renewals_that_get_lost_are_made_up_for(env: Env) {
+    let lease = ms(4000);
+    join_all([("a", Fault::LoseRequest), ("b", Fault::LoseReply)].map(async |(name, fault)| {
+        let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+        faults.next("lock_renew", [fault.clone(), fault.clone(), fault]);
+        let start = env.now();
+        let guard = client.lock(name).lock().await.unwrap();
+        let first = env.now() + guard.remaining();
+        faults.gap();
+        env.eventually("a renewal comes through", async || env.now() + guard.remaining() > first + ms(10)).await;
+        assert!(env.now() - start < lease, "only after the lease: {:?}", env.now() - start);
+        assert_eq!(faults.calls("lock_renew"), 4);
+        assert_holds(&env, &guard);
+        guard.release().await.unwrap();
+    }))
+    .await;
+}
+
+async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) {
+    let lease = ms(600);
+    join_all([("a", Fault::LoseRequest), ("b", Fault::LoseReply)].map(async |(name, fault)| {
+        let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+        faults.always("lock_renew", fault);
+        let start = env.now();
+        let guard = client.lock(name).lock().await.unwrap();
+        let loss = env.soon("the loss", guard.lost()).await;
+        let told = env.now() - start;
+        assert_eq!(loss, Loss::Expired);
+        assert!(told >= lease - ms(2) && told < lease + SLACK, "{told:?}");
+        assert!(!guard.is_valid());
+        assert!(faults.calls("lock_renew") >= 2);
+        // A renewal whose answer was lost has kept it; the holder has given it up, so it goes at once.
+        env.eventually("it is cleaned up", async || faults.answered("lock_cancel") >= 1).await;
+        until_free(&env, name).await;
+        let error = guard.release().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        let work = client.lock(&format!("{name} too")).lock().await.unwrap();
+        let error = env.soon("work is stopped", work.protect(futures::future::pending::<()>())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        drop(work);
+    }))
+    .await;
+}
+
+async fn a_late_renewal_does_not_revive_a_hold(env: Env) {
+    let (short, short_faults) = faulty_client(&env, |config| config.lease(ms(300))).await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    short_faults.always("lock_renew", Fault::Late);
+    faults.next("lock_renew", [Fault::Late]);
+    let released = client.lock("b").lock().await.unwrap();
+    let lost = short.lock("a").lock().await.unwrap();
+    assert_eq!(env.soon("the loss", lost.lost()).await, Loss::Expired);
+    until_free(&env, "a").await;
+    faults.gap();
+    env.eventually("a renewal", async || faults.answered("lock_renew") == 1).await;
+    released.release().await.unwrap();
+
+    let guard = client.lock("a").lock().await.unwrap();
+    let late = [short_faults.send_late().await, faults.send_late().await].concat();
+    assert!(late.len() >= 2);
+    assert!(late.iter().all(Result::is_ok), "{late:?}");
+    assert!(is_free(&env, "b"));
+    assert_holds(&env, &guard);
+    assert!(!lost.is_valid());
+    guard.release().await.unwrap();
+}
+
+async fn touches_that_get_lost_are_made_up_for(env: Env) {
+    let other = env.client().await;
+    join_all([("a", Fault::LoseRequest), ("b", Fault::LoseReply)].map(async |(name, fault)| {
+        let (client, faults) = faulty_client(&env, |config| config.lease(ms(9000))).await;
+        let held = other.lock(name).lock().await.unwrap();
+        let touches = faults.answered("lock_touch");
+        faults.next("lock_touch", [fault.clone(), fault.clone(), fault]);
+        let waiter = acquiring(&env, &client, name);
+        env.eventually("it waits", async || faults.answered("lock_acquire") == 1).await;
+        faults.gap();
+        env.eventually("the fourth touch", async || faults.answered("lock_touch") >= touches + 4).await;
+        assert_eq!(waiting(&env, name), 1);
+        held.release().await.unwrap();
+        let guard = env.soon("the waiter", waiter).await.unwrap();
+        assert_holds(&env, &guard);
+        guard.release().await.unwrap();
+    }))
+    .await;
+}
+
+async fn a_waiter_whose_ticket_expired_queues_up_again(env: Env) {
+    let other = env.client().await;
+    let ttl = ms(1000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(ttl)).await;
+    let held = other.lock("a").lock().await.unwrap();
+    faults.always("lock_touch", Fault::LoseRequest);
+    let waiter = acquiring(&env, &client, "a");
+    until_waiting(&env, "a", 1).await;
+    env.sleep(ttl + ms(100)).await;
+    // Nobody is served by this release: the ticket is dead. Somebody else may go first.
+    held.release().await.unwrap();
+    let passed = other.lock("a").try_lock().await.unwrap().expect("a dead ticket stands in nobody's way");
+    faults.heal();
+    env.eventually("it queues up again", async || faults.calls("lock_acquire") == 2).await;
+    until_waiting(&env, "a", 1).await;
+    let token = passed.token();
+    passed.release().await.unwrap();
+    let guard = env.soon("the waiter", waiter).await.unwrap();
+    assert!(guard.token() > token);
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+}
+
+async fn a_waiter_that_cannot_reach_the_server_gives_up(env: Env) {
+    let other = env.client().await;
+    let (ttl, patience) = (ms(900), ms(300));
+    let faults = [
+        ("a", Fault::LoseRequest, ErrorKind::Unavailable),
+        ("b", Fault::LoseReply, ErrorKind::Unavailable),
+        ("c", Fault::Refuse("LOADING Redis is loading the dataset in memory"), ErrorKind::Refused),
+    ];
+    join_all(faults.map(async |(name, fault, kind)| {
+        let (client, faults) = faulty_client(&env, |config| config.lease(ttl).patience(patience)).await;
+        let held = other.lock(name).lock().await.unwrap();
+        faults.always("lock_touch", fault);
+        let start = env.now();
+        let error = env.soon("it gives up", client.lock(name).lock().into_future()).await.unwrap_err();
+        let took = env.now() - start;
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(took >= patience && took < ttl / 3 + patience + SLACK, "{took:?}");
+        until_waiting(&env, name, 0).await;
+        held.release().await.unwrap();
+    }))
+    .await;
+}

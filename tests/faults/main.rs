@@ -1,0 +1,19 @@
+//! The lock when things go wrong: one file per kind of fault, each test on every runtime.
+#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod acquire;
+mod faulty;
+mod gone;
+mod lease;
+mod messages;
+mod refusals;
+mod release;
+mod rights;
+mod scene;
+mod server;
+mod sockets;

@@ -1,0 +1,87 @@
+//! Releases that get lost, whose answers get lost, that are refused, and that arrive late.
+
+use bowline::ErrorKind;
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::{SLACK, acquiring, assert_holds, is_free, ms, until_free, until_waiting};
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_release_survives_lost_requests_and_replies,
+    a_release_hands_over_once_however_often_it_is_sent,
+    a_release_that_is_refused_for_ever_ends_with_the_lease,
+    a_release_that_is_refused_is_finished_in_the_background,
+    a_late_release_does_not_touch_the_next_hold,
+}
+
+async fn a_release_survives_lost_requests_and_replies(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (guard, releases) = (lock.lock().await.unwrap(), faults.calls("lock_release"));
+        faults.next("lock_release", [fault.clone(), fault]);
+        guard.release().await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases + 3);
+        assert!(is_free(&env, "a"));
+    }
+    assert_eq!(faults.calls("lock_cancel"), 0);
+}
+
+/// The second copy finds the next holder, and leaves it alone.
+async fn a_release_hands_over_once_however_often_it_is_sent(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let guard = client.lock("a").lock().await.unwrap();
+    let waiters = [acquiring(&env, &other, "a"), acquiring(&env, &other, "a")];
+    until_waiting(&env, "a", 2).await;
+    faults.next("lock_release", [Fault::LoseReply, Fault::LoseReply]);
+    guard.release().await.unwrap();
+    assert_eq!(faults.calls("lock_release"), 3);
+    let (first, _, mut rest) = env.soon("the first waiter", futures::future::select_all(waiters)).await;
+    let first = first.unwrap();
+    assert_holds(&env, &first);
+    until_waiting(&env, "a", 1).await;
+    let token = first.token();
+    first.release().await.unwrap();
+    let second = env.soon("the second waiter", rest.remove(0)).await.unwrap();
+    assert!(second.token() > token);
+    second.release().await.unwrap();
+}
+
+async fn a_release_that_is_refused_for_ever_ends_with_the_lease(env: Env) {
+    let (lease, patience) = (ms(1500), ms(300));
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).patience(patience)).await;
+    let guard = client.lock("a").lock().await.unwrap();
+    for script in ["lock_release", "lock_cancel"] {
+        faults.always(script, Fault::Refuse("BUSY Redis is busy running a script"));
+    }
+    let start = env.now();
+    let error = guard.release().await.unwrap_err();
+    let took = env.now() - start;
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(took >= patience && took < patience + SLACK, "{took:?}");
+    until_free(&env, "a").await;
+    assert!(env.now() - start < lease + SLACK);
+    assert_eq!(faults.calls("lock_renew"), 0);
+}
+
+async fn a_release_that_is_refused_is_finished_in_the_background(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(200))).await;
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.always("lock_release", Fault::Refuse("LOADING Redis is loading the dataset in memory"));
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Refused);
+    // Long before its lease of 30 s.
+    until_free(&env, "a").await;
+    assert_eq!(faults.calls("lock_cancel"), 1);
+}
+
+async fn a_late_release_does_not_touch_the_next_hold(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.lock("a");
+    faults.next("lock_release", [Fault::Late]);
+    lock.lock().await.unwrap().release().await.unwrap();
+    let guard = lock.lock().await.unwrap();
+    faults.send_late().await[0].as_ref().unwrap();
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+}

@@ -1,0 +1,112 @@
+//! Users without a right, and servers with a bad setup: found out when connecting.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+
+use bowline::{ErrorKind, Script, Warning};
+
+use futures::future::join_all;
+
+use crate::scene::pass;
+use crate::support::env::{Env, TestClient, on_every_runtime};
+
+on_every_runtime! {
+    a_missing_command_is_found_when_connecting,
+    a_missing_key_pattern_is_found_when_connecting,
+    a_missing_channel_is_found_when_connecting,
+    connecting_leaves_nothing_but_the_scratch_counter,
+    an_eviction_policy_is_a_warning,
+}
+
+/// Every command that a script issues.
+fn commands() -> BTreeSet<String> {
+    let mut commands = BTreeSet::new();
+    for script in Script::all() {
+        for call in ["redis.call(", "redis.pcall("] {
+            for rest in script.source().split(call).skip(1) {
+                let command = rest.strip_prefix('\'').and_then(|rest| rest.split('\'').next());
+                commands.insert(command.expect("a command is spelled out").to_owned());
+            }
+        }
+    }
+    assert!(commands.len() > 15 && commands.contains("PUBLISH"), "{commands:?}");
+    commands
+}
+
+/// Sets the rights of a user, and connects as that user.
+async fn connect(env: &Env, user: &str, rights: &[&str]) -> bowline::Result<TestClient> {
+    let rule = [&["ACL", "SETUSER", user, "reset", "on", ">secret"], rights].concat();
+    env.redis::<()>(&rule);
+    let url = env.url().replace("redis://", &format!("redis://{user}:secret@"));
+    env.client_at(&url, |config| config).await
+}
+
+const COUNTER: &str = "bowline:lock:{bowline-check}:fence";
+
+async fn a_missing_command_is_found_when_connecting(env: Env) {
+    let own = ["EVAL", "EVALSHA", "SUBSCRIBE"].map(str::to_owned);
+    // All at once: what another check does or has left must not hide what is missing.
+    join_all(commands().into_iter().chain(own).map(async |command| {
+        let rights = ["allkeys", "allchannels", "allcommands", &format!("-{command}")];
+        let connected = connect(&env, &format!("no-{}", command.to_lowercase()), &rights).await;
+        let error = connected.map(drop).expect_err(&format!("{command} is needed, and was not missed"));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{command}: {error}");
+        let named = error.to_string().to_uppercase().replace(&format!("NO-{command}"), "");
+        assert!(named.contains(&command), "{command} is not named: {error}");
+        assert!(error.source().is_some());
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }))
+    .await;
+    // Without the right to delete, a hold ends with its lease of a second.
+    env.eventually("only the counter stays", async || env.server().keys() == [COUNTER]).await;
+}
+
+async fn a_missing_key_pattern_is_found_when_connecting(env: Env) {
+    // Names end with a brace, the scratch name with a UUID.
+    let patterns = [
+        "~bowline:lock:*[}]",
+        "~bowline:lock:*-*-*-*-????????????",
+        "~bowline:lock:*:queue",
+        "~bowline:lock:*:tickets",
+        "~bowline:lock:*:fence",
+    ];
+    let rights = |patterns: &[&'static str]| [&["allchannels", "allcommands"], patterns].concat();
+    for missing in &patterns[1..] {
+        let others: Vec<&str> = patterns.into_iter().filter(|pattern| pattern != missing).collect();
+        let error = connect(&env, "u", &rights(&others)).await.map(drop).expect_err(missing);
+        assert_eq!(error.kind(), ErrorKind::Denied, "{missing}: {error}");
+    }
+    let client = connect(&env, "u", &rights(&patterns)).await.unwrap();
+    pass(&env, &client, "a").await;
+}
+
+async fn a_missing_channel_is_found_when_connecting(env: Env) {
+    let rights = |channel: &'static str| ["allkeys", "allcommands", "resetchannels", channel];
+    for channel in ["&other", "&bowline:inbox", "&other:inbox:*"] {
+        let error = connect(&env, "u", &rights(channel)).await.map(drop).expect_err(channel);
+        assert_eq!(error.kind(), ErrorKind::Denied, "{channel}: {error}");
+    }
+    let client = connect(&env, "u", &rights("&bowline:inbox:*")).await.unwrap();
+    pass(&env, &client, "a").await;
+}
+
+async fn connecting_leaves_nothing_but_the_scratch_counter(env: Env) {
+    let clients = join_all((0..8).map(|_| env.client())).await;
+    assert_eq!(env.server().keys(), [COUNTER]);
+    drop(clients);
+}
+
+async fn an_eviction_policy_is_a_warning(env: Env) {
+    let env = env.with_server_args(&["--maxmemory-policy", "allkeys-lru"]);
+    let client = env.client().await;
+    assert_eq!(client.warnings(), [Warning::Eviction { policy: "allkeys-lru".to_owned() }]);
+    assert!(client.warnings()[0].to_string().contains("noeviction"));
+    pass(&env, &client, "a").await;
+    env.redis::<()>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    assert_eq!(env.client().await.warnings(), []);
+    // Who may not ask is not warned, and may lock.
+    env.redis::<()>(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
+    let client = connect(&env, "u", &["allkeys", "allchannels", "allcommands", "-info"]).await.unwrap();
+    assert_eq!(client.warnings(), []);
+    pass(&env, &client, "a").await;
+}

@@ -1,0 +1,73 @@
+//! Looking at a lock from outside, and taking it away.
+
+use std::time::Duration;
+
+use bowline::{ErrorKind, Loss};
+
+use crate::support::env::{Env, on_every_server};
+use crate::waiter;
+
+on_every_server! {
+    inspect_shows_the_holder_and_those_who_wait,
+    force_release_tells_the_holder_and_serves_the_next,
+    force_release_of_a_free_lock_is_nothing,
+}
+
+async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
+    let (a, b) = (env.client().await, env.client().await);
+    let lock = b.lock("a");
+    let state = lock.inspect().await.unwrap();
+    assert!(state.holder.is_none());
+    assert_eq!(state.waiters, 0);
+    let lease = Duration::from_secs(12);
+    let guard = a.lock("a").lock().lease(lease).await.unwrap();
+    let one = waiter(&env, &b.lock("a")).await;
+    let two = waiter(&env, &a.lock("a")).await;
+    let state = lock.inspect().await.unwrap();
+    let holder = state.holder.unwrap();
+    assert_eq!((holder.client, holder.token), (Some(a.id()), guard.token()));
+    assert!(holder.remaining > Duration::ZERO && holder.remaining <= lease, "{:?}", holder.remaining);
+    assert_eq!(state.waiters, 2);
+    guard.release().await.unwrap();
+    let one = env.soon("one", one).await;
+    let state = lock.inspect().await.unwrap();
+    assert_eq!((state.holder.unwrap().client, state.waiters), (Some(b.id()), 1));
+    one.release().await.unwrap();
+    env.soon("two", two).await.release().await.unwrap();
+    let state = lock.inspect().await.unwrap();
+    assert_eq!((state.holder.is_none(), state.waiters), (true, 0));
+}
+
+async fn force_release_tells_the_holder_and_serves_the_next(env: Env) {
+    let (a, b, operator) = (env.client().await, env.client().await, env.client().await);
+    let guard = a.lock("a").lock().await.unwrap();
+    let next = waiter(&env, &b.lock("a")).await;
+    let between = operator.lock("a").force_release().await.unwrap().expect("it was held");
+    // At once, and not when a renewal finds out 10 s later.
+    let told = env.now();
+    assert_eq!(env.soon("the holder is told", guard.lost()).await, Loss::Revoked);
+    assert!(env.now() - told < Duration::from_secs(5));
+    assert!(!guard.is_valid());
+    let next = env.soon("the next one is served", next).await;
+    assert!(guard.token() < between && between < next.token(), "{} {between} {}", guard.token(), next.token());
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    let state = operator.lock("a").inspect().await.unwrap();
+    assert_eq!(state.holder.map(|holder| holder.token), Some(next.token()));
+    next.release().await.unwrap();
+}
+
+async fn force_release_of_a_free_lock_is_nothing(env: Env) {
+    let client = env.client().await;
+    let lock = client.lock("a");
+    assert_eq!(lock.force_release().await.unwrap(), None);
+    let guard = lock.lock().await.unwrap();
+    let token = guard.token();
+    guard.release().await.unwrap();
+    assert_eq!(lock.force_release().await.unwrap(), None);
+    // One's own, with nobody waiting.
+    let guard = lock.lock().await.unwrap();
+    let taken = lock.force_release().await.unwrap().unwrap();
+    assert!(token < guard.token() && guard.token() < taken);
+    assert_eq!(env.soon("told", guard.lost()).await, Loss::Revoked);
+    assert!(lock.inspect().await.unwrap().holder.is_none());
+}

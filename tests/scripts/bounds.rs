@@ -1,0 +1,77 @@
+//! Ten thousand waiters.
+
+use std::collections::BTreeSet;
+
+use crate::lab::{Attempt, CANCELLED, Lab, RELEASED, State, attempt};
+
+const WAITERS: u32 = 10_000;
+
+#[track_caller]
+fn assert_list_is_zset(lab: &mut Lab, length: usize) {
+    let list: BTreeSet<String> = lab.waiters().into_iter().collect();
+    let key = lab.keys[2].clone();
+    let zset: BTreeSet<String> = redis::cmd("ZRANGE").arg(key).arg(0).arg(-1).query(&mut lab.connection).unwrap();
+    assert_eq!(list.len(), length);
+    assert_eq!(list, zset);
+}
+
+#[test]
+fn ten_thousand_tickets() {
+    let (mut lab, a, _) = Lab::held();
+    lab.checked = false;
+    let waiters: Vec<Attempt> = (0..WAITERS).map(|i| attempt(10 + i % 100, u64::from(i))).collect();
+    for waiter in &waiters {
+        lab.acquire(waiter);
+    }
+    assert_list_is_zset(&mut lab, 10_000);
+    for (i, waiter) in waiters.iter().enumerate().rev().take(50) {
+        assert_eq!(lab.cancel_ticket(&waiter.ticket(), i % 2 == 0), Ok(CANCELLED));
+    }
+    for (i, waiter) in waiters.iter().enumerate().skip(1).take(50) {
+        assert_eq!(lab.cancel_ticket(&waiter.ticket(), i % 2 == 0), Ok(CANCELLED));
+    }
+    assert_list_is_zset(&mut lab, 9_900);
+    let _inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
+    lab.release(&a);
+    lab.assert_holder(&waiters[0]);
+    let mut holder = &waiters[0];
+    for next in &waiters[51..151] {
+        assert_eq!(lab.release(holder), RELEASED);
+        lab.assert_holder(next);
+        holder = next;
+    }
+    assert_list_is_zset(&mut lab, 9_799);
+    let last = lab.waiters().pop().unwrap();
+    assert_eq!(last, waiters[9_949].ticket());
+    assert_eq!(lab.state(&waiters[9_949]), State::Waiting);
+    lab.checked = true;
+    assert_eq!(lab.cancel_ticket(&last, true), Ok(CANCELLED));
+}
+
+/// All of them crash: the queue does not stand in anybody's way.
+#[test]
+fn ten_thousand_dead_tickets() {
+    let (mut lab, a, _) = Lab::held();
+    lab.checked = false;
+    let (queue, tickets, past) = (lab.keys[1].clone(), lab.keys[2].clone(), lab.now() - 1);
+    let mut pipeline = redis::pipe();
+    pipeline.atomic();
+    for i in 0..WAITERS {
+        let ticket = attempt(2, u64::from(i)).ticket();
+        pipeline.cmd("RPUSH").arg(&queue).arg(&ticket).cmd("ZADD").arg(&tickets).arg(past).arg(&ticket);
+    }
+    pipeline.cmd("PEXPIRE").arg(&queue).arg(60_000).cmd("PEXPIRE").arg(&tickets).arg(60_000);
+    pipeline.exec(&mut lab.connection).unwrap();
+    let live = attempt(3, 1);
+    lab.acquire(&live);
+    let inbox = lab.listen(3);
+    lab.release(&a);
+    let mut calls = 1;
+    while lab.touch(&[]).more {
+        calls += 1;
+    }
+    assert_eq!(calls, WAITERS / 64);
+    lab.assert_holder(&live);
+    lab.assert_queue(&[]);
+    assert_eq!(lab.read(&inbox).len(), 1);
+}

@@ -1,0 +1,22 @@
+//! Every script by table, on a real server: every reply, who is refused, what a second copy does, and after every
+//! call that each key has a TTL, that list and zset hold the same tickets, and that a lock has one holder.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
+#![allow(clippy::enum_variant_names)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod acquire;
+mod bounds;
+mod cancel;
+mod cluster;
+mod duplicates;
+mod half_state;
+mod lab;
+mod operators;
+mod queue;
+mod release;
+mod renew;
+mod token;
+mod touch;

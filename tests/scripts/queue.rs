@@ -1,0 +1,218 @@
+//! The queue fragment: limits, the dead, the unreachable.
+
+use crate::lab::{Acquired, Lab, RELEASED, Released, State, attempt};
+
+#[test]
+fn full_counts_the_living_only() {
+    let (mut lab, _, _) = Lab::held();
+    let waiters: Vec<_> = (2..7).map(|client| attempt(client, 1).max_waiters(5)).collect();
+    for waiter in &waiters {
+        lab.acquire(waiter).queued();
+    }
+    let late = attempt(9, 1).max_waiters(5);
+    assert_eq!(lab.acquire(&late), Acquired::Full(5));
+    assert_eq!(lab.acquire(&late.clone().max_waiters(4)), Acquired::Full(5));
+    // Whoever waits already keeps its place, and a try does not wait.
+    lab.acquire(&waiters[4]).queued();
+    lab.try_acquire(&late).busy();
+    lab.expire_ticket(&waiters[2]);
+    assert_eq!(lab.acquire(&late).queued(), 5);
+    lab.assert_queue(&[&waiters[0], &waiters[1], &waiters[3], &waiters[4], &late]);
+    assert_eq!(lab.acquire(&attempt(10, 1)).queued(), 6, "no limit of its own");
+}
+
+/// More dead ones than one call drops: they are not waiters all the same.
+#[test]
+fn full_counts_the_living_however_many_are_dead() {
+    let (mut lab, _, _) = Lab::held();
+    for n in 1..=60 {
+        let dead = attempt(2, n);
+        lab.acquire(&dead);
+        if n != 30 {
+            lab.expire_ticket(&dead);
+        }
+    }
+    assert_eq!(lab.inspect().waiters, 1);
+    lab.acquire(&attempt(3, 1).max_waiters(2)).queued();
+    assert_eq!(lab.acquire(&attempt(4, 1).max_waiters(2)), Acquired::Full(2));
+    assert!(lab.waiters().len() < 61, "the dead are dropped");
+}
+
+#[test]
+fn a_free_lock_behind_dead_tickets_is_never_full() {
+    let (mut lab, _, _) = Lab::held();
+    for n in 1..=40 {
+        let dead = attempt(2, n);
+        lab.acquire(&dead);
+        lab.expire_ticket(&dead);
+    }
+    lab.expire_hold();
+    lab.acquire(&attempt(3, 1).max_waiters(5)).token();
+}
+
+/// `dead` expired tickets, then one of a client that listens.
+fn behind_the_dead(dead: u64) -> (Lab, crate::lab::Attempt, crate::lab::Attempt) {
+    let (mut lab, a, _) = Lab::held();
+    lab.checked = false;
+    for n in 1..=dead {
+        let dead = attempt(2, n);
+        lab.acquire(&dead);
+        lab.expire_ticket(&dead);
+    }
+    lab.checked = true;
+    let live = attempt(3, 1);
+    lab.acquire(&live);
+    lab.listen(2);
+    lab.listen(3);
+    (lab, a, live)
+}
+
+#[test]
+fn sixty_four_dead_are_dropped_in_one_call() {
+    let (mut lab, a, live) = behind_the_dead(64);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_holder(&live);
+}
+
+#[test]
+fn more_dead_than_one_call_drops_and_the_calls_end() {
+    let dead = 300;
+    let (mut lab, a, live) = behind_the_dead(dead);
+    assert_eq!(lab.release(&a), Released::Released { more: true });
+    assert_eq!(lab.waiters().len() as u64, dead + 1 - 64);
+    assert!(lab.touch(&[]).more);
+    assert_eq!(lab.try_acquire(&attempt(4, 1)), Acquired::Busy { ttl: -2, more: true });
+    assert_eq!(lab.cancel_ticket("x", false), Ok(crate::lab::Cancelled::Gone { more: true }));
+    let touched = lab.touch(&[]);
+    assert!(!touched.more && touched.ttl > 0);
+    lab.assert_holder(&live);
+    lab.assert_queue(&[]);
+}
+
+#[test]
+fn a_waiter_behind_the_dead_is_told_to_call_again() {
+    let (mut lab, _, live) = behind_the_dead(100);
+    lab.expire_hold();
+    let own = attempt(5, 1);
+    assert!(matches!(lab.acquire(&own), Acquired::Queued { ttl: -2, length: 38, more: true }));
+    assert_eq!(lab.acquire(&own).queued(), 1);
+    lab.assert_holder(&live);
+}
+
+#[test]
+fn operators_and_late_releases_call_again_too() {
+    let (mut lab, a, _) = behind_the_dead(200);
+    let crate::lab::Forced::Released { more: true, .. } = lab.force_release(&a) else { panic!() };
+    assert_eq!(lab.force_release(&a), crate::lab::Forced::NotHeld { more: true });
+    assert_eq!(lab.release(&attempt(1, 1)), Released::NotHeld { more: true });
+    assert_eq!(lab.release(&attempt(1, 1)), crate::lab::NOT_HELD);
+    lab.assert_holder(&attempt(3, 1));
+}
+
+#[test]
+fn when_all_are_dead_nobody_has_to_call_again() {
+    let (mut lab, a, live) = behind_the_dead(200);
+    lab.expire_ticket(&live);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_queue(&[]);
+}
+
+#[test]
+fn many_unreachable_clients_are_looked_at_within_bounds() {
+    let (mut lab, a, _) = Lab::held();
+    let deaf: Vec<_> = (10..30).map(|client| attempt(client, 1)).collect();
+    for waiter in &deaf {
+        lab.acquire(waiter);
+    }
+    let reachable = attempt(3, 1);
+    lab.acquire(&reachable);
+    lab.listen(3);
+    // The seventeenth client is not asked for; the lock stays free, and nobody passes those who wait.
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_free();
+    assert_eq!(lab.try_acquire(&attempt(4, 1)), Acquired::Busy { ttl: -2, more: false });
+    assert_eq!(lab.acquire(&attempt(4, 2)), Acquired::Queued { ttl: -2, length: 22, more: false });
+    // Each of them can still come for it, and when their tickets are over the next is served.
+    for waiter in &deaf {
+        lab.expire_ticket(waiter);
+    }
+    assert_eq!(lab.state(&attempt(9, 9)), State::Gone);
+    lab.assert_holder(&reachable);
+}
+
+#[test]
+fn an_unreachable_client_with_many_tickets_is_asked_once() {
+    let (mut lab, a, _) = Lab::held();
+    for n in 1..=100 {
+        lab.acquire(&attempt(2, n));
+    }
+    let reachable = attempt(3, 1);
+    lab.acquire(&reachable);
+    lab.listen(3);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_holder(&reachable);
+    assert_eq!(lab.waiters().len(), 100);
+}
+
+#[test]
+fn a_crashed_client_with_more_tickets_than_a_call_looks_at_holds_the_queue_up_for_one_ticket_ttl() {
+    let (mut lab, a, _) = Lab::held();
+    lab.checked = false;
+    let crashed: Vec<_> = (1..=140).map(|n| attempt(2, n)).collect();
+    for waiter in &crashed {
+        lab.acquire(waiter);
+    }
+    lab.checked = true;
+    let reachable = attempt(3, 1);
+    lab.acquire(&reachable);
+    lab.listen(3);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_free();
+    assert_eq!(lab.touch(&[&reachable]), crate::lab::Touched { ttl: -2, more: false, states: vec![State::Waiting] });
+    for waiter in &crashed {
+        lab.expire_ticket(waiter);
+    }
+    let touched = lab.touch(&[&reachable]);
+    assert_eq!((touched.more, touched.states), (true, vec![State::Waiting]));
+    let touched = lab.touch(&[&reachable]);
+    assert_eq!((touched.more, touched.states), (true, vec![State::Waiting]));
+    assert!(matches!(lab.state(&reachable), State::Granted(_)));
+}
+
+#[test]
+fn a_subscription_that_was_cut_is_passed_and_served_when_it_asks() {
+    let (mut lab, a, _) = Lab::held();
+    let (b, c) = (attempt(2, 1), attempt(3, 1));
+    lab.listen(2);
+    lab.acquire(&b);
+    lab.acquire(&c);
+    lab.cut_inboxes();
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_free();
+    lab.assert_queue(&[&b, &c]);
+    assert!(matches!(lab.state(&c), State::Granted(_)), "the first that asks");
+    assert_eq!(lab.state(&b), State::Waiting);
+}
+
+/// What was written into the list by somebody else is dropped, and the queue goes on.
+#[test]
+fn junk_in_the_queue_is_dropped() {
+    let (mut lab, a, _) = Lab::held();
+    let b = attempt(2, 1);
+    let (queue, tickets) = (lab.keys[1].clone(), lab.keys[2].clone());
+    let later = (lab.now() + 60_000).to_string();
+    lab.server.allow_forever(&queue);
+    lab.server.allow_forever(&tickets);
+    lab.raw(&["RPUSH", &queue, "junk"]);
+    lab.raw(&["ZADD", &tickets, &later, "junk"]);
+    for key in [&queue, &tickets] {
+        lab.raw(&["PEXPIRE", key, "60000"]);
+    }
+    lab.acquire(&b);
+    lab.listen(2);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_holder(&b);
+    lab.assert_queue(&[]);
+    assert_eq!(lab.cancel(&b), crate::lab::CANCEL_RELEASED);
+    assert_eq!(lab.cancel(&b), crate::lab::CANCEL_GONE);
+}

@@ -1,0 +1,72 @@
+//! `lock_renew`: many holds at once.
+
+use crate::lab::{Lab, attempt, keys_of};
+
+#[test]
+fn three_hundred_holds_of_which_three_are_not() {
+    let mut lab = Lab::new();
+    lab.checked = false;
+    let names: Vec<_> = (0..300).map(|i| format!("n{i}")).collect();
+    let mine = attempt(1, 1).lease(10_000);
+    for (i, name) in names.iter().enumerate() {
+        lab.keys = keys_of(name);
+        match i {
+            100 => lab.set_wrong(&keys_of(name)[0]),
+            200 => drop(lab.acquire(&attempt(2, 1).lease(10_000)).token()),
+            250 => {}
+            _ => drop(lab.acquire(&mine).token()),
+        }
+    }
+    lab.checked = true;
+    let locks: Vec<_> = names.iter().map(|name| keys_of(name)[0].clone()).collect();
+    let holds: Vec<_> = locks.iter().map(|lock| (lock.as_str(), mine.id.as_str(), 60_000)).collect();
+    let expected: Vec<i64> =
+        (0..300).map(|i| [(100, -1), (200, 0), (250, 0)].iter().find(|e| e.0 == i).map_or(1, |e| e.1)).collect();
+    assert_eq!(lab.renew(&holds), expected);
+    for (i, lock) in locks.iter().enumerate() {
+        let ttl = lab.server.ttl_ms(lock);
+        match i {
+            100 => assert_eq!(ttl, -1),
+            200 => assert!(ttl <= 10_000),
+            250 => assert_eq!(ttl, -2, "a renewal creates nothing"),
+            _ => assert!(ttl > 30_000, "{lock} {ttl}"),
+        }
+    }
+}
+
+#[test]
+fn a_lease_of_zero_only_looks() {
+    let (mut lab, a, _) = Lab::held();
+    let before = lab.dump();
+    assert_eq!(lab.renew_one(&a.clone().lease(0)), 1);
+    assert_eq!(lab.renew_one(&attempt(2, 1).lease(0)), 0);
+    before.assert_same(&lab.dump(), 0);
+    lab.release(&a);
+    assert_eq!(lab.renew_one(&a.lease(0)), 0);
+}
+
+#[test]
+fn a_renewal_after_the_release_finds_nobody_and_creates_nothing() {
+    let (mut lab, a, _) = Lab::held();
+    lab.release(&a);
+    assert_eq!(lab.renew_one(&a), 0);
+    assert_eq!(lab.server.keys(), [lab.keys[3].clone()]);
+    let b = attempt(2, 1).lease(10_000);
+    lab.acquire(&b);
+    assert_eq!(lab.renew_one(&a), 0);
+    assert!(lab.lock_ttl() <= 10_000, "nobody's renewal lengthens another's lease");
+}
+
+#[test]
+fn a_lease_out_of_range_is_unusable_and_stops_no_other() {
+    let (mut lab, a, _) = Lab::held();
+    let lock = lab.keys[0].clone();
+    let id = a.id.as_str();
+    assert_eq!(lab.renew(&[(&lock, id, u64::MAX), (&lock, id, 60_000)]), [-1, 1]);
+    assert!(lab.lock_ttl() > 30_000);
+}
+
+#[test]
+fn no_holds_no_answers() {
+    assert_eq!(Lab::new().renew(&[]), [0; 0]);
+}

@@ -1,0 +1,139 @@
+//! What is done to the processes, the network and the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::executor::{Process, WORLD};
+use crate::network::Link;
+use crate::random::Random;
+use crate::world::{MS, World};
+
+/// Faults happen until then; afterwards everybody must come to an end.
+const FAULTS_END: Duration = Duration::from_secs(40);
+
+/// Does to the world what the run's faults allow.
+pub struct Storm {
+    pub world: Arc<World>,
+    pub links: Vec<Arc<Link>>,
+    pub random: Random,
+    pub sets_clock: bool,
+}
+
+impl Storm {
+    pub async fn rage(mut self) {
+        if self.world.faults.network && self.random.one_in(2) {
+            self.links.iter().for_each(|link| link.duplicate());
+        }
+        let world = self.world.clone();
+        let machine = world.machine.clone();
+        let executor = machine.process(WORLD);
+        while machine.now() < FAULTS_END && !world.state.lock().unwrap().running.is_empty() {
+            let calm = self.random.between(MS, 400 * MS);
+            executor.sleep(calm).await;
+            self.strike();
+        }
+        // Whatever stands still or is down comes back by itself.
+    }
+
+    fn strike(&mut self) {
+        let faults = self.world.faults;
+        let mut kinds: Vec<u64> = Vec::new();
+        if faults.network {
+            kinds.extend([0, 1, 2, 3, 10]);
+        }
+        if faults.network && faults.losses && !self.sets_clock {
+            kinds.push(11);
+        }
+        if faults.freezes {
+            kinds.extend([4, 5]);
+        }
+        if faults.losses {
+            // One or the other: data lost and a clock set back together may take tokens back, which is no bug.
+            kinds.extend(if self.sets_clock { [8, 8] } else { [6, 7] });
+        }
+        if faults.crashes && self.links.len() > 1 {
+            kinds.push(9);
+        }
+        let kind = *self.random.pick(&kinds);
+        let index = self.random.below(self.links.len() as u64) as usize;
+        let (process, link) = (index + 1, self.links[index].clone());
+        let outage = self.random.between(MS, 1500 * MS);
+        let long = self.random.between(10 * MS, 5000 * MS);
+        let what = match kind {
+            0 => {
+                link.cut(true, false, outage);
+                format!("commands of {process} cut for {outage:?}")
+            }
+            1 => {
+                link.cut(false, true, outage);
+                format!("messages of {process} cut for {outage:?}")
+            }
+            2 => {
+                link.cut(true, true, outage);
+                format!("{process} cut off for {outage:?}")
+            }
+            11 => {
+                self.lose();
+                self.world.server.flush();
+                for link in &self.links {
+                    link.cut(true, true, outage);
+                }
+                format!("the server restarts without data, for {outage:?}")
+            }
+            10 => {
+                link.lag(long, outage);
+                format!("messages of {process} take {long:?} longer for {outage:?}")
+            }
+            3 => {
+                link.mute(long);
+                format!("{process} half open for {long:?}")
+            }
+            4 => {
+                self.world.machine.freeze(process, long);
+                format!("{process} stands still for {long:?}")
+            }
+            5 => {
+                self.world.server.freeze(outage);
+                format!("the server stands still for {outage:?}")
+            }
+            6 => {
+                self.lose();
+                self.world.server.flush();
+                "FLUSHALL".to_owned()
+            }
+            7 => {
+                self.lose();
+                let key = self.world.server.evict(self.random.next());
+                format!("evicted {key:?}")
+            }
+            8 => {
+                self.lose();
+                let forward = self.random.one_in(2);
+                self.world.server.step_clock(long, forward);
+                format!("the server's clock {} {long:?}", if forward { "forward" } else { "back" })
+            }
+            _ => {
+                if !self.random.one_in(10) {
+                    return;
+                }
+                self.crash(process);
+                format!("{process} dies")
+            }
+        };
+        self.world.state.lock().unwrap().fault_count += 1;
+        self.world.log(format!("-- {what}"));
+    }
+
+    fn lose(&self) {
+        let now = self.world.machine.now();
+        self.world.state.lock().unwrap().lost_at = Some(now);
+    }
+
+    /// The process ends without another word. Its guards stay valid to the end of their leases, and nobody else may
+    /// hold the lock until then.
+    fn crash(&self, process: Process) {
+        self.world.machine.kill(process);
+        self.links[process - 1].kill();
+        self.world.state.lock().unwrap().running.remove(&process);
+    }
+}

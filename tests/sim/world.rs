@@ -1,0 +1,246 @@
+//! One run: its processes, and what must hold all the time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bowline::{Client, Config, LockGuard, Token};
+use uuid::Uuid;
+
+use crate::actor::Actor;
+use crate::executor::{Machine, Process, Stuck, WORLD};
+use crate::network::{Link, SimConnection};
+use crate::random::Random;
+use crate::server::SimServer;
+use crate::storm::Storm;
+
+pub const MS: Duration = Duration::from_millis(1);
+
+/// No operation of a run may take the world past this.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// Which faults a run may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Connections break, requests and replies are lost or late, messages are lost.
+    pub network: bool,
+    /// Processes and the server stand still for a while.
+    pub freezes: bool,
+    /// Processes die.
+    pub crashes: bool,
+    /// The server loses everything, or one key, or its clock is set. Exclusion is waived for holds granted before.
+    pub losses: bool,
+}
+
+impl Faults {
+    pub fn any(self) -> bool {
+        self.network || self.freezes || self.crashes || self.losses
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Report {
+    pub acquired: u64,
+    pub faults: u64,
+    /// The first thing that must not happen, if it did.
+    pub violation: Option<String>,
+    pub history: String,
+}
+
+pub struct World {
+    pub machine: Arc<Machine>,
+    pub server: Arc<SimServer>,
+    pub faults: Faults,
+    /// Nobody gives up, so that every hand-over can be timed.
+    pub calm: bool,
+    pub longest_delay: Duration,
+    pub state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub struct State {
+    pub guards: HashMap<String, Vec<Seen>>,
+    pub highest: HashMap<String, Token>,
+    /// Holds asked for before this may overlap others: the server lost data, or its clock was set.
+    pub lost_at: Option<Duration>,
+    /// When the last release of a name was begun, while somebody was known to wait.
+    pub released_at: HashMap<String, Duration>,
+    pub running: BTreeMap<Process, u64>,
+    pub acquired: u64,
+    pub fault_count: u64,
+    pub violation: Option<String>,
+    pub history: String,
+}
+
+/// A guard that somebody has.
+pub struct Seen {
+    pub process: Process,
+    pub started: Duration,
+    pub guard: Arc<LockGuard>,
+}
+
+pub fn run(seed: u64, faults: Faults) -> Report {
+    let machine = Machine::new(seed);
+    let mut random = Random::new(!seed);
+    let server = SimServer::new(&machine);
+    let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
+    let world = Arc::new(World {
+        machine: machine.clone(),
+        server: server.clone(),
+        faults,
+        calm: !faults.any() && random.one_in(2),
+        longest_delay: longest,
+        state: Mutex::default(),
+    });
+
+    let processes = 1 + random.below(4) as Process;
+    let names: Vec<String> = (0..=random.below(3)).map(|n| format!("name {n}")).collect();
+    let lease = *random.pick(&[500 * MS, 3000 * MS, 30_000 * MS]);
+    let mut links = Vec::new();
+    let started = Arc::new(Mutex::new(0));
+    for process in 1..=processes {
+        let link = Link::new(&machine, server.clone(), process, shortest, longest);
+        links.push(link.clone());
+        let tasks = 1 + random.below(6);
+        let operations = 2 + random.below(10);
+        let seeds: Vec<u64> = (0..tasks).map(|_| random.next()).collect();
+        let id = Uuid::from_u64_pair(random.next(), random.next() | 1);
+        let (world, names, started) = (world.clone(), names.clone(), started.clone());
+        world.state.lock().unwrap().running.insert(process, tasks);
+        let executor = machine.process(process);
+        executor.clone().spawn(Box::pin(async move {
+            let config = Config::builder().lease(lease).client_id(id).build().unwrap();
+            let client = Client::new(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
+            *started.lock().unwrap() += 1;
+            for (number, seed) in seeds.into_iter().enumerate() {
+                let actor = Actor {
+                    world: world.clone(),
+                    process,
+                    name: format!("{process}.{number}"),
+                    client: client.clone(),
+                    executor: executor.clone(),
+                    names: names.clone(),
+                    random: Random::new(seed),
+                };
+                executor.spawn(Box::pin(actor.live(operations)));
+            }
+        }));
+    }
+    let connected = machine.run_until(LIMIT, || *started.lock().unwrap() == processes);
+    world.must(connected.is_ok(), || format!("connecting: {connected:?}"));
+    if faults.any() {
+        let sets_clock = random.one_in(2);
+        let storm =
+            Storm { world: world.clone(), links: links.clone(), random: Random::new(random.next()), sets_clock };
+        machine.process(WORLD).spawn(Box::pin(storm.rage()));
+    }
+    let ended = machine.run_until(LIMIT, || {
+        let state = world.state.lock().unwrap();
+        state.running.is_empty() || state.violation.is_some()
+    });
+    world.end(ended, &links);
+
+    let mut state = world.state.lock().unwrap();
+    Report {
+        acquired: state.acquired,
+        faults: state.fault_count,
+        violation: state.violation.take().or_else(|| server.violation()),
+        history: std::mem::take(&mut state.history),
+    }
+}
+
+impl World {
+    pub fn log(&self, line: impl AsRef<str>) {
+        let now = self.machine.now();
+        let _ = writeln!(self.state.lock().unwrap().history, "{:>12.3} ms  {}", now.as_secs_f64() * 1e3, line.as_ref());
+    }
+
+    pub fn must(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            let what = what();
+            self.log(format!("VIOLATION {what}"));
+            self.state.lock().unwrap().violation.get_or_insert(what);
+        }
+    }
+
+    /// Everybody is done: nothing may be left.
+    fn end(&self, ended: Result<(), Stuck>, links: &[Arc<Link>]) {
+        if self.state.lock().unwrap().violation.is_some() {
+            return;
+        }
+        self.must(ended.is_ok(), || format!("I3 not everybody came to an end: {ended:?}"));
+        let quiet = self.machine.run_until(LIMIT + Duration::from_secs(300), || self.machine.live().0 == 0);
+        self.must(quiet.is_ok(), || format!("I7 tasks are left after the last handle is gone: {quiet:?}"));
+        if !self.faults.any() {
+            let keys = self.server.keys();
+            self.must(keys.iter().all(|key| key.ends_with(":fence")), || format!("I7 keys are left: {keys:?}"));
+        }
+        drop(links.to_vec());
+    }
+
+    /// A guard was given out.
+    pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<LockGuard>, reentered: bool) {
+        let now = self.machine.now();
+        let mut broken = None;
+        {
+            let mut state = self.state.lock().unwrap();
+            state.acquired += 1;
+            let lost_at = state.lost_at;
+            let waived = |since: Duration| lost_at.is_some_and(|lost| since <= lost);
+            let others = state.guards.entry(name.to_owned()).or_default();
+            let same = others.iter().any(|seen| seen.guard.token() == guard.token());
+            if guard.is_valid() && !reentered {
+                for seen in others.iter().filter(|seen| seen.guard.is_valid() && !waived(seen.started)) {
+                    if !waived(started) {
+                        broken = Some(format!(
+                            "I1 {name}: process {} holds token {} until +{:?}, and process {} got token {}",
+                            seen.process,
+                            seen.guard.token(),
+                            seen.guard.remaining(),
+                            actor.process,
+                            guard.token()
+                        ));
+                    }
+                }
+            }
+            others.push(Seen { process: actor.process, started, guard: guard.clone() });
+            if !reentered {
+                let highest = state.highest.get(name).copied();
+                if same || (highest.is_some_and(|highest| highest >= guard.token()) && !waived(started)) {
+                    broken.get_or_insert(format!("I2 {name}: token {} after {highest:?}", guard.token()));
+                }
+                if highest.is_none_or(|highest| highest < guard.token()) {
+                    state.highest.insert(name.to_owned(), guard.token());
+                }
+                if let Some(released) = state.released_at.remove(name) {
+                    let bound = 2 * self.longest_delay + MS / 10;
+                    if now - released > bound && broken.is_none() {
+                        broken = Some(format!("I3 {name}: handed over after {:?}, not {bound:?}", now - released));
+                    }
+                }
+            }
+        }
+        if let Some(broken) = broken {
+            self.must(false, || broken);
+        }
+    }
+
+    /// The last guard of a hold goes: whoever waits now gets the lock within two messages.
+    pub fn handing_over(&self, name: &str) {
+        if self.calm && self.server.waiters(name) > 0 {
+            self.state.lock().unwrap().released_at.insert(name.to_owned(), self.machine.now());
+        }
+    }
+
+    /// The guard goes.
+    pub fn gone(&self, name: &str, guard: &Arc<LockGuard>) {
+        let mut state = self.state.lock().unwrap();
+        if let Some(seen) = state.guards.get_mut(name)
+            && let Some(at) = seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard))
+        {
+            seen.remove(at);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What several test binaries share. Each of them uses a part.
+#![allow(dead_code, unreachable_pub, unused_macros, unused_imports, missing_debug_implementations, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
+
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod adapters;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod env;
+pub mod proxy;
+pub mod server;

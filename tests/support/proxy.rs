@@ -1,0 +1,174 @@
+//! A TCP proxy in front of a server, for what happens to connections and never to processes.
+//!
+//! Faults apply to all connections, those that are open and those to come, until they are taken back.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    target: u16,
+    faults: Mutex<Faults>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Faults {
+    refuse: bool,
+    stall: bool,
+    drop_replies: bool,
+    /// Bytes from clients that still go through; then everything is cut.
+    budget: Option<u64>,
+    /// Both ends of every connection, to be shut down.
+    open: Vec<TcpStream>,
+    forwarded: u64,
+    stopped: bool,
+}
+
+impl Proxy {
+    pub fn start(target: u16) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared { target, faults: Mutex::default(), changed: Condvar::new() });
+        thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.accept(&listener)
+        });
+        Self { address, shared }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.address)
+    }
+
+    /// Bytes from clients that reached the server.
+    pub fn forwarded(&self) -> u64 {
+        self.shared.lock().forwarded
+    }
+
+    /// Closes every connection. New ones work.
+    pub fn cut(&self) {
+        self.shared.lock().cut();
+    }
+
+    /// Lets `bytes` more from clients through, then cuts every connection, once.
+    pub fn cut_after(&self, bytes: u64) {
+        let mut faults = self.shared.lock();
+        faults.budget = Some(bytes);
+        if bytes == 0 {
+            faults.cut();
+        }
+    }
+
+    /// What the server answers is swallowed; what it is asked still reaches it.
+    pub fn drop_replies(&self, on: bool) {
+        self.shared.lock().drop_replies = on;
+    }
+
+    /// Nothing goes through in either direction. It is kept, and goes through afterwards.
+    pub fn stall(&self, on: bool) {
+        self.shared.lock().stall = on;
+        self.shared.changed.notify_all();
+    }
+
+    /// New connections are closed at once. Open ones stay.
+    pub fn refuse(&self, on: bool) {
+        self.shared.lock().refuse = on;
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        {
+            let mut faults = self.shared.lock();
+            faults.stopped = true;
+            faults.stall = false;
+            faults.cut();
+        }
+        self.shared.changed.notify_all();
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+    }
+}
+
+impl Faults {
+    fn cut(&mut self) {
+        self.budget = None;
+        for stream in self.open.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap()
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        for client in listener.incoming() {
+            let Ok(client) = client else { continue };
+            let mut faults = self.lock();
+            if faults.stopped {
+                return;
+            }
+            if faults.refuse {
+                continue;
+            }
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.target)) else { continue };
+            for stream in [&client, &server] {
+                stream.set_nodelay(true).unwrap();
+                faults.open.push(stream.try_clone().unwrap());
+            }
+            let ends = [(client.try_clone().unwrap(), server.try_clone().unwrap(), true), (server, client, false)];
+            for (from, to, from_client) in ends {
+                let shared = Arc::clone(self);
+                thread::spawn(move || shared.copy(from, to, from_client));
+            }
+        }
+    }
+
+    fn copy(&self, mut from: TcpStream, mut to: TcpStream, from_client: bool) {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            let mut faults = self.changed.wait_while(self.lock(), |faults| faults.stall).unwrap();
+            if !from_client {
+                if faults.drop_replies {
+                    continue;
+                }
+                drop(faults);
+                if to.write_all(&buffer[..read]).is_err() {
+                    break;
+                }
+                continue;
+            }
+            let allowed = faults.budget.map_or(read, |budget| read.min(usize::try_from(budget).unwrap_or(read)));
+            // Under the lock, so that what goes through and what is counted is the same.
+            let sent = to.write_all(&buffer[..allowed]);
+            faults.forwarded += allowed as u64;
+            if let Some(budget) = &mut faults.budget {
+                *budget -= allowed as u64;
+                if *budget == 0 {
+                    faults.cut();
+                }
+            }
+            if sent.is_err() || allowed < read {
+                break;
+            }
+        }
+        for stream in [from, to] {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
