@@ -2,7 +2,6 @@
 //!
 //! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, `BOWLINE_SIM_SEED=s` runs one and prints its history. Without them a
 //! debug build runs a few, a release build a thousand per test. How to add to it: `docs/simulation.md`.
-#![cfg(feature = "embedded")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 #![allow(unreachable_pub, missing_debug_implementations)]
 

@@ -58,16 +58,16 @@ macro_rules! on_every_runtime {
     };
 }
 
-/// As [`on_every_runtime`], but on the embedded server, if its feature is on.
+/// As [`on_every_runtime`], but on the embedded server.
 macro_rules! on_the_embedded_server {
     ($($test:ident),+ $(,)?) => {
-        #[cfg(all(feature = "embedded", feature = "tokio"))]
+        #[cfg(feature = "tokio")]
         $crate::support::env::on_runtime! { run_embedded, embedded_tokio_multi, TokioMulti, $($test),+ }
-        #[cfg(all(feature = "embedded", feature = "tokio"))]
+        #[cfg(feature = "tokio")]
         $crate::support::env::on_runtime! { run_embedded, embedded_tokio_current, TokioCurrent, $($test),+ }
-        #[cfg(all(feature = "embedded", feature = "smol"))]
+        #[cfg(feature = "smol")]
         $crate::support::env::on_runtime! { run_embedded, embedded_smol, Smol, $($test),+ }
-        #[cfg(all(feature = "embedded", feature = "async-std"))]
+        #[cfg(feature = "async-std")]
         $crate::support::env::on_runtime! { run_embedded, embedded_async_std, AsyncStd, $($test),+ }
     };
 }
@@ -117,7 +117,6 @@ where
 }
 
 /// As [`run`], on the embedded server.
-#[cfg(feature = "embedded")]
 pub fn run_embedded<F, Fut>(runtime: Runtime, test: F)
 where
     F: FnOnce(Env) -> Fut + Send + 'static,
@@ -205,7 +204,6 @@ struct Inner {
     /// Started when it is first needed.
     server: Mutex<Option<Server>>,
     /// In place of a real one.
-    #[cfg(feature = "embedded")]
     embedded: Option<bowline::embedded::Server>,
     leaves_keys: AtomicBool,
     /// Panics of tasks that nobody waited for.
@@ -220,7 +218,6 @@ impl Inner {
             executor,
             server_args: Mutex::default(),
             server: Mutex::default(),
-            #[cfg(feature = "embedded")]
             embedded: None,
             leaves_keys: AtomicBool::new(false),
             panics: Mutex::default(),
@@ -229,7 +226,6 @@ impl Inner {
 
     /// Everything on the server, if there is one yet.
     fn all_keys(&self) -> Vec<String> {
-        #[cfg(feature = "embedded")]
         if let Some(embedded) = &self.embedded {
             let dump = embedded.dump();
             assert!(dump.values().all(|entry| entry.expires.is_some()), "a key without a TTL: {dump:?}");
@@ -244,14 +240,12 @@ impl Env {
         Self { inner: Arc::new(Inner::new(runtime, executor)) }
     }
 
-    #[cfg(feature = "embedded")]
     fn new_embedded(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         let embedded = Some(bowline::embedded::Server::new());
         Self { inner: Arc::new(Inner { embedded, ..Inner::new(runtime, executor) }) }
     }
 
     /// The server of a test that runs on the embedded one.
-    #[cfg(feature = "embedded")]
     pub fn embedded(&self) -> &bowline::embedded::Server {
         self.inner.embedded.as_ref().expect("the test runs on the embedded server")
     }
@@ -376,7 +370,6 @@ impl Env {
     }
 
     pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        #[cfg(feature = "embedded")]
         if let Some(embedded) = &self.inner.embedded {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
