@@ -4,18 +4,18 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::context::{Context, Tries};
+use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::timeout;
-use crate::guard::Owned;
+use crate::owned::Owned;
 use crate::holder::Holder;
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::lease::{Hold, deadline};
-use crate::ledger::{Outcome, SPAN};
+use crate::ledger::Outcome;
 use crate::reentry::{Entry, Reentry};
-use crate::scripts::lock::AcquireArgs;
+use crate::scripts::calls::AcquireArgs;
 use crate::scripts::reply::Acquired;
-use crate::ticket::{WireId, ticket_ttl};
+use crate::ticket::ticket_ttl;
 use crate::token::Token;
 
 /// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
@@ -29,7 +29,9 @@ const MOST_LATE: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) operation: &'static str,
-    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) keys: Arc<Keys>,
+    /// Units, or tokens to reserve.
+    pub(crate) amount: u32,
     /// Whether to wait while others hold it.
     pub(crate) wait: bool,
     pub(crate) lease: Duration,
@@ -70,6 +72,10 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
     loop {
         let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none();
         match reentry.enter(*holder, &request.keys, valid) {
+            // It would wait for itself.
+            Entry::Held(owned) if owned.hold.amount < request.amount => {
+                return Err(request.error(ErrorKind::WouldDeadlock));
+            }
             Entry::Held(owned) => return Ok(Some(owned)),
             // Not now: what another task of the holder waits for, a try does not wait for.
             Entry::Acquiring(_) if !request.wait => return Ok(None),
@@ -117,6 +123,8 @@ enum Answer {
     Granted { token: Token, counted_from: Instant },
     Queued,
     Busy,
+    Full,
+    Over { limit: u32 },
 }
 
 /// One wire id from its first request until it is decided. Dropped undecided, it is abandoned.
@@ -124,18 +132,17 @@ struct Attempt<'a> {
     context: &'a Arc<Context>,
     request: &'a Request,
     until: Option<Instant>,
-    id: WireId,
+    undecided: Undecided<'a>,
     wire_id: String,
     /// How often the request was sent.
     asked: u32,
-    decided: bool,
 }
 
 impl<'a> Attempt<'a> {
     fn open(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>) -> Result<Self> {
-        let opened = context.ledger.open(&request.keys, request.lease, context.now());
-        let id = opened.map_err(|_| request.error(ErrorKind::Closed))?;
-        Ok(Self { context, request, until, id, wire_id: id.text(), asked: 0, decided: false })
+        let opened = Undecided::open(context, &request.keys, request.amount, request.lease);
+        let undecided = opened.map_err(|_| request.error(ErrorKind::Closed))?;
+        Ok(Self { context, request, until, wire_id: undecided.id.text(), undecided, asked: 0 })
     }
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
@@ -143,12 +150,22 @@ impl<'a> Attempt<'a> {
             match self.ask(tries).await? {
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
-                    self.nothing_left();
+                    self.undecided.forget();
                     return Ok(Decision::Busy);
+                }
+                Answer::Full => {
+                    self.undecided.forget();
+                    return Err(self.request.error(ErrorKind::QueueFull));
+                }
+                Answer::Over { limit } => {
+                    self.undecided.forget();
+                    let reason = format!("{} permits of {limit}", self.request.amount);
+                    let error = Error::because(ErrorKind::OverLimit, self.request.operation, reason);
+                    return Err(error.with_name(&self.request.keys.name));
                 }
                 Answer::Queued => {}
             }
-            match poll_fn(|context| self.context.ledger.poll_outcome(self.id, context)).await {
+            match poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await {
                 Outcome::Granted { token, counted_from } => {
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
@@ -159,7 +176,7 @@ impl<'a> Attempt<'a> {
                     // Ask again: the answer is up to date, and starts the lease anew.
                 }
                 Outcome::Gone => {
-                    self.nothing_left();
+                    self.undecided.forget();
                     return Ok(Decision::Again);
                 }
                 Outcome::Failed(failure) => return Err(tries.error(failure)),
@@ -178,7 +195,7 @@ impl<'a> Attempt<'a> {
                 wire_id: &self.wire_id,
                 wait: self.request.wait,
                 lease: self.request.lease,
-                span: SPAN,
+                amount: self.request.amount,
                 ticket_ttl: ticket_ttl(self.request.lease),
                 max_waiters: self.request.max_waiters,
                 not_after: self.not_after(sent),
@@ -191,7 +208,7 @@ impl<'a> Attempt<'a> {
                 }
                 Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
                     self.context.observe(now);
-                    self.context.ledger.queued(self.id, sent, self.context.now(), holder_left, more);
+                    self.context.ledger.queued(self.undecided.id, sent, self.context.now(), holder_left, more);
                     return Ok(Answer::Queued);
                 }
                 Ok(Acquired::Busy { more: false, now }) => {
@@ -201,10 +218,13 @@ impl<'a> Attempt<'a> {
                 // Expired tickets are left to drop; or the request took longer than the server's clock allowed, and
                 // its answer has set our idea of that clock right.
                 Ok(Acquired::Busy { more: true, now } | Acquired::Stale { now }) => self.context.observe(now),
+                Ok(Acquired::Over { limit, now }) => {
+                    self.context.observe(now);
+                    return Ok(Answer::Over { limit });
+                }
                 Ok(Acquired::Full { now }) => {
                     self.context.observe(now);
-                    self.nothing_left();
-                    return Err(self.request.error(ErrorKind::QueueFull));
+                    return Ok(Answer::Full);
                 }
                 Err(failure) => tries.again_after(failure).await?,
             }
@@ -218,29 +238,11 @@ impl<'a> Attempt<'a> {
         self.context.clock.at(sent, wait + CLOCK_SLACK)
     }
 
-    fn hold(mut self, token: Token, counted_from: Instant) -> Decision {
-        let (now, until) = (self.context.now(), deadline(counted_from, self.request.lease));
-        if until <= now {
-            // Given back by the drop.
-            return Decision::Late;
-        }
-        self.decided = true;
-        match self.context.ledger.hold(self.id, token, self.request.renewed, until, now) {
-            Some(hold) => Decision::Held(hold),
-            None => Decision::Again,
-        }
-    }
-
-    fn nothing_left(&mut self) {
-        self.decided = true;
-        self.context.ledger.forget(self.id);
-    }
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        if !self.decided {
-            self.context.ledger.abandon(self.id, self.context.now());
+    fn hold(self, token: Token, counted_from: Instant) -> Decision {
+        match self.undecided.hold(token, self.request.renewed, self.request.lease, counted_from) {
+            Ok(Some(hold)) => Decision::Held(hold),
+            Ok(None) => Decision::Again,
+            Err(Late) => Decision::Late,
         }
     }
 }

@@ -6,9 +6,10 @@ use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::key::{LockKeys, inbox_prefix};
+use crate::key::{Keys, Kind, inbox_prefix};
 use crate::scripts::Script;
-use crate::scripts::lock::{AcquireArgs, Failure, LockScripts};
+use crate::scripts::calls::{AcquireArgs, Failure};
+use crate::scripts::lock::LockScripts;
 use crate::server_clock::ServerClock;
 use crate::ticket::{WireId, ticket};
 
@@ -25,7 +26,7 @@ pub(crate) async fn check(
     config: &Config,
     clock: &ServerClock,
 ) -> Result<()> {
-    let keys = LockKeys::scratch(&config.prefix, config.client_id);
+    let keys = Keys::scratch(&config.prefix, Kind::Lock, config.client_id);
     let prefix = inbox_prefix(&config.prefix);
     let scripts = LockScripts { connection, inbox_prefix: &prefix };
     match run(&scripts, &keys, config).await {
@@ -54,7 +55,7 @@ fn tickets(config: &Config) -> [String; 3] {
     ids(config).map(|id| ticket(id, LEASE, 1))
 }
 
-async fn run(scripts: &LockScripts<'_>, keys: &LockKeys, config: &Config) -> std::result::Result<u64, Failure> {
+async fn run(scripts: &LockScripts<'_>, keys: &Keys, config: &Config) -> std::result::Result<u64, Failure> {
     let lease = LEASE;
     let [holder_id, dead_id, waiter_id] = &ids(config).map(WireId::text);
     let tickets = tickets(config);
@@ -62,7 +63,7 @@ async fn run(scripts: &LockScripts<'_>, keys: &LockKeys, config: &Config) -> std
         wire_id,
         wait,
         lease,
-        span: 1,
+        amount: 1,
         ticket_ttl,
         max_waiters,
         not_after: 0,
@@ -80,7 +81,7 @@ async fn run(scripts: &LockScripts<'_>, keys: &LockKeys, config: &Config) -> std
     scripts.acquire(keys, request(holder_id, false, lease, 0)).await?;
     scripts.acquire(keys, request(waiter_id, true, lease, 0)).await?;
     scripts.touch(keys, &[(&tickets[2], lease)]).await?;
-    scripts.renew(&[(&keys.lock, holder_id, lease)]).await?;
+    scripts.renew(&[(keys, holder_id, lease)]).await?;
     scripts.release(keys, holder_id).await?;
     for ticket in &tickets {
         scripts.cancel(keys, ticket, false).await?;

@@ -12,9 +12,11 @@ use crate::connection::{Connection, Warning};
 use crate::context::Context;
 use crate::error::Result;
 use crate::executor::{Executor, timeout};
-use crate::guard::Owned;
+use crate::owned::Owned;
 use crate::lock::Lock;
 use crate::reentry::Reentry;
+use crate::rw_lock::RwLock;
+use crate::semaphore::Semaphore;
 use crate::server_clock::ServerClock;
 
 /// One program's access to the primitives on one server. Cheap to clone; make one per process and share it.
@@ -55,6 +57,17 @@ impl Client {
     /// The lock of this name: 1 to 512 bytes, any text. A bad name is an error of the first operation.
     pub fn lock(&self, name: &str) -> Lock {
         Lock::new(self.context.clone(), self.reentry.clone(), name)
+    }
+
+    /// The read-write lock of this name: as [`lock`](Self::lock), and a different thing from the lock of the same name.
+    pub fn rw_lock(&self, name: &str) -> RwLock {
+        RwLock::new(self.context.clone(), self.reentry.clone(), name)
+    }
+
+    /// The semaphore of this name with so many permits, 1 to [`MAX_PERMITS`](crate::MAX_PERMITS). A bad name or limit is
+    /// an error of the first operation.
+    pub fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
+        Semaphore::new(self.context.clone(), self.reentry.clone(), name, limit)
     }
 
     /// What identifies this client in Redis, and in [`Lock::inspect`].

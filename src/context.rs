@@ -1,18 +1,21 @@
 //! What all primitives of one client share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 use crate::inbox::Inbox;
-use crate::key::{LockKeys, inbox_prefix};
-use crate::ledger::Ledger;
-use crate::scripts::lock::{Failure, LockScripts};
+use crate::key::{Keys, inbox_prefix};
+use crate::lease::{Hold, deadline};
+use crate::ledger::{Closed, Ledger};
+use crate::scripts::calls::{Failure, Scripts};
 use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
+use crate::ticket::WireId;
+use crate::token::Token;
 use crate::watchdog::{Backoff, Watchdog};
 
 /// Kept alive by clients, primitives and guards; when the last of them goes, the tasks end.
@@ -55,11 +58,11 @@ impl Context {
         Ok(Arc::new(Self { executor, connection, config, ledger, clock, inbox_prefix, _inbox: inbox }))
     }
 
-    pub(crate) fn scripts(&self) -> LockScripts<'_> {
-        LockScripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
+    pub(crate) fn scripts(&self) -> Scripts<'_> {
+        Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
     }
 
-    pub(crate) fn now(&self) -> std::time::Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.executor.now()
     }
 
@@ -79,7 +82,7 @@ impl Context {
         }
     }
 
-    pub(crate) fn closed(&self, operation: &'static str, keys: &LockKeys) -> Error {
+    pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {
         Error::new(ErrorKind::Closed, operation).with_name(&keys.name)
     }
 }
@@ -90,6 +93,58 @@ impl Drop for Context {
     }
 }
 
+/// A wire id from before its first request until it is decided. Dropped undecided, it is abandoned: what it has in Redis
+/// is cleaned up in the background.
+#[derive(Debug)]
+pub(crate) struct Undecided<'a> {
+    context: &'a Context,
+    pub(crate) id: WireId,
+    decided: bool,
+}
+
+impl<'a> Undecided<'a> {
+    pub(crate) fn open(context: &'a Context, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
+        let id = context.ledger.open(keys, amount, lease, context.now())?;
+        Ok(Self { context, id, decided: false })
+    }
+
+    /// It is a hold from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
+    /// meanwhile; an error if nothing is left of the lease.
+    pub(crate) fn hold(
+        mut self,
+        token: Token,
+        renewed: bool,
+        lease: Duration,
+        sent: Instant,
+    ) -> Result<Option<Arc<Hold>>, Late> {
+        let (now, until) = (self.context.now(), deadline(sent, lease));
+        if until <= now {
+            // Given back by the drop.
+            return Err(Late);
+        }
+        self.decided = true;
+        Ok(self.context.ledger.hold(self.id, token, renewed, until, now))
+    }
+
+    /// The server said that nothing of it is left.
+    pub(crate) fn forget(mut self) {
+        self.decided = true;
+        self.context.ledger.forget(self.id);
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        if !self.decided {
+            self.context.ledger.abandon(self.id, self.context.now());
+        }
+    }
+}
+
+/// When the grant was known, nothing was left of its lease.
+#[derive(Debug)]
+pub(crate) struct Late;
+
 /// Decides after each failure whether to try again.
 #[derive(Debug)]
 pub(crate) struct Tries<'a> {
@@ -97,7 +152,7 @@ pub(crate) struct Tries<'a> {
     operation: &'static str,
     name: Box<str>,
     backoff: Backoff,
-    give_up: std::time::Instant,
+    give_up: Instant,
 }
 
 impl Tries<'_> {

@@ -18,6 +18,10 @@ pub enum ErrorKind {
     TimedOut,
     /// `max_waiters` acquisitions wait already.
     QueueFull,
+    /// More permits than the semaphore has.
+    OverLimit,
+    /// Waiting would wait for oneself: writing while the same holder reads, or upgrading while others read.
+    WouldDeadlock,
     /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so.
     Lost,
     /// The server gave no answer in time. Whether the last request was executed is unknown; what it may
@@ -44,9 +48,14 @@ impl ErrorKind {
     pub fn is_retryable(self) -> bool {
         match self {
             Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused => true,
-            Self::InvalidInput | Self::Denied | Self::WrongType | Self::Unsupported | Self::Protocol | Self::Closed => {
-                false
-            }
+            Self::InvalidInput
+            | Self::OverLimit
+            | Self::WouldDeadlock
+            | Self::Denied
+            | Self::WrongType
+            | Self::Unsupported
+            | Self::Protocol
+            | Self::Closed => false,
         }
     }
 
@@ -55,6 +64,8 @@ impl ErrorKind {
             Self::InvalidInput => "invalid input",
             Self::TimedOut => "timed out",
             Self::QueueFull => "the queue is full",
+            Self::OverLimit => "more than the limit",
+            Self::WouldDeadlock => "it would wait for itself",
             Self::Lost => "the lease was lost",
             Self::Unavailable => "no answer from the server",
             Self::Refused => "the server refused",

@@ -7,15 +7,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
-use crate::holder::Holder;
-use crate::lease::{Hold, Loss};
-use crate::reentry::Reentry;
-use crate::scripts::reply::Released;
+use crate::error::Result;
+use crate::lease::Loss;
+use crate::owned::{Owned, lost_error};
 use crate::token::Token;
 
-/// A held lock. Released by [`release`](Self::release), or in the background when dropped.
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Guards of what a [`Holder`](crate::Holder) may acquire again while it has it.
+pub trait Reentrant: sealed::Sealed {}
+
+/// A held lock: see [`Lock`](crate::Lock). Released by [`release`](Self::release), or in the background when dropped.
 ///
 /// # Guarantees
 /// While [`is_valid`](Self::is_valid) says `true`, no other guard of the same name is valid, in any process that uses
@@ -36,164 +40,164 @@ pub struct LockGuard {
     owned: Arc<Owned>,
 }
 
-impl LockGuard {
-    pub(crate) fn new(owned: Arc<Owned>) -> Self {
-        Self { owned }
-    }
+/// A read-write lock held for reading: see [`RwLock`](crate::RwLock). No writer holds it as long as
+/// [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it releases in the background.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct ReadGuard {
+    pub(crate) owned: Arc<Owned>,
+}
 
+/// A read-write lock held for writing: see [`RwLock`](crate::RwLock). Nobody else holds it as long as
+/// [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it releases in the background.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct WriteGuard {
+    pub(crate) owned: Arc<Owned>,
+}
+
+/// Permits of a semaphore: see [`Semaphore`](crate::Semaphore). All holders together have no more than its limit as long
+/// as [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it gives the permits back
+/// in the background.
+///
+/// There is no fencing token: what several hold at a time, none of them can be fenced out of by an order.
+#[must_use = "the permits are given back when the guard is dropped"]
+pub struct Permit {
+    owned: Arc<Owned>,
+}
+
+impl sealed::Sealed for LockGuard {}
+impl sealed::Sealed for ReadGuard {}
+impl sealed::Sealed for WriteGuard {}
+impl Reentrant for LockGuard {}
+impl Reentrant for ReadGuard {}
+impl Reentrant for WriteGuard {}
+
+impl LockGuard {
     /// The fencing token of this hold.
     pub fn token(&self) -> Token {
         self.owned.hold.token
     }
+}
 
-    /// The name of the lock.
-    pub fn name(&self) -> &str {
-        &self.owned.hold.keys.name
+impl ReadGuard {
+    /// The token of the last writer before. Storage that has seen a larger one knows that this reader is late.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token
     }
+}
 
-    /// Whether the holder may still act. Costs no command: it is the client's own count of the lease.
-    pub fn is_valid(&self) -> bool {
-        !self.remaining().is_zero()
+impl WriteGuard {
+    /// The fencing token of this hold.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token
     }
+}
 
-    /// What is left of the lease by the client's own, careful count; zero once it is lost. The watchdog's renewals
-    /// make it longer.
-    pub fn remaining(&self) -> Duration {
-        self.owned.hold.remaining(self.owned.context.now())
+impl Permit {
+    /// How many permits this is.
+    pub fn count(&self) -> u32 {
+        self.owned.hold.amount
     }
+}
 
-    /// Resolves when the holder must stop, and says why.
-    ///
-    /// # Cancel safety
-    /// May be dropped and called again; a loss is not missed.
-    pub async fn lost(&self) -> Loss {
-        self.owned.hold.lost().await
-    }
-
-    /// Runs `work`, and stops it when the lease is lost.
-    ///
-    /// Between its awaits `work` is not stopped: it should await often, and send the [`token`](Self::token) with its
-    /// writes.
-    ///
-    /// # Errors
-    /// [`Lost`](ErrorKind::Lost), with the [`Loss`] as its source, if the lease was lost before `work` was done; `work`
-    /// is dropped then.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops `work` and keeps the guard.
-    pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
-        let mut work = pin!(work);
-        let mut lost = pin!(self.lost());
-        poll_fn(|context| {
-            // The clock is asked too: the process may have slept through the deadline.
-            let signalled = match lost.as_mut().poll(context) {
-                Poll::Ready(loss) => Some(loss),
-                Poll::Pending => self.owned.hold.loss(self.owned.context.now()),
-            };
-            match signalled {
-                Some(loss) => Poll::Ready(Err(lost_error(&self.owned.hold, "protect", loss))),
-                None => work.as_mut().poll(context).map(Ok),
+/// What all guards can do.
+macro_rules! guards {
+    ($($guard:ident),+) => {$(
+        impl $guard {
+            pub(crate) fn new(owned: Arc<Owned>) -> Self {
+                Self { owned }
             }
-        })
-        .await
-    }
 
-    /// Releases the lock and waits until the server has confirmed it. With a [`Holder`], only the last guard does; the
-    /// others just go.
-    ///
-    /// # Errors
-    /// - [`Lost`](ErrorKind::Lost): the lease was over before; somebody else may have held the lock meanwhile.
-    /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused) and other answers of the server: the
-    ///   hold ends with its lease at the latest.
-    ///
-    /// # Cancel safety
-    /// Dropping the future finishes the release in the background.
-    pub async fn release(self) -> Result<()> {
-        let hold = self.owned.hold.clone();
-        let loss = hold.loss(self.owned.context.now());
-        // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.
-        match Arc::into_inner(self.owned) {
-            Some(owned) => owned.release().await,
-            None => loss.map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
-        }
-    }
-}
+            /// The name of what is held.
+            pub fn name(&self) -> &str {
+                &self.owned.hold.keys.name
+            }
 
-impl fmt::Debug for LockGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockGuard")
-            .field("name", &self.name())
-            .field("token", &self.token())
-            .field("remaining", &self.remaining())
-            .finish()
-    }
-}
+            /// Whether the holder may still act. Costs no command: it is the client's own count of the lease.
+            pub fn is_valid(&self) -> bool {
+                !self.remaining().is_zero()
+            }
 
-/// A hold that this process has to end: shared by the guards of one holder, ended by the last.
-#[derive(Debug)]
-pub(crate) struct Owned {
-    context: Arc<Context>,
-    pub(crate) hold: Arc<Hold>,
-    /// Whose it is, if it can be re-entered.
-    holder: Option<(Holder, Arc<Reentry<Self>>)>,
-    /// The server has confirmed that nothing is left.
-    ended: bool,
-}
+            /// What is left of the lease by the client's own, careful count; zero once it is lost. The watchdog's
+            /// renewals make it longer.
+            pub fn remaining(&self) -> Duration {
+                self.owned.hold.remaining(self.owned.context.now())
+            }
 
-impl Owned {
-    pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, ended: false }
-    }
+            /// Resolves when the holder must stop, and says why.
+            ///
+            /// # Cancel safety
+            /// May be dropped and called again; a loss is not missed.
+            pub async fn lost(&self) -> Loss {
+                self.owned.hold.lost().await
+            }
 
-    async fn release(mut self) -> Result<()> {
-        if let Err(loss) = self.hold.release(self.context.now()) {
-            return Err(lost_error(&self.hold, "release", loss));
-        }
-        self.context.ledger.release(&self.hold);
-        let id = self.hold.id.text();
-        let mut tries = self.context.tries("release", &self.hold.keys.name);
-        let mut sent_before = false;
-        loop {
-            match self.context.scripts().release(&self.hold.keys, &id).await {
-                Ok(Released::Released { more, now }) => {
-                    self.ended(more, now);
-                    return Ok(());
-                }
-                Ok(Released::NotHeld { more, now }) => {
-                    self.ended(more, now);
-                    // The answer to the first request was lost, and that one released: the lease was valid then.
-                    return if sent_before { Ok(()) } else { Err(lost_error(&self.hold, "release", Loss::Gone)) };
-                }
-                Err(failure) => {
-                    sent_before = true;
-                    tries.again_after(failure).await?;
-                }
+            /// Runs `work`, and stops it when the lease is lost.
+            ///
+            /// Between its awaits `work` is not stopped: it should await often, and what it writes should be fenced by a
+            /// token where there is one.
+            ///
+            /// # Errors
+            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source, if the lease was lost before `work`
+            /// was done; `work` is dropped then.
+            ///
+            /// # Cancel safety
+            /// Dropping the future drops `work` and keeps the guard.
+            pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
+                protect(&self.owned, work).await
+            }
+
+            /// Releases and waits until the server has confirmed it. With a [`Holder`](crate::Holder), only the last
+            /// guard does; the others just go.
+            ///
+            /// # Errors
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease was over before; others may have been let in meanwhile.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
+            ///   answers of the server: the hold ends with its lease at the latest.
+            ///
+            /// # Cancel safety
+            /// Dropping the future finishes the release in the background.
+            pub async fn release(self) -> Result<()> {
+                release(self.owned).await
             }
         }
-    }
 
-    fn ended(&mut self, more: bool, now: crate::scripts::reply::ServerMillis) {
-        self.ended = true;
-        self.context.observe(now);
-        if more {
-            self.context.ledger.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
+        impl fmt::Debug for $guard {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($guard))
+                    .field("name", &self.name())
+                    .field("token", &self.owned.hold.token)
+                    .field("remaining", &self.remaining())
+                    .finish()
+            }
         }
-    }
+    )+};
 }
 
-fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Error {
-    Error::new(ErrorKind::Lost, operation).with_name(&hold.keys.name).with_source(loss)
+guards!(LockGuard, ReadGuard, WriteGuard, Permit);
+
+async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
+    let mut work = pin!(work);
+    let mut lost = pin!(owned.hold.lost());
+    poll_fn(|context| {
+        // The clock is asked too: the process may have slept through the deadline.
+        let signalled = match lost.as_mut().poll(context) {
+            Poll::Ready(loss) => Some(loss),
+            Poll::Pending => owned.hold.loss(owned.context.now()),
+        };
+        match signalled {
+            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, "protect", loss))),
+            None => work.as_mut().poll(context).map(Ok),
+        }
+    })
+    .await
 }
 
-impl Drop for Owned {
-    fn drop(&mut self) {
-        if let Some((holder, reentry)) = &self.holder {
-            reentry.leave(*holder, &self.hold.keys);
-        }
-        let now = self.context.now();
-        // Other losses leave nothing in Redis.
-        if !self.ended && matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired)) {
-            self.context.ledger.release_later(&self.hold, now);
-        }
+async fn release(owned: Arc<Owned>) -> Result<()> {
+    let hold = owned.hold.clone();
+    let loss = hold.loss(owned.context.now());
+    // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.
+    match Arc::into_inner(owned) {
+        Some(owned) => owned.release().await,
+        None => loss.map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
     }
 }

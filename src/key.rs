@@ -11,60 +11,112 @@ use crate::error::{Error, ErrorKind, Result};
 /// Longest name, in bytes, before encoding.
 pub(crate) const MAX_NAME: usize = 512;
 
-/// The four keys of one lock. The braces are the cluster hash tag: all four live in one slot.
+/// The units of a read-write lock: a writer takes them all.
+pub(crate) const WRITE: u32 = 1 << 20;
+
+/// A reader takes one.
+pub(crate) const READ: u32 = 1;
+
+/// What a name is the name of. It is part of every key, so primitives of different kinds may share a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Lock,
+    Semaphore { limit: u32 },
+    ReadWrite,
+}
+
+impl Kind {
+    /// How many units there are, of what has units.
+    pub(crate) fn limit(self) -> Option<u32> {
+        match self {
+            Self::Lock => None,
+            Self::Semaphore { limit } => Some(limit),
+            Self::ReadWrite => Some(WRITE),
+        }
+    }
+
+    /// Whether a holder that has it may take it again.
+    pub(crate) fn is_reentrant(self) -> bool {
+        match self {
+            Self::Lock | Self::ReadWrite => true,
+            Self::Semaphore { .. } => false,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Semaphore { .. } => "sem",
+            Self::ReadWrite => "rw",
+        }
+    }
+}
+
+/// The keys of one primitive. The braces are the cluster hash tag: all of them live in one slot.
 #[derive(Debug)]
-pub(crate) struct LockKeys {
+pub(crate) struct Keys {
+    pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    pub(crate) lock: String,
+    /// Who holds it.
+    pub(crate) main: String,
+    /// Of permits, which end one by one.
+    leases: String,
     queue: String,
     tickets: String,
     fence: String,
 }
 
-impl LockKeys {
-    pub(crate) fn new(prefix: &str, name: &str) -> Result<Self> {
-        let lock = format!("{prefix}:lock:{{{}}}", encode(name)?);
-        Ok(Self {
+impl Keys {
+    pub(crate) fn new(prefix: &str, kind: Kind, name: &str) -> Result<Self> {
+        if let Kind::Semaphore { limit } = kind {
+            check_limit(limit)?;
+        }
+        let main = format!("{prefix}:{}:{{{}}}", kind.word(), encode(name)?);
+        Ok(Self::below(kind, name, &main, main.clone()))
+    }
+
+    fn below(kind: Kind, name: &str, shared: &str, main: String) -> Self {
+        Self {
+            kind,
             name: name.into(),
-            queue: format!("{lock}:queue"),
-            tickets: format!("{lock}:tickets"),
-            fence: format!("{lock}:fence"),
-            lock,
-        })
+            leases: format!("{main}:leases"),
+            queue: format!("{main}:queue"),
+            tickets: format!("{main}:tickets"),
+            fence: format!("{shared}:fence"),
+            main,
+        }
     }
 
     /// What the client of this id may write to for a test, in one slot. The counter, which stays behind, is one for
     /// all clients; the rest cannot be the keys of any name.
-    pub(crate) fn scratch(prefix: &str, client: Uuid) -> Self {
-        let shared = format!("{prefix}:lock:{{bowline-check}}");
-        let lock = format!("{shared}:{client}");
-        Self {
-            name: "bowline-check".into(),
-            queue: format!("{lock}:queue"),
-            tickets: format!("{lock}:tickets"),
-            fence: format!("{shared}:fence"),
-            lock,
-        }
+    pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
+        let shared = format!("{prefix}:{}:{{bowline-check}}", kind.word());
+        Self::below(kind, "bowline-check", &shared, format!("{shared}:{client}"))
     }
 
-    /// In the order of the scripts' `KEYS`.
-    pub(crate) fn all(&self) -> [&str; 4] {
-        [&self.lock, &self.queue, &self.tickets, &self.fence]
+    /// In the order of the lock scripts' `KEYS`.
+    pub(crate) fn lock(&self) -> [&str; 4] {
+        [&self.main, &self.queue, &self.tickets, &self.fence]
+    }
+
+    /// In the order of the permit scripts' `KEYS`.
+    pub(crate) fn permits(&self) -> [&str; 5] {
+        [&self.main, &self.leases, &self.queue, &self.tickets, &self.fence]
     }
 }
 
-/// The lock's key decides: it spells the prefix and the name.
-impl PartialEq for LockKeys {
+/// The main key spells prefix, kind and name. What is asked for with another limit is not the same.
+impl PartialEq for Keys {
     fn eq(&self, other: &Self) -> bool {
-        self.lock == other.lock
+        self.main == other.main && self.kind == other.kind
     }
 }
 
-impl Eq for LockKeys {}
+impl Eq for Keys {}
 
-impl Hash for LockKeys {
+impl Hash for Keys {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.lock.hash(state);
+        self.main.hash(state);
     }
 }
 
@@ -93,6 +145,15 @@ fn encode(name: &str) -> Result<String> {
     Ok(encoded)
 }
 
+/// A semaphore has fewer units than a read-write lock, which is how scripts tell them apart.
+pub(crate) fn check_limit(limit: u32) -> Result<()> {
+    if (1..WRITE).contains(&limit) {
+        return Ok(());
+    }
+    let reason = format!("a limit of {limit} permits; it must be 1 to {}", WRITE - 1);
+    Err(Error::because(ErrorKind::InvalidInput, "limit", reason))
+}
+
 /// A prefix stands in front of the hash tag, so it must not contain one.
 pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
     if prefix.is_empty() || prefix.len() > 64 {
@@ -114,9 +175,9 @@ mod tests {
 
     #[test]
     fn spelling() {
-        let keys = LockKeys::new("bowline", "orders:42").unwrap();
+        let keys = Keys::new("bowline", Kind::Lock, "orders:42").unwrap();
         assert_eq!(
-            keys.all(),
+            keys.lock(),
             [
                 "bowline:lock:{orders:42}",
                 "bowline:lock:{orders:42}:queue",
@@ -124,16 +185,18 @@ mod tests {
                 "bowline:lock:{orders:42}:fence",
             ]
         );
+        let keys = Keys::new("bowline", Kind::ReadWrite, "a}b").unwrap();
+        assert_eq!(keys.permits()[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
         assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
     }
 
     #[test]
     fn scratch_keys_are_nobody_elses_but_for_the_counter() {
-        let [one, other] = [1, 2].map(|n| LockKeys::scratch("bowline", Uuid::from_u128(n)));
-        let named = LockKeys::new("bowline", "bowline-check").unwrap();
-        assert_eq!(one.lock, "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
+        let [one, other] = [1, 2].map(|n| Keys::scratch("bowline", Kind::Lock, Uuid::from_u128(n)));
+        let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
+        assert_eq!(one.main, "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
         for keys in [&other, &named] {
-            assert!(one.all()[..3].iter().all(|key| !keys.all().contains(key)));
+            assert!(one.lock()[..3].iter().all(|key| !keys.lock().contains(key)));
             assert_eq!(one.fence, keys.fence);
         }
     }
@@ -143,20 +206,20 @@ mod tests {
         let names = ["a", "{a}", "}a", "a}", "a{b", "%7Ba%7D", "a b", "a\n", "a\0", "%", "ü", "日本", "\u{7f}"];
         let mut seen = std::collections::HashSet::new();
         for name in names {
-            let keys = LockKeys::new("p", name).unwrap();
-            let tag = keys.lock.strip_prefix("p:lock:{").unwrap().strip_suffix('}').unwrap();
+            let keys = Keys::new("p", Kind::Lock, name).unwrap();
+            let tag = keys.main.strip_prefix("p:lock:{").unwrap().strip_suffix('}').unwrap();
             assert!(!tag.is_empty() && !tag.contains(['{', '}']), "{name:?} -> {tag:?}");
             assert!(!tag.chars().any(|c| c.is_ascii_control()));
-            assert!(seen.insert(keys.lock.clone()), "{name:?} collides");
+            assert!(seen.insert(keys.main.clone()), "{name:?} collides");
         }
     }
 
     #[test]
     fn bad_names_and_prefixes() {
         for name in ["", &"x".repeat(MAX_NAME + 1)] {
-            assert_eq!(LockKeys::new("p", name).unwrap_err().kind(), ErrorKind::InvalidInput);
+            assert_eq!(Keys::new("p", Kind::Lock, name).unwrap_err().kind(), ErrorKind::InvalidInput);
         }
-        assert!(LockKeys::new("p", &"x".repeat(MAX_NAME)).is_ok());
+        assert!(Keys::new("p", Kind::Lock, &"x".repeat(MAX_NAME)).is_ok());
         for prefix in ["", "a{b", "a}", "a b", "a*", "a\n", &"x".repeat(65)] {
             assert_eq!(check_prefix(prefix).unwrap_err().kind(), ErrorKind::InvalidInput, "{prefix:?}");
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use event_listener::Event;
 
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::sync::lock;
 use crate::ticket::WireId;
 use crate::token::Token;
@@ -46,8 +46,10 @@ impl std::error::Error for Loss {}
 /// | released | released | released | released |
 #[derive(Debug)]
 pub(crate) struct Hold {
-    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) id: WireId,
+    /// The last part of its ticket: how many units it has, or reserved tokens.
+    pub(crate) amount: u32,
     pub(crate) token: Token,
     pub(crate) lease: Duration,
     /// Whether the watchdog keeps it; otherwise it ends at its first deadline.
@@ -65,14 +67,15 @@ enum State {
 
 impl Hold {
     pub(crate) fn new(
-        keys: Arc<LockKeys>,
+        keys: Arc<Keys>,
         id: WireId,
+        amount: u32,
         token: Token,
         lease: Duration,
         renewed: bool,
         deadline: Instant,
     ) -> Self {
-        Self { keys, id, token, lease, renewed, state: Mutex::new(State::Held { deadline }), lost: Event::new() }
+        Self { keys, id, amount, token, lease, renewed, state: Mutex::new(State::Held { deadline }), lost: Event::new() }
     }
 
     /// What is left until the holder must stop; zero when it must have.
@@ -167,13 +170,14 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::key::Kind;
 
     const LEASE: Duration = Duration::from_secs(30);
 
     fn hold(now: Instant) -> Hold {
-        let keys = Arc::new(LockKeys::new("p", "n").unwrap());
+        let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
         let id = WireId { client: Uuid::nil(), n: 1 };
-        Hold::new(keys, id, Token::new(1), LEASE, true, deadline(now, LEASE))
+        Hold::new(keys, id, 1, Token::new(1), LEASE, true, deadline(now, LEASE))
     }
 
     #[test]

@@ -17,9 +17,9 @@ use event_listener::Event;
 use uuid::Uuid;
 
 use crate::jitter::Jitter;
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::lease::{Hold, Loss};
-use crate::scripts::lock::Failure;
+use crate::scripts::calls::Failure;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
 use crate::token::Token;
@@ -33,9 +33,6 @@ use schedule::Schedule;
 use state::{Attempt, Effects, State};
 use touches::Touches;
 pub(crate) use work::{Touch, Work};
-
-/// Units of a hand-over without the server. Each grant reserves as many tokens.
-pub(crate) const SPAN: u32 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -63,7 +60,7 @@ pub(crate) enum Outcome {
 /// Something to end in Redis, ticket or hold, that nobody in this process waits for any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleanup {
-    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) ticket: String,
     pub(crate) from_tail: bool,
     /// By then it has ended by itself.
@@ -121,7 +118,13 @@ impl Ledger {
 
     /// Begins an attempt under a new wire id. To be called before anything about it is sent, because its grant can
     /// arrive before the answer to the request.
-    pub(crate) fn open(&self, keys: &Arc<LockKeys>, lease: Duration, now: Instant) -> Result<WireId, Closed> {
+    pub(crate) fn open(
+        &self,
+        keys: &Arc<Keys>,
+        amount: u32,
+        lease: Duration,
+        now: Instant,
+    ) -> Result<WireId, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);
@@ -130,6 +133,7 @@ impl Ledger {
         let id = state.last_id;
         let attempt = Attempt {
             keys: keys.clone(),
+            amount,
             lease,
             counted_from: now,
             queued_at: None,
@@ -188,10 +192,9 @@ impl Ledger {
             if attempt.revoked {
                 return None;
             }
-            let Attempt { keys, lease, .. } = attempt;
-            let hold = Arc::new(Hold::new(keys, id, token, lease, renewed, deadline));
-            state.holds.insert(id.n, hold.clone());
-            state.schedule.insert(id.n, now, deadline, renewed.then_some(lease / 3));
+            let Attempt { keys, amount, lease, .. } = attempt;
+            let hold = Arc::new(Hold::new(keys, id, amount, token, lease, renewed, deadline));
+            state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);
             Some(hold)
         })
@@ -211,6 +214,20 @@ impl Ledger {
         });
     }
 
+    /// Keeps the hold again: it was not released after all.
+    pub(crate) fn keep(&self, hold: &Arc<Hold>, now: Instant) {
+        let Some(deadline) = hold.deadline() else { return };
+        self.change(|state, effects| {
+            if state.closed {
+                effects.losses.push((hold.clone(), Loss::Closed));
+                state.clean_up(Cleanup::of(hold, now), effects);
+                return;
+            }
+            state.keep(hold, deadline, now);
+            state.wake_if_sooner(effects);
+        });
+    }
+
     /// Stops keeping the hold, because it is about to be released.
     pub(crate) fn release(&self, hold: &Hold) {
         lock(&self.state).remove_hold(hold.id.n);
@@ -225,11 +242,11 @@ impl Ledger {
     }
 
     /// Asks again about a name, because a script had more to do than one call may.
-    pub(crate) fn promote_later(&self, keys: &Arc<LockKeys>, now: Instant, lease: Duration) {
+    pub(crate) fn promote_later(&self, keys: &Arc<Keys>, now: Instant, lease: Duration) {
         // A ticket that nobody has: cancelling it changes nothing and promotes.
         let cleanup = Cleanup {
             keys: keys.clone(),
-            ticket: ticket(self.wire_id(0), lease, SPAN),
+            ticket: ticket(self.wire_id(0), lease, 1),
             from_tail: false,
             until: now + lease,
         };
@@ -250,6 +267,13 @@ impl Ledger {
                     attempt.revoked = true;
                 }
                 state.lose(id.n, Loss::Revoked, effects);
+            }
+            Message::Gone { ids } => {
+                for id in ids.iter().filter(|id| id.client == self.client) {
+                    if let Some(attempt) = state.open.get_mut(&id.n) {
+                        attempt.decide(Outcome::Gone, effects);
+                    }
+                }
             }
             Message::Granted { .. } | Message::Revoked { .. } => {}
         });

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, Weak};
 use event_listener::Event;
 
 use crate::holder::Holder;
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::sync::lock;
 
-type Key = (Holder, Arc<LockKeys>);
+type Key = (Holder, Arc<Keys>);
 
 /// `T` is what the guards of a hold share.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl<T> Reentry<T> {
     }
 
     /// `valid` says whether what is held may still be entered.
-    pub(crate) fn enter(&self, holder: Holder, keys: &Arc<LockKeys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
+    pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
@@ -57,8 +57,15 @@ impl<T> Reentry<T> {
         Entry::Vacant(Vacant { reentry: self, key, event })
     }
 
+    /// What the holder has is about to become something else. Nobody else enters or acquires for it meanwhile.
+    pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {
+        let (key, event) = ((holder, keys.clone()), Arc::new(Event::new()));
+        lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone()));
+        Vacant { reentry: self, key, event }
+    }
+
     /// The last guard of a hold is gone.
-    pub(crate) fn leave(&self, holder: Holder, keys: &Arc<LockKeys>) {
+    pub(crate) fn leave(&self, holder: Holder, keys: &Arc<Keys>) {
         let key = (holder, keys.clone());
         let mut slots = lock(&self.slots);
         if matches!(slots.get(&key), Some(Slot::Held(owned)) if owned.strong_count() == 0) {

@@ -38,8 +38,8 @@ impl std::fmt::Debug for WireId {
 }
 
 /// A place in a queue: the wire id and what its grant will be, so that a release can grant it without asking.
-pub(crate) fn ticket(id: WireId, lease: Duration, span: u32) -> String {
-    format!("{}/{}/{span}", id.text(), lease.as_millis())
+pub(crate) fn ticket(id: WireId, lease: Duration, amount: u32) -> String {
+    format!("{}/{}/{amount}", id.text(), lease.as_millis())
 }
 
 /// How long a ticket lives without a touch: never longer than the lease that its grant will have, so that a grant
@@ -53,6 +53,8 @@ pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
 pub(crate) enum Message {
     Granted { id: WireId, token: Token },
     Revoked { id: WireId },
+    /// These tickets were dropped: they can never be granted.
+    Gone { ids: Vec<WireId> },
 }
 
 impl Message {
@@ -61,6 +63,9 @@ impl Message {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {
             return Some(Self::Revoked { id: WireId::parse(id)? });
+        }
+        if let Some(ids) = text.strip_prefix("gone ") {
+            return Some(Self::Gone { ids: ids.split(' ').map(WireId::parse).collect::<Option<_>>()? });
         }
         let mut words = text.split(' ');
         let token: u64 = words.next()?.parse().ok()?;
@@ -92,7 +97,9 @@ mod tests {
         assert_eq!(Message::parse(format!("9 30000 {}", id().text()).as_bytes()), Some(granted));
         let revoked = Message::Revoked { id: id() };
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));
-        for junk in ["", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "] {
+        let gone = Message::Gone { ids: vec![id(), id()] };
+        assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
+        for junk in ["", "gone x", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "] {
             assert_eq!(Message::parse(junk.as_bytes()), None, "{junk:?}");
         }
         assert_eq!(Message::parse(&[0xff, 0xfe]), None);

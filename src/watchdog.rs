@@ -13,9 +13,10 @@ use futures::{FutureExt, future};
 use crate::connection::{Connection, ConnectionError};
 use crate::executor::Executor;
 use crate::jitter::Jitter;
+use crate::key::Kind;
 use crate::lease::Hold;
 use crate::ledger::{Cleanup, Ledger, Touch, Work};
-use crate::scripts::lock::{Failure, LockScripts, RenewArgs, TouchArgs};
+use crate::scripts::calls::{Failure, RenewArgs, Scripts, TouchArgs};
 use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
 
@@ -60,8 +61,12 @@ impl Watchdog {
     }
 
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
-        if !work.renew.is_empty() {
-            calls.push(self.renew(work.renew).boxed());
+        let (locks, permits): (Vec<_>, Vec<_>) =
+            work.renew.into_iter().partition(|hold| hold.keys.kind == Kind::Lock);
+        for holds in [locks, permits] {
+            if !holds.is_empty() {
+                calls.push(self.renew(holds).boxed());
+            }
         }
         for touch in work.touch {
             calls.push(self.touch(touch).boxed());
@@ -76,10 +81,11 @@ impl Watchdog {
         let args: Vec<RenewArgs<'_>> = holds
             .iter()
             .zip(&ids)
-            .map(|(hold, id)| (&*hold.keys.lock, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
+            .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
             .collect();
+        let Some(kind) = holds.first().map(|hold| hold.keys.kind) else { return };
         let sent = self.executor.now();
-        match self.scripts().renew(&args).await {
+        match self.scripts().renew(kind, &args).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
                 let (held, gone): (Vec<_>, Vec<_>) =
@@ -130,8 +136,8 @@ impl Watchdog {
         }
     }
 
-    fn scripts(&self) -> LockScripts<'_> {
-        LockScripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
+    fn scripts(&self) -> Scripts<'_> {
+        Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
     }
 }
 

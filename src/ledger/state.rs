@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::lease::{Hold, Loss};
 use crate::ledger::schedule::Schedule;
 use crate::ledger::touches::Touches;
-use crate::ledger::{Cleanup, Outcome, SPAN};
+use crate::ledger::{Cleanup, Outcome};
 use crate::ticket::{WireId, ticket};
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
@@ -46,7 +46,9 @@ pub(super) struct Effects {
 
 #[derive(Debug)]
 pub(super) struct Attempt {
-    pub(super) keys: Arc<LockKeys>,
+    pub(super) keys: Arc<Keys>,
+    /// The last part of its ticket.
+    pub(super) amount: u32,
     pub(super) lease: Duration,
     /// When the last request was sent that the server answered with "waiting": no grant can be older.
     pub(super) counted_from: Instant,
@@ -78,6 +80,11 @@ impl State {
         }
         effects.wakers.extend(attempt.waker.take());
         Some(attempt)
+    }
+
+    pub(super) fn keep(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
+        self.holds.insert(hold.id.n, hold.clone());
+        self.schedule.insert(hold.id.n, now, deadline, hold.renewed.then_some(hold.lease / 3));
     }
 
     pub(super) fn remove_hold(&mut self, id: u64) -> Option<Arc<Hold>> {
@@ -120,7 +127,7 @@ impl Attempt {
     pub(super) fn cleanup(self, id: WireId, now: Instant) -> Cleanup {
         Cleanup {
             keys: self.keys,
-            ticket: ticket(id, self.lease, SPAN),
+            ticket: ticket(id, self.lease, self.amount),
             from_tail: self.queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL),
             until: now + self.lease,
         }
@@ -131,7 +138,7 @@ impl Cleanup {
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),
-            ticket: ticket(hold.id, hold.lease, SPAN),
+            ticket: ticket(hold.id, hold.lease, hold.amount),
             from_tail: false,
             until: now + hold.lease,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::jitter::Jitter;
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::ledger::schedule::BATCH;
 
 /// Touching the tickets of one name sooner than this after the last time would be polling.
@@ -17,10 +17,10 @@ const FREE: Duration = Duration::from_secs(1);
 /// The waiting tickets of a client by name. One call per name is under way at a time.
 #[derive(Debug)]
 pub(crate) struct Touches {
-    names: HashMap<Arc<LockKeys>, Name>,
+    names: HashMap<Arc<Keys>, Name>,
     /// Exactly the names that wait for their next touch, by time.
     events: BTreeSet<(Instant, u64)>,
-    serials: HashMap<u64, Arc<LockKeys>>,
+    serials: HashMap<u64, Arc<Keys>>,
     next_serial: u64,
     jitter: Jitter,
 }
@@ -48,7 +48,7 @@ impl Touches {
     /// A ticket that the server just said waits, behind a hold with `holder_left` of its lease.
     pub(crate) fn insert(
         &mut self,
-        keys: &Arc<LockKeys>,
+        keys: &Arc<Keys>,
         id: u64,
         ttl: Duration,
         sent: Instant,
@@ -76,7 +76,7 @@ impl Touches {
     }
 
     /// Says whether the ticket was there.
-    pub(crate) fn remove(&mut self, keys: &Arc<LockKeys>, id: u64) -> bool {
+    pub(crate) fn remove(&mut self, keys: &Arc<Keys>, id: u64) -> bool {
         let Some(name) = self.names.get_mut(keys) else { return false };
         let Some(due) = name.due_of.remove(&id) else { return false };
         name.order.remove(&(due, id));
@@ -97,7 +97,7 @@ impl Touches {
     }
 
     /// The name is to be asked about at once.
-    pub(crate) fn touch_soon(&mut self, keys: &Arc<LockKeys>, now: Instant) {
+    pub(crate) fn touch_soon(&mut self, keys: &Arc<Keys>, now: Instant) {
         if let Some(name) = self.names.get_mut(keys) {
             name.ask_at(now);
             Self::arm(&mut self.events, name);
@@ -109,7 +109,7 @@ impl Touches {
     }
 
     /// The next name that is due, with the tickets whose turn it is; under way until [`answered`](Self::answered).
-    pub(crate) fn due(&mut self, now: Instant) -> Option<(Arc<LockKeys>, Vec<u64>)> {
+    pub(crate) fn due(&mut self, now: Instant) -> Option<(Arc<Keys>, Vec<u64>)> {
         let &(at, serial) = self.events.first()?;
         if at > now {
             return None;
@@ -128,7 +128,7 @@ impl Touches {
     /// answer came. `again` asks for the next call at once.
     pub(crate) fn answered(
         &mut self,
-        keys: &Arc<LockKeys>,
+        keys: &Arc<Keys>,
         sent: Instant,
         now: Instant,
         waiting: &[(u64, Duration)],
@@ -161,7 +161,7 @@ impl Touches {
         now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
     }
 
-    fn forget(&mut self, keys: &Arc<LockKeys>) {
+    fn forget(&mut self, keys: &Arc<Keys>) {
         if let Some(name) = self.names.remove(keys) {
             self.serials.remove(&name.serial);
             if let Some(at) = name.event {
@@ -201,11 +201,12 @@ impl Name {
 #[expect(clippy::disallowed_methods, reason = "any instant will do")]
 mod tests {
     use super::*;
+    use crate::key::Kind;
 
     const TTL: Duration = Duration::from_secs(30);
 
-    fn setup() -> (Touches, Arc<LockKeys>, Instant) {
-        (Touches::new(Jitter::new(1)), Arc::new(LockKeys::new("p", "n").unwrap()), Instant::now())
+    fn setup() -> (Touches, Arc<Keys>, Instant) {
+        (Touches::new(Jitter::new(1)), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()), Instant::now())
     }
 
     #[test]

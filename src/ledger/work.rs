@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use crate::key::LockKeys;
+use crate::key::Keys;
 use crate::lease::{Hold, Loss, deadline};
-use crate::ledger::{Cleanup, Ledger, Outcome, SPAN};
-use crate::scripts::lock::Failure;
+use crate::ledger::{Cleanup, Ledger, Outcome};
+use crate::scripts::calls::Failure;
 use crate::scripts::reply::TicketState;
 use crate::sync::lock;
 use crate::ticket::{ticket, ticket_ttl};
@@ -28,7 +28,7 @@ pub(crate) struct Work {
 /// Tickets of one name to keep alive, each with its id and its time to live.
 #[derive(Debug)]
 pub(crate) struct Touch {
-    pub(crate) keys: Arc<LockKeys>,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) tickets: Vec<(u64, String, Duration)>,
 }
 
@@ -53,8 +53,9 @@ impl Ledger {
 
             while let Some((keys, ids)) = state.touches.due(now) {
                 let tickets = ids.into_iter().filter_map(|id| {
-                    let lease = state.open.get(&id)?.lease;
-                    Some((id, ticket(self.wire_id(id), lease, SPAN), ticket_ttl(lease)))
+                    let attempt = state.open.get(&id)?;
+                    let ticket = ticket(self.wire_id(id), attempt.lease, attempt.amount);
+                    Some((id, ticket, ticket_ttl(attempt.lease)))
                 });
                 work.touch.push(Touch { tickets: tickets.collect(), keys });
             }
@@ -91,7 +92,7 @@ impl Ledger {
     /// The server answered a touch sent at `sent`.
     pub(crate) fn touched(
         &self,
-        keys: &Arc<LockKeys>,
+        keys: &Arc<Keys>,
         sent: Instant,
         now: Instant,
         tickets: impl Iterator<Item = (u64, TicketState)>,
@@ -124,7 +125,7 @@ impl Ledger {
     /// No usable answer came to a touch. Attempts that had none for as long as `patience` fail with it.
     pub(crate) fn not_touched(
         &self,
-        keys: &Arc<LockKeys>,
+        keys: &Arc<Keys>,
         ids: &[u64],
         sent: Instant,
         now: Instant,

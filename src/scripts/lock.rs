@@ -3,32 +3,12 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
-use crate::error::ErrorKind;
-use crate::key::LockKeys;
-use crate::scripts::reply::{
-    self, Acquired, Cancelled, ForceReleased, Inspected, Released, Renewed, ServerMillis, Touched, UnexpectedReply,
-};
+use crate::key::Keys;
+use crate::scripts::calls::{AcquireArgs, Failure, RenewArgs, TouchArgs, millis};
+use crate::scripts::reply::{self, Acquired, Cancelled, ForceReleased, Inspected, Released, Renewed, Touched};
 use crate::scripts::{
     LOCK_ACQUIRE, LOCK_CANCEL, LOCK_FORCE_RELEASE, LOCK_INSPECT, LOCK_RELEASE, LOCK_RENEW, LOCK_TOUCH, Script,
 };
-
-/// Why a script has no outcome.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    #[error(transparent)]
-    Reply(#[from] UnexpectedReply),
-}
-
-impl Failure {
-    pub(crate) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Connection(error) => error.kind(),
-            Self::Reply(_) => ErrorKind::Protocol,
-        }
-    }
-}
 
 /// A connection, and the arguments that are the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
@@ -37,80 +17,60 @@ pub(crate) struct LockScripts<'a> {
     pub(crate) inbox_prefix: &'a str,
 }
 
-/// What `lock_acquire` is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AcquireArgs<'a> {
-    pub(crate) wire_id: &'a str,
-    /// Whether to queue up if the lock is taken.
-    pub(crate) wait: bool,
-    pub(crate) lease: Duration,
-    pub(crate) span: u32,
-    pub(crate) ticket_ttl: Duration,
-    /// 0 is no limit.
-    pub(crate) max_waiters: u32,
-    pub(crate) not_after: ServerMillis,
-}
-
-/// One ticket to touch, with its time to live.
-pub(crate) type TouchArgs<'a> = (&'a str, Duration);
-
-/// One hold to renew: key, wire id, lease. A lease of zero looks without renewing.
-pub(crate) type RenewArgs<'a> = (&'a str, &'a str, Duration);
-
 impl LockScripts<'_> {
-    pub(crate) async fn acquire(&self, keys: &LockKeys, args: AcquireArgs<'_>) -> Result<Acquired, Failure> {
+    pub(crate) async fn acquire(&self, keys: &Keys, args: AcquireArgs<'_>) -> Result<Acquired, Failure> {
         let args = [
             Arg::Text(args.wire_id),
             Arg::Text(if args.wait { "wait" } else { "try" }),
             millis(args.lease),
-            Arg::Number(args.span.into()),
+            Arg::Number(args.amount.into()),
             millis(args.ticket_ttl),
             Arg::Number(args.max_waiters.into()),
             Arg::Number(args.not_after),
             Arg::Text(self.inbox_prefix),
             self.counts_everyone(),
         ];
-        let reply = self.run(&LOCK_ACQUIRE, &keys.all(), &args).await?;
+        let reply = self.run(&LOCK_ACQUIRE, &keys.lock(), &args).await?;
         Ok(reply::acquired(&LOCK_ACQUIRE, &reply)?)
     }
 
-    pub(crate) async fn release(&self, keys: &LockKeys, wire_id: &str) -> Result<Released, Failure> {
+    pub(crate) async fn release(&self, keys: &Keys, wire_id: &str) -> Result<Released, Failure> {
         let no_ticket = (Arg::Text(""), Arg::Number(0));
         let args = [Arg::Text(wire_id), Arg::Text(self.inbox_prefix), self.counts_everyone(), no_ticket.0, no_ticket.1];
-        let reply = self.run(&LOCK_RELEASE, &keys.all(), &args).await?;
+        let reply = self.run(&LOCK_RELEASE, &keys.lock(), &args).await?;
         Ok(reply::released(&LOCK_RELEASE, &reply)?)
     }
 
-    pub(crate) async fn cancel(&self, keys: &LockKeys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
+    pub(crate) async fn cancel(&self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
         let from = Arg::Text(if from_tail { "-1" } else { "1" });
         let args = [Arg::Text(ticket), from, Arg::Text(self.inbox_prefix), self.counts_everyone()];
-        let reply = self.run(&LOCK_CANCEL, &keys.all(), &args).await?;
+        let reply = self.run(&LOCK_CANCEL, &keys.lock(), &args).await?;
         Ok(reply::cancelled(&LOCK_CANCEL, &reply)?)
     }
 
-    pub(crate) async fn touch(&self, keys: &LockKeys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
+    pub(crate) async fn touch(&self, keys: &Keys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
         let mut args = vec![Arg::Text(self.inbox_prefix), self.counts_everyone()];
         args.extend(tickets.iter().flat_map(|(ticket, ttl)| [Arg::Text(ticket), millis(*ttl)]));
-        let reply = self.run(&LOCK_TOUCH, &keys.all(), &args).await?;
+        let reply = self.run(&LOCK_TOUCH, &keys.lock(), &args).await?;
         Ok(reply::touched(&LOCK_TOUCH, &reply, tickets.len())?)
     }
 
     pub(crate) async fn renew(&self, holds: &[RenewArgs<'_>]) -> Result<Renewed, Failure> {
-        let keys: Vec<&str> = holds.iter().map(|(key, ..)| *key).collect();
+        let keys: Vec<&str> = holds.iter().map(|(keys, ..)| &*keys.main).collect();
         let args: Vec<Arg<'_>> =
             holds.iter().flat_map(|(_, wire_id, lease)| [Arg::Text(wire_id), millis(*lease)]).collect();
         let reply = self.run(&LOCK_RENEW, &keys, &args).await?;
         Ok(reply::renewed(&LOCK_RENEW, &reply, holds.len())?)
     }
 
-    pub(crate) async fn force_release(&self, keys: &LockKeys, wire_id: &str) -> Result<ForceReleased, Failure> {
+    pub(crate) async fn force_release(&self, keys: &Keys, wire_id: &str) -> Result<ForceReleased, Failure> {
         let args = [Arg::Text(wire_id), Arg::Text(self.inbox_prefix), self.counts_everyone()];
-        let reply = self.run(&LOCK_FORCE_RELEASE, &keys.all(), &args).await?;
+        let reply = self.run(&LOCK_FORCE_RELEASE, &keys.lock(), &args).await?;
         Ok(reply::force_released(&LOCK_FORCE_RELEASE, &reply)?)
     }
 
-    pub(crate) async fn inspect(&self, keys: &LockKeys) -> Result<Inspected, Failure> {
-        let reply = self.run(&LOCK_INSPECT, &keys.all(), &[]).await?;
+    pub(crate) async fn inspect(&self, keys: &Keys) -> Result<Inspected, Failure> {
+        let reply = self.run(&LOCK_INSPECT, &keys.lock(), &[]).await?;
         Ok(reply::inspected(&LOCK_INSPECT, &reply)?)
     }
 
@@ -121,12 +81,6 @@ impl LockScripts<'_> {
     fn counts_everyone(&self) -> Arg<'static> {
         Arg::Number(self.connection.topology().publish_counts_everyone.into())
     }
-}
-
-/// Durations reach Redis as whole milliseconds, and never as the 0 that would delete a key, unless they are zero.
-fn millis(duration: Duration) -> Arg<'static> {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Arg::Number(if millis == 0 && !duration.is_zero() { 1 } else { millis })
 }
 
 #[cfg(test)]
@@ -140,6 +94,7 @@ mod tests {
 
     use super::*;
     use crate::connection::{Notice, Topology};
+    use crate::key::Kind;
     use crate::ticket::{WireId, ticket};
 
     /// What each call passed: the script, and how many keys and arguments.
@@ -184,14 +139,14 @@ mod tests {
     fn every_call_passes_what_the_header_says() {
         let recorder = Recorder::default();
         let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-        let keys = LockKeys::new("p", "n").unwrap();
+        let keys = Keys::new("p", Kind::Lock, "n").unwrap();
         let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
         let (wire_id, ticket) = (id.text(), ticket(id, lease, 1));
         let acquire = AcquireArgs {
             wire_id: &wire_id,
             wait: true,
             lease,
-            span: 1,
+            amount: 1,
             ticket_ttl: lease,
             max_waiters: 0,
             not_after: 0,
@@ -201,7 +156,7 @@ mod tests {
         assert!(scripts.release(&keys, &wire_id).now_or_never().unwrap().is_err());
         assert!(scripts.cancel(&keys, &ticket, true).now_or_never().unwrap().is_err());
         assert!(scripts.touch(&keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
-        assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+        assert!(scripts.renew(&vec![(&keys, &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
         assert!(scripts.force_release(&keys, &wire_id).now_or_never().unwrap().is_err());
         assert!(scripts.inspect(&keys).now_or_never().unwrap().is_err());
 
@@ -213,14 +168,5 @@ mod tests {
                 assert_eq!(passed, fixed + repeated * repeats, "{} {field}", script.name());
             }
         }
-    }
-
-    #[test]
-    fn a_duration_never_becomes_the_zero_that_would_delete() {
-        let shown = |duration| format!("{:?}", millis(duration));
-        assert_eq!(shown(Duration::from_nanos(1)), "1");
-        assert_eq!(shown(Duration::from_micros(1_999)), "1");
-        assert_eq!(shown(Duration::ZERO), "0");
-        assert_eq!(shown(Duration::MAX), u64::MAX.to_string());
     }
 }

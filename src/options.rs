@@ -1,0 +1,251 @@
+//! The choices of one acquisition, as builders that are awaited.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::acquire::{Request, acquire};
+use crate::config::check_lease;
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::{LockGuard, Reentrant};
+use crate::owned::Owned;
+use crate::holder::Holder;
+use crate::primitive::Primitive;
+
+/// An acquisition to be awaited: see [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
+/// [`RwLock::write`](crate::RwLock::write), [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before
+/// that.
+///
+/// # Errors
+/// - [`TimedOut`](ErrorKind::TimedOut), [`QueueFull`](ErrorKind::QueueFull): by the options.
+/// - [`InvalidInput`](ErrorKind::InvalidInput): a bad name or option; nothing was sent.
+/// - [`OverLimit`](ErrorKind::OverLimit): more permits than the semaphore has.
+/// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder reads, and asks to write.
+/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
+///   long as the client's [`patience`](crate::ConfigBuilder::patience).
+/// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): at once.
+/// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
+///
+/// # Cancel safety
+/// Dropping the future cancels the acquisition in the background, wherever it stood. The next waiter is served. Only
+/// when the server cannot be reached may a ticket or a hold stay, for one lease at the longest.
+#[must_use = "an acquisition does nothing unless awaited"]
+pub struct Acquire<'a, G = LockGuard> {
+    options: Options<'a>,
+    guard: fn(Arc<Owned>) -> G,
+}
+
+impl<'a, G> Acquire<'a, G> {
+    pub(crate) fn new(
+        primitive: &'a Primitive,
+        operation: &'static str,
+        amount: u32,
+        guard: fn(Arc<Owned>) -> G,
+    ) -> Self {
+        Self { options: Options::new(primitive, operation, amount), guard }
+    }
+
+    /// First come, first served across all processes. The default.
+    pub fn fair(mut self) -> Self {
+        self.options.fair = true;
+        self
+    }
+
+    /// Prefers speed to order: acquisitions of one client may go before earlier ones of another, by a bounded number.
+    /// At present the same as [`fair`](Self::fair).
+    pub fn non_fair(mut self) -> Self {
+        self.options.fair = false;
+        self
+    }
+
+    /// The longest wait; without it, an acquisition waits as long as others are in the way. Zero is an error: use the
+    /// `try_` form.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// A fixed lease, [100 ms](crate::MIN_LEASE) to [24 h](crate::MAX_LEASE): the hold ends then, renewed by nobody.
+    /// Without it the watchdog renews the client's default lease for as long as the guard lives. Re-entry keeps the
+    /// lease of the hold.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = Some(lease);
+        self
+    }
+
+    /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more. Zero is an
+    /// error: use the `try_` form.
+    pub fn max_waiters(mut self, limit: u32) -> Self {
+        self.options.max_waiters = Some(limit);
+        self
+    }
+}
+
+impl<G: Reentrant> Acquire<'_, G> {
+    /// Acquires for this holder, re-entering what it holds already. Without it, the holder of the surrounding
+    /// [`Holder::scope`] counts, if there is one.
+    pub fn holder(mut self, holder: &Holder) -> Self {
+        self.options.holder = Some(*holder);
+        self
+    }
+}
+
+impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
+    type Output = Result<G>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let request = self.options.request(true)?;
+            match acquire(&self.options.primitive.context, &request).await? {
+                Some(owned) => Ok((self.guard)(owned)),
+                // A waiting acquisition is never told "not now".
+                None => Err(Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name)),
+            }
+        })
+    }
+}
+
+/// An attempt to acquire, to be awaited: see [`Lock::try_lock`](crate::Lock::try_lock) and its like. `None`: somebody
+/// is in the way, or waits already.
+///
+/// # Errors
+/// As [`Acquire`], without [`QueueFull`](ErrorKind::QueueFull).
+///
+/// # Cancel safety
+/// As [`Acquire`].
+#[must_use = "an acquisition does nothing unless awaited"]
+pub struct TryAcquire<'a, G = LockGuard> {
+    options: Options<'a>,
+    guard: fn(Arc<Owned>) -> G,
+}
+
+impl<'a, G> TryAcquire<'a, G> {
+    pub(crate) fn new(
+        primitive: &'a Primitive,
+        operation: &'static str,
+        amount: u32,
+        guard: fn(Arc<Owned>) -> G,
+    ) -> Self {
+        Self { options: Options::new(primitive, operation, amount), guard }
+    }
+
+    /// The longest wait for the server's answer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// See [`Acquire::lease`].
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = Some(lease);
+        self
+    }
+}
+
+impl<G: Reentrant> TryAcquire<'_, G> {
+    /// See [`Acquire::holder`]. While another task acquires for the same holder, the answer is `None`.
+    pub fn holder(mut self, holder: &Holder) -> Self {
+        self.options.holder = Some(*holder);
+        self
+    }
+}
+
+impl<'a, G: 'a> IntoFuture for TryAcquire<'a, G> {
+    type Output = Result<Option<G>>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let request = self.options.request(false)?;
+            Ok(acquire(&self.options.primitive.context, &request).await?.map(self.guard))
+        })
+    }
+}
+
+// Not derived: a builder is what it is whatever its guard can do.
+impl<G> Clone for Acquire<'_, G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> Clone for TryAcquire<'_, G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> fmt::Debug for Acquire<'_, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+impl<G> fmt::Debug for TryAcquire<'_, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+/// What both builders collect.
+#[derive(Clone, Debug)]
+struct Options<'a> {
+    primitive: &'a Primitive,
+    operation: &'static str,
+    amount: u32,
+    fair: bool,
+    timeout: Option<Duration>,
+    lease: Option<Duration>,
+    holder: Option<Holder>,
+    max_waiters: Option<u32>,
+}
+
+impl<'a> Options<'a> {
+    fn new(primitive: &'a Primitive, operation: &'static str, amount: u32) -> Self {
+        Self {
+            primitive,
+            operation,
+            amount,
+            fair: true,
+            timeout: None,
+            lease: None,
+            holder: None,
+            max_waiters: None,
+        }
+    }
+
+    fn request(&self, wait: bool) -> Result<Request> {
+        let Self { primitive, operation, .. } = *self;
+        let keys = primitive.keys(operation)?;
+        let invalid = |reason| Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&keys.name);
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(invalid("a timeout of zero; the try_ form does not wait"));
+        }
+        if self.max_waiters == Some(0) {
+            return Err(invalid("max_waiters is zero; the try_ form does not wait"));
+        }
+        if self.amount == 0 {
+            return Err(invalid("zero permits"));
+        }
+        if let Some(lease) = self.lease {
+            check_lease(operation, lease).map_err(|error| error.with_name(&keys.name))?;
+        }
+        let reentrant = keys.kind.is_reentrant();
+        let holder = self.holder.or_else(Holder::current).filter(|_| reentrant);
+        Ok(Request {
+            operation,
+            keys: keys.clone(),
+            amount: self.amount,
+            wait,
+            lease: self.lease.unwrap_or(primitive.context.config.lease),
+            renewed: self.lease.is_none(),
+            max_waiters: self.max_waiters.unwrap_or(0),
+            timeout: self.timeout,
+            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+        })
+    }
+}

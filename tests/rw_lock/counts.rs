@@ -1,0 +1,77 @@
+//! What it costs, counted at the connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::support::env::{Env, on_every_server};
+
+on_every_server! {
+    an_uncontended_acquisition_and_release_are_two_commands,
+    a_contended_write_costs_two_commands,
+    locks_and_permits_are_renewed_together,
+}
+
+async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
+    let client = env.client().await;
+    let lock = client.rw_lock("a");
+    for _ in 0..3 {
+        client.counts.reset();
+        lock.read().await.unwrap().release().await.unwrap();
+        assert_eq!(client.counts.total(), 2, "{:?}", client.counts.all());
+        lock.write().await.unwrap().release().await.unwrap();
+        assert_eq!(client.counts.total(), 4, "{:?}", client.counts.all());
+        drop(lock.try_write().await.unwrap().unwrap());
+        env.eventually("released", async || env.keys().is_empty()).await;
+        assert_eq!(client.counts.total(), 6, "{:?}", client.counts.all());
+    }
+}
+
+async fn a_contended_write_costs_two_commands(env: Env) {
+    const TASKS: usize = 32;
+    const ACQUISITIONS: u64 = 400;
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        clients.push(env.client().await);
+    }
+    let left = Arc::new(AtomicU64::new(ACQUISITIONS));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|n| {
+            let (lock, left) = (clients[n % 4].rw_lock("a"), left.clone());
+            env.spawn(async move {
+                while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+                    lock.write().fair().await.unwrap().release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
+    let all: Vec<_> = clients.iter().map(|client| client.counts.all()).collect();
+    let total: u64 = clients.iter().map(|client| client.counts.total()).sum();
+    let average = total as f64 / ACQUISITIONS as f64;
+    println!("{average} commands per contended write: {all:?}");
+    assert!(average <= 2.01, "{average} commands per acquisition: {all:?}");
+}
+
+async fn locks_and_permits_are_renewed_together(env: Env) {
+    let lease = Duration::from_secs(1);
+    let client = env.client_with(|config| config.lease(lease)).await;
+    let mut guards: Vec<Box<dyn Fn() -> bool + Send>> = Vec::new();
+    for n in 0..100 {
+        let lock = client.lock(&format!("lock {n}")).lock().await.unwrap();
+        let read = client.rw_lock(&format!("rw {n}")).read().await.unwrap();
+        let permit = client.semaphore(&format!("semaphore {n}"), 3).acquire().await.unwrap();
+        guards.push(Box::new(move || lock.is_valid() && read.is_valid() && permit.is_valid()));
+    }
+    client.counts.reset();
+    env.sleep(lease * 3).await;
+    assert!(guards.iter().all(|valid| valid()), "a lease was lost");
+    let (locks, permits) = (client.counts.of("lock_renew"), client.counts.of("permit_renew"));
+    assert_eq!(client.counts.total(), locks + permits);
+    // Nine rounds of 300 holds, up to 256 in a batch, each split in two.
+    assert!((9..=60).contains(&(locks + permits)), "{locks} and {permits} calls");
+    drop(guards);
+    env.eventually("all are released", async || env.keys().is_empty()).await;
+}
