@@ -13,7 +13,7 @@ use crate::key::Keys;
 use crate::lease::{Hold, deadline};
 use crate::ledger::Outcome;
 use crate::reentry::{Entry, Reentry};
-use crate::scripts::calls::AcquireArgs;
+use crate::scripts::dispatch::AcquireArgs;
 use crate::scripts::reply::Acquired;
 use crate::ticket::ticket_ttl;
 use crate::token::Token;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::key::{Keys, Kind, inbox_prefix};
 use crate::scripts::Script;
-use crate::scripts::calls::{AcquireArgs, Failure};
+use crate::scripts::call::{AcquireArgs, Failure};
 use crate::scripts::lock::LockScripts;
 use crate::server_clock::ServerClock;
 use crate::ticket::{WireId, ticket};
@@ -38,7 +38,7 @@ pub(crate) async fn check(
             if let Failure::Connection(ConnectionError::Refused { .. }) = failure {
                 // As far as the rights go.
                 for ticket in tickets(config) {
-                    let _ = scripts.cancel(&keys, &ticket, false).await;
+                    let _ = scripts.cancel(keys.lock(), &ticket, false).await;
                 }
             }
             Err(Error::new(failure.kind(), "connect").with_source(Unfit { at: denied_at(&failure), failure }))
@@ -70,26 +70,26 @@ async fn run(scripts: &LockScripts<'_>, keys: &Keys, config: &Config) -> std::re
     };
 
     // First of all the right to remove, without which the rest would stay.
-    scripts.cancel(keys, &tickets[0], false).await?;
-    scripts.acquire(keys, request(holder_id, false, lease, 0)).await?;
-    scripts.acquire(keys, request(holder_id, false, lease, 0)).await?;
+    scripts.cancel(keys.lock(), &tickets[0], false).await?;
+    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
+    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
     // A ticket that is dead at once: dropped to make room, the second one by the release.
-    scripts.acquire(keys, request(dead_id, true, Duration::ZERO, 0)).await?;
-    scripts.acquire(keys, request(waiter_id, true, Duration::ZERO, 1)).await?;
-    scripts.release(keys, holder_id).await?;
+    scripts.acquire(keys.lock(), request(dead_id, true, Duration::ZERO, 0)).await?;
+    scripts.acquire(keys.lock(), request(waiter_id, true, Duration::ZERO, 1)).await?;
+    scripts.release(keys.lock(), holder_id).await?;
     // A waiter that is kept alive, and told.
-    scripts.acquire(keys, request(holder_id, false, lease, 0)).await?;
-    scripts.acquire(keys, request(waiter_id, true, lease, 0)).await?;
-    scripts.touch(keys, &[(&tickets[2], lease)]).await?;
-    scripts.renew(&[(keys, holder_id, lease)]).await?;
-    scripts.release(keys, holder_id).await?;
+    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
+    scripts.acquire(keys.lock(), request(waiter_id, true, lease, 0)).await?;
+    scripts.touch(keys.lock(), &[(&tickets[2], lease)]).await?;
+    scripts.renew(&[(&keys.main, holder_id, lease)]).await?;
+    scripts.release(keys.lock(), holder_id).await?;
     for ticket in &tickets {
-        scripts.cancel(keys, ticket, false).await?;
+        scripts.cancel(keys.lock(), ticket, false).await?;
     }
     // The one PUBLISH whose refusal is an error: elsewhere a waiter that cannot be told is passed over.
-    scripts.acquire(keys, request(holder_id, false, lease, 0)).await?;
-    scripts.force_release(keys, holder_id).await?;
-    Ok(scripts.inspect(keys).await?.now)
+    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
+    scripts.force_release(keys.lock(), holder_id).await?;
+    Ok(scripts.inspect(keys.lock()).await?.now)
 }
 
 /// The line of a script that the user may not run. The server says its number, and not what stands there.

@@ -11,7 +11,7 @@ use crate::inbox::Inbox;
 use crate::key::{Keys, inbox_prefix};
 use crate::lease::{Hold, deadline};
 use crate::ledger::{Closed, Ledger};
-use crate::scripts::calls::{Failure, Scripts};
+use crate::scripts::dispatch::{Failure, Scripts};
 use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
 use crate::ticket::WireId;

@@ -99,6 +99,11 @@ impl Keys {
         [&self.main, &self.queue, &self.tickets, &self.fence]
     }
 
+    /// What `permit_renew` needs of them.
+    pub(crate) fn held(&self) -> [&str; 2] {
+        [&self.main, &self.leases]
+    }
+
     /// In the order of the permit scripts' `KEYS`.
     pub(crate) fn permits(&self) -> [&str; 5] {
         [&self.main, &self.leases, &self.queue, &self.tickets, &self.fence]

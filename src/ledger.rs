@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::jitter::Jitter;
 use crate::key::Keys;
 use crate::lease::{Hold, Loss};
-use crate::scripts::calls::Failure;
+use crate::scripts::dispatch::Failure;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
 use crate::token::Token;

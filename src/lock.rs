@@ -7,14 +7,14 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::guard::LockGuard;
 use crate::owned::Owned;
 use crate::key::{Keys, Kind};
 use crate::options::{Acquire, TryAcquire};
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::calls::Scripts;
+use crate::scripts::dispatch::Scripts;
 use crate::ticket::WireId;
 use crate::token::Token;
 
@@ -83,12 +83,12 @@ impl Lock {
     /// Who holds the lock and how many wait, as one consistent look. It may be outdated when it arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
     ///
     /// # Cancel safety
     /// Changes nothing.
     pub async fn inspect(&self) -> Result<LockState> {
-        let ask = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys).await;
+        let ask = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys.lock()).await;
         let inspected = self.primitive.ask("inspect", ask).await?;
         self.primitive.context.observe(inspected.now);
         let holder = inspected.holder.map(|(wire_id, token, remaining)| HolderState {
@@ -106,7 +106,7 @@ impl Lock {
     /// to the protected resource to fence the old holder out now. `None`: nobody held the lock.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
     ///
     /// # Cancel safety
     /// Dropped, it may have released or not. Called again it never takes the lock from somebody who was given it
@@ -115,9 +115,9 @@ impl Lock {
         const OPERATION: &str = "force_release";
         let Primitive { context, .. } = &self.primitive;
         // The holder is named: a second copy of the call must not take the lock from the next one.
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys).await;
+        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys.lock()).await;
         let Some((wire_id, ..)) = self.primitive.ask(OPERATION, look).await?.holder else { return Ok(None) };
-        let take = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().force_release(keys, &wire_id).await;
+        let take = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().force_release(keys.lock(), &wire_id).await;
         let released = self.primitive.ask(OPERATION, take).await?;
         context.observe(released.now);
         if released.more {

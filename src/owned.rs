@@ -7,8 +7,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::lease::{Hold, Loss};
 use crate::reentry::Reentry;
-use crate::scripts::calls::ChangeArgs;
-use crate::scripts::reply::{Changed as Answer, Released};
+use crate::scripts::dispatch::ChangeArgs;
+use crate::scripts::reply::Released;
+use crate::scripts::reply::permit::Changed as Answer;
 
 /// A hold that this process has to end: shared by the guards of one holder, ended by the last.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl Owned {
             new_id: &undecided.id.text(),
             units: amount,
             lease: old.lease,
+            limit: old.keys.kind.limit().unwrap_or(amount),
         };
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
         context.ledger.release(&old);

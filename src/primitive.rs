@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::owned::Owned;
 use crate::key::{Keys, Kind};
 use crate::reentry::Reentry;
-use crate::scripts::calls::{Failure, Scripts};
+use crate::scripts::dispatch::{Failure, Scripts};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Primitive {

@@ -90,7 +90,7 @@ impl RwLock {
     /// # Cancel safety
     /// Changes nothing.
     pub async fn inspect(&self) -> Result<RwLockState> {
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.permits(keys).inspect().await;
+        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.inspect(keys, WRITE).await;
         let inspected = self.primitive.ask("inspect", look).await?;
         self.primitive.context.observe(inspected.now);
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
@@ -98,7 +98,7 @@ impl RwLock {
             let holder = HolderState {
                 client: WireId::client_of(&hold.wire_id),
                 token: hold.token,
-                remaining: hold.remaining,
+                remaining: hold.left,
             };
             if hold.units == WRITE {
                 state.writer = Some(holder);

@@ -7,14 +7,15 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::guard::Permit;
 use crate::key::{Keys, Kind, WRITE, check_limit};
 use crate::options::{Acquire, TryAcquire};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::calls::Scripts;
+use crate::scripts::dispatch::Scripts;
+use crate::scripts::reply::permit::{Limited, PermitHold};
 use crate::ticket::WireId;
 
 /// The most permits a semaphore can have.
@@ -99,7 +100,7 @@ impl Semaphore {
     /// Who holds how many permits and how many wait, as one consistent look. It may be outdated when it arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name or limit; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or limit; the server's, if it does not answer.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -111,10 +112,10 @@ impl Semaphore {
     ///
     /// A larger one lets those in who wait. A smaller one takes nothing from those who hold permits; as they give them
     /// back, nobody is let in until it is kept. Waiters that want more than it fail with
-    /// [`OverLimit`](ErrorKind::OverLimit).
+    /// [`OverLimit`](crate::ErrorKind::OverLimit).
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name, or a limit that is not 1 to [`MAX_PERMITS`]; the server's,
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name, or a limit that is not 1 to [`MAX_PERMITS`]; the server's,
     /// if it does not answer.
     ///
     /// # Cancel safety
@@ -129,29 +130,28 @@ impl Semaphore {
             let sent = context.now();
             // Late, it could undo what somebody else has set since.
             let not_after = context.clock.at(sent, context.config.command_timeout);
-            match context.scripts().permits(self.limit).set_limit(keys, limit, not_after).await {
-                Ok(Limited { set, more, now }) => {
+            match context.scripts().set_limit(keys, limit, not_after).await {
+                Ok(Limited::Limit { more, now }) => {
                     context.observe(now);
                     if more {
                         context.ledger.promote_later(keys, context.now(), context.config.lease);
                     }
-                    if set {
-                        return Ok(());
-                    }
+                    return Ok(());
                 }
+                Ok(Limited::Stale { now }) => context.observe(now),
                 Err(failure) => tries.again_after(failure).await?,
             }
         }
     }
 
     async fn look(&self, operation: &'static str) -> Result<SemaphoreState> {
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.permits(self.limit).inspect(keys).await;
+        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.inspect(keys, self.limit).await;
         let inspected = self.primitive.ask(operation, look).await?;
         self.primitive.context.observe(inspected.now);
         let holder = |hold: PermitHold| PermitState {
             client: WireId::client_of(&hold.wire_id),
             count: hold.units,
-            remaining: hold.remaining,
+            remaining: hold.left,
         };
         Ok(SemaphoreState {
             limit: inspected.limit,

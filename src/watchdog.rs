@@ -16,7 +16,7 @@ use crate::jitter::Jitter;
 use crate::key::Kind;
 use crate::lease::Hold;
 use crate::ledger::{Cleanup, Ledger, Touch, Work};
-use crate::scripts::calls::{Failure, RenewArgs, Scripts, TouchArgs};
+use crate::scripts::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
 use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
 
@@ -83,9 +83,8 @@ impl Watchdog {
             .zip(&ids)
             .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
             .collect();
-        let Some(kind) = holds.first().map(|hold| hold.keys.kind) else { return };
         let sent = self.executor.now();
-        match self.scripts().renew(kind, &args).await {
+        match self.scripts().renew(&args).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
                 let (held, gone): (Vec<_>, Vec<_>) =

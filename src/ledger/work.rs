@@ -8,7 +8,7 @@ use event_listener::EventListener;
 use crate::key::Keys;
 use crate::lease::{Hold, Loss, deadline};
 use crate::ledger::{Cleanup, Ledger, Outcome};
-use crate::scripts::calls::Failure;
+use crate::scripts::dispatch::Failure;
 use crate::scripts::reply::TicketState;
 use crate::sync::lock;
 use crate::ticket::{ticket, ticket_ttl};

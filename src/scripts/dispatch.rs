@@ -1,0 +1,90 @@
+//! What is asked of the server whatever the primitive: the kind of the keys decides which script does it.
+
+use std::time::Duration;
+
+use crate::connection::Connection;
+use crate::key::{Keys, Kind};
+use crate::scripts::lock::LockScripts;
+use crate::scripts::permit::PermitScripts;
+use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected};
+use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
+
+pub(crate) use crate::scripts::call::{AcquireArgs, Failure, TouchArgs};
+pub(crate) use crate::scripts::permit::ChangeArgs;
+
+/// One hold to renew. A lease of zero looks without renewing.
+pub(crate) type RenewArgs<'a> = (&'a Keys, &'a str, Duration);
+
+/// A connection, and the arguments that are the same in every call a client makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scripts<'a> {
+    pub(crate) connection: &'a dyn Connection,
+    pub(crate) inbox_prefix: &'a str,
+}
+
+impl<'a> Scripts<'a> {
+    pub(crate) fn lock(self) -> LockScripts<'a> {
+        LockScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
+    }
+
+    fn permits(self) -> PermitScripts<'a> {
+        PermitScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
+    }
+
+    pub(crate) async fn acquire(self, keys: &Keys, args: AcquireArgs<'_>) -> Result<Acquired, Failure> {
+        match keys.kind.limit() {
+            None => self.lock().acquire(keys.lock(), args).await,
+            Some(limit) => self.permits().acquire(keys.permits(), args, limit).await,
+        }
+    }
+
+    pub(crate) async fn release(self, keys: &Keys, wire_id: &str) -> Result<Released, Failure> {
+        match keys.kind.limit() {
+            None => self.lock().release(keys.lock(), wire_id).await,
+            Some(limit) => self.permits().release(keys.permits(), wire_id, limit).await,
+        }
+    }
+
+    pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
+        match keys.kind.limit() {
+            None => self.lock().cancel(keys.lock(), ticket, from_tail).await,
+            Some(limit) => self.permits().cancel(keys.permits(), ticket, from_tail, limit).await,
+        }
+    }
+
+    pub(crate) async fn touch(self, keys: &Keys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
+        match keys.kind.limit() {
+            None => self.lock().touch(keys.lock(), tickets).await,
+            Some(limit) => self.permits().touch(keys.permits(), tickets, limit).await,
+        }
+    }
+
+    /// Either locks or permits.
+    pub(crate) async fn renew(self, holds: &[RenewArgs<'_>]) -> Result<Renewed, Failure> {
+        if holds.iter().all(|(keys, ..)| keys.kind == Kind::Lock) {
+            let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (&*keys.main, *id, *lease)).collect();
+            self.lock().renew(&holds).await
+        } else {
+            let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.held(), *id, *lease)).collect();
+            self.permits().renew(&holds).await
+        }
+    }
+
+    /// Of a semaphore or a read-write lock, as the following ones.
+    pub(crate) async fn change(self, keys: &Keys, args: ChangeArgs<'_>) -> Result<Changed, Failure> {
+        self.permits().change(keys.permits(), args).await
+    }
+
+    pub(crate) async fn set_limit(
+        self,
+        keys: &Keys,
+        limit: u32,
+        not_after: ServerMillis,
+    ) -> Result<Limited, Failure> {
+        self.permits().set_limit(keys.permits(), limit, not_after).await
+    }
+
+    pub(crate) async fn inspect(self, keys: &Keys, limit: u32) -> Result<PermitsInspected, Failure> {
+        self.permits().inspect(keys.permits(), limit).await
+    }
+}
