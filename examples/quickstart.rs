@@ -4,13 +4,14 @@
 //! `REDIS_URL=redis://127.0.0.1/ cargo run --example quickstart` does the same on Redis.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
 
+#[path = "support/client.rs"]
+mod support;
+
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::embedded::Server;
-use bowline::{Client, Config, Loss};
+use bowline::{Client, Loss};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -24,7 +25,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let client = connect().await?;
+    let client = support::connect().await?;
     for warning in client.warnings() {
         println!("warning: {warning}");
     }
@@ -34,18 +35,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
 
     client.close().await;
     Ok(())
-}
-
-/// To the server at `REDIS_URL`, else to one inside this process. What follows is the same for both.
-async fn connect() -> bowline::Result<Client> {
-    if let Ok(url) = std::env::var("REDIS_URL") {
-        println!("using the server at REDIS_URL");
-        return bowline::tokio::connect(&url).await;
-    }
-    println!("REDIS_URL is not set: using the embedded server, in this process");
-    let executor = Arc::new(bowline::tokio::Tokio::current()?);
-    let connection = Server::new().connect(executor.clone());
-    Client::new(executor, Arc::new(connection), Config::builder().build()?).await
 }
 
 /// Four tasks want the same lock. Each is handed it by its predecessor's release, with a larger token.

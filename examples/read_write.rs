@@ -1,0 +1,54 @@
+//! Many read, one writes; a writer goes on as a reader, a sole reader as the writer.
+//!
+//! `cargo run --example read_write`, without a Redis, or on the one at `REDIS_URL`.
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+#[path = "support/client.rs"]
+mod support;
+
+use std::error::Error;
+use std::time::Duration;
+
+use bowline::Upgrade;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let client = support::connect().await?;
+    let prices = client.rw_lock("prices");
+
+    let writing = prices.write().await?;
+    println!("writing alone, token {}", writing.token());
+    let readers: Vec<_> = (1..=3)
+        .map(|number| {
+            let prices = prices.clone();
+            tokio::spawn(async move {
+                let reading = prices.read().timeout(Duration::from_secs(10)).await?;
+                println!("  reader {number} reads what token {} wrote", reading.token());
+                reading.release().await
+            })
+        })
+        .collect();
+    while prices.inspect().await?.waiters < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    // The readers come in, and no other writer in between.
+    let reading = writing.downgrade().await?;
+    println!("reading on, beside the others");
+    for reader in readers {
+        reader.await??;
+    }
+
+    match reading.try_upgrade().await? {
+        Upgrade::Writing(writing) => {
+            println!("the only reader: writing again, token {}", writing.token());
+            writing.release().await?;
+        }
+        Upgrade::WouldDeadlock(reading) => {
+            println!("somebody else reads: release, and wait to write");
+            reading.release().await?;
+        }
+    }
+    client.close().await;
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! Two uploads at a time, whoever asks; and the limit changed while they run.
+//!
+//! `cargo run --example semaphore`, without a Redis, or on the one at `REDIS_URL`.
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+#[path = "support/client.rs"]
+mod support;
+
+use std::error::Error;
+use std::time::Duration;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let client = support::connect().await?;
+    let uploads = client.semaphore("uploads", 2);
+
+    let tasks: Vec<_> = (1..=6)
+        .map(|number| {
+            let uploads = uploads.clone();
+            tokio::spawn(async move {
+                let permit = uploads.acquire().await?;
+                println!("  upload {number} runs");
+                // If the lease of the permit is lost, somebody else may have it: the upload is stopped.
+                permit.protect(tokio::time::sleep(Duration::from_millis(50))).await?;
+                permit.release().await
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    println!("all done, {} of {} permits are free", uploads.available().await?, uploads.inspect().await?.limit);
+
+    // Both at once, or nothing: a request for many is not starved by requests for few.
+    let both = uploads.acquire_many(2).timeout(Duration::from_secs(10)).await?;
+    println!("{} permits in one hold", both.count());
+    assert!(uploads.try_acquire().await?.is_none());
+    both.release().await?;
+    client.close().await;
+    Ok(())
+}
