@@ -51,10 +51,11 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 3] = [
+const FRAGMENTS: [(&str, &str); 4] = [
     ("clock", include_str!("scripts/clock.lua")),
     ("hold", include_str!("scripts/hold.lua")),
     ("queue", include_str!("scripts/queue.lua")),
+    ("token", include_str!("scripts/token.lua")),
 ];
 
 fn compose(text: &str) -> String {

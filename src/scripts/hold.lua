@@ -1,22 +1,21 @@
--- Fragment: the fencing counter, and writing a hold.
+-- Fragment: the lock as the queue sees it: a resource with room for one hold.
 -- Expects KEYS: lock queue tickets fence
 
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include clock
+--@include token
 
--- A counter out of range was not written by us, and must not break the lock.
-local function counter(text)
-  local n = tonumber(text) or 0
-  return n >= 0 and n < 9007199254740000 and n or 0
+-- Looked up when it is first asked for; what happens after that is known.
+local free
+
+local function room()
+  if free == nil then free = redis.call('EXISTS', lock) == 0 end
+  return free
 end
 
--- Reserves `span` fencing tokens and returns the first, larger than `known` if that is given. The clock is the
--- floor, so that tokens grow even after the counter was lost.
-local function reserve(span, known)
-  local last = math.max(counter(redis.call('GET', fence)), counter(known))
-  local token = math.max(last + 1, time[1] * 1000000 + time[2])
-  redis.call('SET', fence, string.format('%.0f', token + span - 1), 'PX', 86400000)
-  return string.format('%.0f', token)
+-- A ticket's amount is its span, and every span fits.
+local function oversized()
+  return false
 end
 
 local function hold(id, lease, span)
@@ -27,5 +26,18 @@ local function hold(id, lease, span)
     redis.call('DEL', lock)
     redis.call('PEXPIRE', lock, lease)
   end
+  free = false
   return token
+end
+
+local function undo()
+  redis.call('DEL', lock)
+  free = true
+end
+
+-- A key of a wrong type is found here. The lock needs nothing else to be put in order.
+local function settle()
+  redis.call('HLEN', lock)
+  redis.call('STRLEN', fence)
+  return 0
 end

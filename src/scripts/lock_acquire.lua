@@ -33,9 +33,9 @@ if not waits and not_after > 0 and now > not_after then
 end
 
 if mode == 'try' then
-  local more, taken, _, rest = promote_if_free({})
+  local more, _, rest = promote({})
   -- Free, and none of those who wait can take it now: the caller stands behind them and is next.
-  if not taken and rest == 'none' then
+  if rest == 'none' then
     return {'GRANTED', hold(id, lease, span), now}
   end
   return {'BUSY', redis.call('PTTL', lock), more, now}
@@ -43,6 +43,6 @@ end
 
 local room, waiters = enqueue(ticket, ARGV[5], tonumber(ARGV[6]))
 if not room then return {'FULL', waiters, now} end
-local more, taken, token = promote_if_free({[ticket] = true})
-if taken == ticket then return {'GRANTED', token, now} end
+local more, taken = promote({[ticket] = true})
+if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 return {'QUEUED', redis.call('PTTL', lock), redis.call('LLEN', queue), more, now}

@@ -12,8 +12,8 @@ local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'
 local id = parse(ticket)
 if id and redis.call('HEXISTS', lock, id) == 1 then
-  redis.call('DEL', lock)
+  undo()
   outcome = 'RELEASED'
 end
-local more = promote_if_free({})
+local more = promote({})
 return {outcome, more, now}

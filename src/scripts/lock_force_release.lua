@@ -9,7 +9,7 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if redis.call('HEXISTS', lock, id) == 0 then
-  local more = promote_if_free({})
+  local more = promote({})
   return {'NOT_HELD', more, now}
 end
 
@@ -17,6 +17,6 @@ end
 local token = reserve(1, redis.call('HGET', lock, 'token'))
 local client = string.match(id, '^([^:]+):')
 if client then redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id) end
-redis.call('DEL', lock)
-local more = promote_if_free({})
+undo()
+local more = promote({})
 return {'RELEASED', token, more, now}

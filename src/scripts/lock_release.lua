@@ -18,11 +18,11 @@ local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if not held then
-  local more = promote_if_free({})
+  local more = promote({})
   return {'NOT_HELD', more, now}
 end
-redis.call('DEL', lock)
+undo()
 if ticket ~= '' then enqueue(ticket, ARGV[5], 0) end
-local more, taken, token = promote_if_free({[ticket] = true})
-if taken and taken == ticket then return {'GRANTED', token, now} end
+local more, taken = promote({[ticket] = true})
+if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 return {'RELEASED', more, now}

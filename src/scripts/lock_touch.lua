@@ -20,8 +20,8 @@ if length() > 0 then
   if next(waits) then keep_queue() end
 end
 
-local more, taken = promote_if_free(waits)
-if taken then waits[taken] = nil end
+local more, taken = promote(waits)
+for ticket in pairs(taken) do waits[ticket] = nil end
 
 local reply = {now, redis.call('PTTL', lock), more}
 for i = 3, #ARGV, 2 do

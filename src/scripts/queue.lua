@@ -1,17 +1,20 @@
--- Fragment: the queue of tickets, and handing a free lock to the first waiter that can be told.
--- Expects hold.lua before it, and the locals inbox_prefix and counts_everyone.
--- A ticket is `<client uuid>:<n>/<lease ms>/<span>`: the wire id, and what its grant will be.
+-- Fragment: the queue of tickets, and handing what is free to the first waiters that can be told.
+-- Expects hold.lua or units.lua before it, and the locals inbox_prefix and counts_everyone.
+-- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the wire id, and what its grant will be. The amount is the span
+-- of a lock's tokens or the number of permits. What it is taken from, the resource, is given by five functions:
+-- settle() finds keys of a wrong type and puts the rest in order: 1 if the caller has to call again for more, else 0;
+-- room(amount) whether so much is free, room() whether anything is; oversized(amount) whether it will never be;
+-- hold(id, lease, amount) writes a hold and returns its token; undo(id, amount) takes a hold away.
 
 -- A script that stops half-way leaves a hold or a ticket that nobody knows of. So a key of a wrong type is found
 -- here, before anything is written.
-redis.call('HLEN', lock)
 redis.call('LLEN', queue)
 redis.call('ZCARD', tickets)
-redis.call('STRLEN', fence)
+local again = settle()
 
 local function parse(ticket)
-  local id, client, lease, span = string.match(ticket, '^(([^:]+):%d+)/(%d+)/(%d+)$')
-  return id, client, tonumber(lease), tonumber(span)
+  local id, client, lease, amount = string.match(ticket, '^(([^:]+):%d+)/(%d+)/(%d+)$')
+  return id, client, tonumber(lease), tonumber(amount)
 end
 
 local function expiry(ticket)
@@ -72,54 +75,63 @@ local function enqueue(ticket, ttl, max_waiters)
   return true, n + 1
 end
 
--- Gives the free lock to the first live ticket whose client listens; tickets in the set `own` belong to the
--- caller, who reads the reply and needs no message. Returns that ticket and its token, or nil, nil and why:
--- 'none' no live ticket could take it, 'more' expired tickets are left to drop and the caller has to call again,
--- 'bound' as many unreachable tickets as one call may look at stand before the rest.
+-- Whether the client could be told. A user who may not publish can tell nobody: waiters learn from their own touches.
+local function tell(client, message)
+  local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)
+  return type(heard) == 'number' and (heard > 0 or not counts_everyone)
+end
+
+-- Grants what the live ticket at the head asks for, and goes on to the next, while there is room. Nobody is passed but
+-- tickets of clients that do not listen: theirs stay. Tickets in the set `own` belong to the caller, who reads the
+-- reply and needs no message.
+-- Returns 1 if the caller has to call again, else 0; the tokens of the tickets in `own` that were granted; and why it
+-- stopped: 'full' no room for the head, 'none' no live ticket is left that could take it, 'more' there is more to do
+-- than one call may, 'bound' as many unreachable tickets as one call may look at stand before the rest.
 local function promote(own)
-  if length() == 0 then return nil, nil, 'none' end
-  local index, dropped = 0, 0
+  local taken = {}
+  if not room() then return again, taken, 'full' end
+  if length() == 0 then return again, taken, 'none' end
+  local index, dropped, granted = 0, 0, 0
   local silent, clients = {}, 0
-  while index < 128 and clients < 16 do
+  while room() do
+    if index == 128 or clients == 16 then return again, taken, 'bound' end
     local ticket = redis.call('LINDEX', queue, index)
-    if not ticket then return nil, nil, 'none' end
-    local id, client, lease, span = parse(ticket)
+    if not ticket then return again, taken, 'none' end
+    local id, client, lease, amount = parse(ticket)
     local expires = expiry(ticket)
     if not id or not expires or expires <= now then
       if dropped == 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') == 0 then
         redis.call('UNLINK', queue, tickets)
-        return nil, nil, 'none'
+        return again, taken, 'none'
       end
-      if dropped == 64 then return nil, nil, 'more' end
+      if dropped == 64 then return 1, taken, 'more' end
       redis.call('ZREM', tickets, ticket)
       redis.call('LREM', queue, 1, ticket)
       dropped = dropped + 1
-    elseif own[ticket] then
-      local token = hold(id, lease, span)
+    elseif oversized(amount) then
+      if dropped == 64 then return 1, taken, 'more' end
       remove(ticket, 1)
-      return ticket, token
-    elseif silent[client] then
+      tell(client, 'gone ' .. id)
+      dropped = dropped + 1
+    elseif silent[client] and not own[ticket] then
       index = index + 1
+    elseif not room(amount) then
+      return again, taken, 'full'
+    elseif granted == 256 then
+      return 1, taken, 'more'
     else
-      local token = hold(id, lease, span)
-      -- A user who may not publish can tell nobody either: waiters learn from their own touches then.
-      local heard = redis.pcall('PUBLISH', inbox_prefix .. client, token .. ' ' .. lease .. ' ' .. id)
-      if type(heard) == 'number' and (heard > 0 or not counts_everyone) then
+      local token = hold(id, lease, amount)
+      if own[ticket] or tell(client, token .. ' ' .. lease .. ' ' .. id) then
         remove(ticket, 1)
-        return ticket, token
+        if own[ticket] then taken[ticket] = token end
+        granted = granted + 1
+      else
+        undo(id, amount)
+        silent[client] = true
+        clients = clients + 1
+        index = index + 1
       end
-      redis.call('DEL', lock)
-      silent[client] = true
-      clients = clients + 1
-      index = index + 1
     end
   end
-  return nil, nil, 'bound'
-end
-
--- Promotes if the lock is free. Returns 1 if the caller has to call again, else 0, and what promote returned.
-local function promote_if_free(own)
-  if redis.call('EXISTS', lock) == 1 then return 0 end
-  local ticket, token, rest = promote(own)
-  return rest == 'more' and 1 or 0, ticket, token, rest
+  return again, taken, 'full'
 end

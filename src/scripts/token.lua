@@ -1,0 +1,17 @@
+-- Fragment: the fencing counter.
+-- Expects clock.lua before it, and the local fence: the counter's key.
+
+-- A counter out of range was not written by us, and must not break the lock.
+local function counter(text)
+  local n = tonumber(text) or 0
+  return n >= 0 and n < 9007199254740000 and n or 0
+end
+
+-- Reserves `span` fencing tokens and returns the first, larger than `known` if that is given. The clock is the
+-- floor, so that tokens grow even after the counter was lost.
+local function reserve(span, known)
+  local last = math.max(counter(redis.call('GET', fence)), counter(known))
+  local token = math.max(last + 1, time[1] * 1000000 + time[2])
+  redis.call('SET', fence, string.format('%.0f', token + span - 1), 'PX', 86400000)
+  return string.format('%.0f', token)
+end
