@@ -206,6 +206,11 @@ impl<'a> Attempt<'a> {
                     self.nothing_left();
                     return Err(self.request.error(ErrorKind::QueueFull));
                 }
+                Ok(Acquired::Over { limit: _, now }) => {
+                    self.context.observe(now);
+                    self.nothing_left();
+                    return Err(self.request.error(ErrorKind::InvalidInput));
+                }
                 Err(failure) => tries.again_after(failure).await?,
             }
         }

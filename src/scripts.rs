@@ -3,7 +3,12 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+#[cfg(test)]
+mod arity;
+mod call;
 pub(crate) mod lock;
+#[cfg_attr(not(test), expect(dead_code, reason = "semaphore and read-write lock follow"))]
+pub(crate) mod permit;
 pub(crate) mod reply;
 
 /// A Lua script that the server runs atomically.
@@ -51,11 +56,13 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 4] = [
+const FRAGMENTS: [(&str, &str); 6] = [
     ("clock", include_str!("scripts/clock.lua")),
     ("hold", include_str!("scripts/hold.lua")),
+    ("outlive", include_str!("scripts/outlive.lua")),
     ("queue", include_str!("scripts/queue.lua")),
     ("token", include_str!("scripts/token.lua")),
+    ("units", include_str!("scripts/units.lua")),
 ];
 
 fn compose(text: &str) -> String {
@@ -93,6 +100,14 @@ registry! {
     LOCK_RELEASE = "lock_release";
     LOCK_RENEW = "lock_renew";
     LOCK_TOUCH = "lock_touch";
+    PERMIT_ACQUIRE = "permit_acquire";
+    PERMIT_CANCEL = "permit_cancel";
+    PERMIT_CHANGE = "permit_change";
+    PERMIT_INSPECT = "permit_inspect";
+    PERMIT_LIMIT = "permit_limit";
+    PERMIT_RELEASE = "permit_release";
+    PERMIT_RENEW = "permit_renew";
+    PERMIT_TOUCH = "permit_touch";
 }
 
 #[cfg(test)]

@@ -17,12 +17,16 @@ pub(super) enum Answer {
     Ok,
     Integer(i64),
     Bytes(Vec<u8>),
-    Array(Vec<Vec<u8>>),
+    Array(Vec<Option<Vec<u8>>>),
 }
 
 impl Answer {
     fn count(n: usize) -> Self {
         Self::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+
+    fn array(items: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        Self::Array(items.into_iter().map(Some).collect())
     }
 
     fn maybe(bytes: Option<&Vec<u8>>) -> Self {
@@ -52,14 +56,17 @@ impl Failure {
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, how many arguments at least and at most, and what runs it.
-const COMMANDS: [(&str, usize, usize, Run); 25] = [
+const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
+    ("HDEL", 2, MANY, hash::hdel),
     ("HEXISTS", 2, 2, hash::hexists),
     ("HGET", 2, 2, hash::hget),
+    ("HGETALL", 1, 1, hash::hgetall),
     ("HKEYS", 1, 1, hash::hkeys),
     ("HLEN", 1, 1, hash::hlen),
+    ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),
     ("LINDEX", 2, 2, list::lindex),
     ("LLEN", 1, 1, list::llen),
@@ -75,6 +82,7 @@ const COMMANDS: [(&str, usize, usize, Run); 25] = [
     ("ZADD", 3, MANY, sorted_set::zadd),
     ("ZCARD", 1, 1, sorted_set::zcard),
     ("ZCOUNT", 3, 3, sorted_set::zcount),
+    ("ZRANGE", 3, MANY, sorted_set::zrange),
     ("ZRANGEBYSCORE", 3, MANY, sorted_set::zrangebyscore),
     ("ZREM", 2, MANY, sorted_set::zrem),
     ("ZSCORE", 2, 2, sorted_set::zscore),

@@ -41,7 +41,10 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
         Ok(Answer::Array(items)) => {
             let table = lua.create_table_with_capacity(items.len(), 0)?;
             for item in items {
-                table.raw_push(lua.create_string(item)?)?;
+                match item {
+                    Some(bytes) => table.raw_push(lua.create_string(bytes)?)?,
+                    None => table.raw_push(false)?,
+                }
             }
             Ok(Value::Table(table))
         }

@@ -24,6 +24,10 @@ impl Hash {
         true
     }
 
+    pub(super) fn remove(&mut self, field: &[u8]) -> bool {
+        self.fields.remove(field).is_some()
+    }
+
     pub(super) fn get(&self, field: &[u8]) -> Option<&Vec<u8>> {
         self.fields.get(field).map(|(_, value)| value)
     }

@@ -1,5 +1,8 @@
 //! From what the server replied to typed outcomes. An unexpected shape is an error, never a panic.
 
+pub(crate) mod lock;
+pub(crate) mod permit;
+
 use std::time::Duration;
 
 use crate::connection::Reply;
@@ -19,11 +22,31 @@ pub(crate) type ServerMillis = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
-    Granted { token: Token, now: ServerMillis },
-    Queued { holder_left: Option<Duration>, length: u64, more: bool, now: ServerMillis },
-    Busy { more: bool, now: ServerMillis },
-    Full { now: ServerMillis },
-    Stale { now: ServerMillis },
+    Granted {
+        token: Token,
+        now: ServerMillis,
+    },
+    Queued {
+        holder_left: Option<Duration>,
+        length: u64,
+        more: bool,
+        now: ServerMillis,
+    },
+    Busy {
+        more: bool,
+        now: ServerMillis,
+    },
+    Full {
+        now: ServerMillis,
+    },
+    Stale {
+        now: ServerMillis,
+    },
+    /// More units than there are at all. Never for a lock.
+    Over {
+        limit: u32,
+        now: ServerMillis,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,22 +89,6 @@ pub(crate) enum HoldState {
     Unusable,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ForceReleased {
-    /// The token that fences the old holder out; `None` if it did not hold the lock.
-    pub(crate) token: Option<Token>,
-    pub(crate) more: bool,
-    pub(crate) now: ServerMillis,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Inspected {
-    /// Wire id, token and what is left of the lease.
-    pub(crate) holder: Option<(String, Token, Option<Duration>)>,
-    pub(crate) waiters: u64,
-    pub(crate) now: ServerMillis,
-}
-
 pub(crate) fn acquired(script: &Script, reply: &Reply) -> Result<Acquired, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
@@ -101,6 +108,7 @@ pub(crate) fn acquired(script: &Script, reply: &Reply) -> Result<Acquired, Unexp
                 Acquired::Full { now: fields.number()? }
             }
             "STALE" => Acquired::Stale { now: fields.number()? },
+            "OVER" => Acquired::Over { limit: fields.units()?, now: fields.number()? },
             _ => return None,
         })
     })
@@ -155,31 +163,6 @@ pub(crate) fn renewed(script: &Script, reply: &Reply, holds: usize) -> Result<Re
     })
 }
 
-pub(crate) fn force_released(script: &Script, reply: &Reply) -> Result<ForceReleased, UnexpectedReply> {
-    decode(script, reply, |fields| {
-        let token = match fields.word()? {
-            "RELEASED" => Some(fields.token()?),
-            "NOT_HELD" => None,
-            _ => return None,
-        };
-        Some(ForceReleased { token, more: fields.flag()?, now: fields.number()? })
-    })
-}
-
-pub(crate) fn inspected(script: &Script, reply: &Reply) -> Result<Inspected, UnexpectedReply> {
-    decode(script, reply, |fields| {
-        let holder = fields.word()?.to_owned();
-        let holder = if holder.is_empty() {
-            fields.word()?;
-            fields.ttl()?;
-            None
-        } else {
-            Some((holder, fields.token()?, fields.ttl()?))
-        };
-        Some(Inspected { holder, waiters: fields.number()?, now: fields.number()? })
-    })
-}
-
 /// Reads the fields of a reply in order; all of them have to be read.
 struct Fields<'a>(std::slice::Iter<'a, Reply>);
 
@@ -202,6 +185,10 @@ impl<'a> Fields<'a> {
         self.integer()?.try_into().ok()
     }
 
+    fn units(&mut self) -> Option<u32> {
+        self.integer()?.try_into().ok()
+    }
+
     fn flag(&mut self) -> Option<bool> {
         match self.integer()? {
             0 => Some(false),
@@ -213,6 +200,10 @@ impl<'a> Fields<'a> {
     /// `PTTL`: negative means no key, or no TTL.
     fn ttl(&mut self) -> Option<Option<Duration>> {
         Some(self.integer()?.try_into().ok().map(Duration::from_millis))
+    }
+
+    fn at_end(&self) -> bool {
+        self.0.len() == 0
     }
 
     fn token(&mut self) -> Option<Token> {
@@ -229,7 +220,7 @@ fn decode<'a, T>(
     let decoded = match reply {
         Reply::Array(items) => {
             let mut fields = Fields(items.iter());
-            read(&mut fields).filter(|_| fields.0.next().is_none())
+            read(&mut fields).filter(|_| fields.at_end())
         }
         _ => None,
     };
@@ -294,8 +285,8 @@ mod tests {
             assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
             assert!(touched(&LOCK_ACQUIRE, &reply, 1).is_err());
             assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());
-            assert!(force_released(&LOCK_ACQUIRE, &reply).is_err());
-            assert!(inspected(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(lock::force_released(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(lock::inspected(&LOCK_ACQUIRE, &reply).is_err());
         }
     }
 }

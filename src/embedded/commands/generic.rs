@@ -42,5 +42,5 @@ pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answe
 pub(super) fn time(database: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {
     let now = database.now();
     let parts = [now.as_secs().to_string(), now.subsec_micros().to_string()];
-    Ok(Answer::Array(parts.map(String::into_bytes).to_vec()))
+    Ok(Answer::array(parts.map(String::into_bytes)))
 }

@@ -20,8 +20,29 @@ pub(super) fn hexists(database: &mut Database, args: &[Vec<u8>]) -> Result<Answe
 }
 
 pub(super) fn hkeys(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    let fields = |hash: &mut Hash| hash.iter().map(|(field, _)| field.clone()).collect();
-    Ok(Answer::Array(database.get::<Hash>(&args[0])?.map_or_else(Vec::new, fields)))
+    let hash = database.get::<Hash>(&args[0])?;
+    Ok(Answer::array(hash.into_iter().flat_map(|hash| hash.iter()).map(|(field, _)| field.clone())))
+}
+
+pub(super) fn hgetall(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let hash = database.get::<Hash>(&args[0])?;
+    let pairs = hash.into_iter().flat_map(|hash| hash.iter());
+    Ok(Answer::array(pairs.flat_map(|(field, value)| [field.clone(), value.clone()])))
+}
+
+pub(super) fn hmget(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let hash = database.get::<Hash>(&args[0])?;
+    let value = |field: &Vec<u8>| hash.as_ref().and_then(|hash| hash.get(field)).cloned();
+    Ok(Answer::Array(args[1..].iter().map(value).collect()))
+}
+
+pub(super) fn hdel(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let Some(hash) = database.get::<Hash>(&args[0])? else { return Ok(Answer::Integer(0)) };
+    let removed = args[1..].iter().filter(|field| hash.remove(field)).count();
+    if hash.len() == 0 {
+        database.remove(&args[0]);
+    }
+    Ok(Answer::count(removed))
 }
 
 pub(super) fn hlen(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {

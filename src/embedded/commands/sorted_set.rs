@@ -66,7 +66,27 @@ pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result
     let (min, max) = range(args)?;
     let (offset, count) = (offset.try_into().unwrap_or(usize::MAX), count.try_into().unwrap_or(usize::MAX));
     let set = database.get::<SortedSet>(&args[0])?;
-    Ok(Answer::Array(set.map_or_else(Vec::new, |set| set.range(min, max).skip(offset).take(count).cloned().collect())))
+    let range = set.into_iter().flat_map(|set| set.range(min, max)).skip(offset).take(count);
+    Ok(Answer::array(range.cloned()))
+}
+
+/// `ZRANGE key start stop [WITHSCORES]`, by rank: from the end if negative.
+pub(super) fn zrange(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    let scores = args.len() > 3;
+    if !args[3..].iter().all(|word| is(word, "WITHSCORES")) {
+        return Err(Failure::SYNTAX);
+    }
+    let (start, stop) = integer(&args[1]).zip(integer(&args[2])).ok_or(Failure::NOT_AN_INTEGER)?;
+    let Some(set) = database.get::<SortedSet>(&args[0])? else { return Ok(Answer::Array(Vec::new())) };
+    let length = i64::try_from(set.len()).unwrap_or(i64::MAX);
+    let rank = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
+    let (first, end) = (rank(start).max(0), rank(stop).saturating_add(1).max(0));
+    let (first, end) = (usize::try_from(first).unwrap_or(usize::MAX), usize::try_from(end).unwrap_or(usize::MAX));
+    let range = set.iter().take(end).skip(first);
+    Ok(Answer::array(range.flat_map(|(member, score)| {
+        let score = scores.then(|| general(score).into_bytes());
+        std::iter::once(member.clone()).chain(score)
+    })))
 }
 
 fn range(args: &[Vec<u8>]) -> Result<(Bound, Bound), Failure> {

@@ -21,7 +21,14 @@ fn shown(outcome: Result<Answer, Failure>) -> String {
         Ok(Answer::Ok) => "OK".to_owned(),
         Ok(Answer::Integer(number)) => number.to_string(),
         Ok(Answer::Bytes(bytes)) => format!("'{}'", text(&bytes)),
-        Ok(Answer::Array(items)) => format!("[{}]", items.iter().map(|item| text(item)).collect::<Vec<_>>().join(" ")),
+        Ok(Answer::Array(items)) => format!(
+            "[{}]",
+            items
+                .iter()
+                .map(|item| item.as_ref().map_or_else(|| "nil".to_owned(), |item| text(item)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
         Err(Failure(line)) => line.into_owned(),
     }
 }
@@ -93,6 +100,17 @@ fn hashes() {
         ("HLEN h", "3"),
         ("HLEN i", "0"),
         ("HKEYS i", "[]"),
+        ("HMGET h c x a", "[4 nil 2]"),
+        ("HMGET i x y", "[nil nil]"),
+        ("HMGET h", ARITY),
+        ("HGETALL h", "[b 3 a 2 c 4]"),
+        ("HGETALL i", "[]"),
+        ("HDEL h b x c", "2"),
+        ("HDEL i x", "0"),
+        ("HGETALL h", "[a 2]"),
+        ("HDEL h a a", "1"),
+        ("EXISTS h", "0"),
+        ("HSET h a 1", "1"),
         ("HSET h a", ARITY),
         ("HSET h a 1 b", ARITY),
         ("GET h", WRONG_TYPE),
@@ -101,6 +119,9 @@ fn hashes() {
         ("STRLEN h", WRONG_TYPE),
         ("SET h s", "OK"),
         ("HLEN h", WRONG_TYPE),
+        ("HGETALL h", WRONG_TYPE),
+        ("HMGET h a", WRONG_TYPE),
+        ("HDEL h a", WRONG_TYPE),
         ("HSET h a 1", WRONG_TYPE),
     ]);
 }
@@ -158,6 +179,15 @@ fn sorted_sets() {
         ("ZCOUNT z (2 (2", "0"),
         ("ZCOUNT z 4 2", "0"),
         ("ZCOUNT z x 2", "ERR min or max is not a float"),
+        ("ZRANGE z 0 0 WITHSCORES", "[d 1.5]"),
+        ("ZRANGE z 0 -1", "[d b c a]"),
+        ("ZRANGE z -2 9 withscores WITHSCORES", "[c 3 a 4]"),
+        ("ZRANGE z -9 1", "[d b]"),
+        ("ZRANGE z 2 1", "[]"),
+        ("ZRANGE z 0 -9", "[]"),
+        ("ZRANGE y 0 -1", "[]"),
+        ("ZRANGE y 0 x", NOT_AN_INTEGER),
+        ("ZRANGE z 0 1 FOO", SYNTAX),
         ("ZRANGEBYSCORE z -inf +inf", "[d b c a]"),
         ("ZRANGEBYSCORE z -inf +inf LIMIT 1 2", "[b c]"),
         ("ZRANGEBYSCORE z -inf +inf LIMIT 1 -1", "[b c a]"),
@@ -171,6 +201,7 @@ fn sorted_sets() {
         ("ZREM z c", "0"),
         ("RPUSH z a", "1"),
         ("ZCARD z", WRONG_TYPE),
+        ("ZRANGE z 0 1", WRONG_TYPE),
         ("ZADD z XX 1 a", WRONG_TYPE),
         ("ZADD z x a", "ERR value is not a valid float"),
     ]);

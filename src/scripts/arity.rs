@@ -1,0 +1,104 @@
+//! Every typed call passes as many keys and arguments as its script's header says.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::stream::BoxStream;
+use uuid::Uuid;
+
+use super::Script;
+use super::lock::{AcquireArgs, LockScripts};
+use super::permit::{ALL_UNITS, ChangeArgs, PermitArgs, PermitScripts};
+use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::key::LockKeys;
+use crate::ticket::{WireId, ticket};
+
+/// What each call passed: the script, and how many keys and arguments.
+#[derive(Debug, Default)]
+struct Recorder(Mutex<Vec<(&'static Script, usize, usize)>>);
+
+#[async_trait]
+impl Connection for Recorder {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        self.0.lock().unwrap().push((call.script, call.keys.len(), call.args.len()));
+        Ok(Reply::Nil)
+    }
+
+    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        Vec::new()
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology { publish_counts_everyone: true }
+    }
+
+    fn close(&self) {}
+}
+
+/// How many words a header's list has: those outside brackets, and those in the repeated group.
+fn arity(script: &Script, field: &str) -> (usize, usize) {
+    let prefix = format!("-- {field}:");
+    let list = script.source().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
+    let (fixed, repeated) = match list.split_once('[') {
+        Some((fixed, group)) => (fixed, group.split(']').next().unwrap()),
+        None if list.contains("...") => ("", list),
+        None => (list, ""),
+    };
+    (fixed.split_whitespace().count(), repeated.split_whitespace().count())
+}
+
+#[test]
+fn every_call_passes_what_the_header_says() {
+    let recorder = Recorder::default();
+    let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    let keys = LockKeys::new("p", "n").unwrap();
+    let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
+    let (wire_id, ticket) = (id.text(), ticket(id, lease, 1));
+    let acquire =
+        AcquireArgs { wire_id: &wire_id, wait: true, lease, span: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0 };
+    let repeats = 3;
+    assert!(scripts.acquire(&keys, acquire).now_or_never().unwrap().is_err());
+    assert!(scripts.release(&keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(&keys, &ticket, true).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(&keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.force_release(&keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(&keys).now_or_never().unwrap().is_err());
+
+    let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    let keys = ["permits", "leases", "queue", "tickets", "fence"];
+    let acquire = PermitArgs {
+        wire_id: &wire_id,
+        wait: true,
+        lease,
+        units: 1,
+        limit: ALL_UNITS,
+        ticket_ttl: lease,
+        max_waiters: 0,
+        not_after: 0,
+    };
+    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: ALL_UNITS };
+    assert!(scripts.acquire(keys, acquire).now_or_never().unwrap().is_err());
+    assert!(scripts.release(keys, &wire_id, ALL_UNITS).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &ticket, true, ALL_UNITS).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats], ALL_UNITS).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![(["k", "l"], &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
+    assert!(scripts.set_limit(keys, ALL_UNITS, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(keys, ALL_UNITS).now_or_never().unwrap().is_err());
+
+    let calls = recorder.0.lock().unwrap();
+    assert_eq!(calls.len(), Script::all().count(), "every script has its call");
+    for (script, keys, args) in calls.iter() {
+        for (field, passed) in [("KEYS", *keys), ("ARGV", *args)] {
+            let (fixed, repeated) = arity(script, field);
+            assert_eq!(passed, fixed + repeated * repeats, "{} {field}", script.name());
+        }
+    }
+}

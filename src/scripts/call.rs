@@ -1,0 +1,71 @@
+//! What all typed calls share: how a script is run, why it has no outcome, how durations reach it.
+
+use std::time::Duration;
+
+use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
+use crate::error::ErrorKind;
+use crate::scripts::Script;
+use crate::scripts::reply::UnexpectedReply;
+
+/// Why a script has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error(transparent)]
+    Reply(#[from] UnexpectedReply),
+}
+
+impl Failure {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Connection(error) => error.kind(),
+            Self::Reply(_) => ErrorKind::Protocol,
+        }
+    }
+}
+
+/// One ticket to touch, with its time to live.
+pub(crate) type TouchArgs<'a> = (&'a str, Duration);
+
+pub(super) async fn run(
+    connection: &dyn Connection,
+    script: &'static Script,
+    keys: &[&str],
+    args: &[Arg<'_>],
+) -> Result<Reply, ConnectionError> {
+    connection.run(Call { script, keys, args }).await
+}
+
+pub(super) fn counts_everyone(connection: &dyn Connection) -> Arg<'static> {
+    Arg::Number(connection.topology().publish_counts_everyone.into())
+}
+
+/// The end of the queue that a ticket is nearer to.
+pub(super) fn from(tail: bool) -> Arg<'static> {
+    Arg::Text(if tail { "-1" } else { "1" })
+}
+
+pub(super) fn mode(wait: bool) -> Arg<'static> {
+    Arg::Text(if wait { "wait" } else { "try" })
+}
+
+/// Durations reach Redis as whole milliseconds, and never as the 0 that would delete a key, unless they are zero.
+pub(super) fn millis(duration: Duration) -> Arg<'static> {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Arg::Number(if millis == 0 && !duration.is_zero() { 1 } else { millis })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_never_becomes_the_zero_that_would_delete() {
+        let shown = |duration| format!("{:?}", millis(duration));
+        assert_eq!(shown(Duration::from_nanos(1)), "1");
+        assert_eq!(shown(Duration::from_micros(1_999)), "1");
+        assert_eq!(shown(Duration::ZERO), "0");
+        assert_eq!(shown(Duration::MAX), u64::MAX.to_string());
+    }
+}

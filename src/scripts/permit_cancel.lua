@@ -1,0 +1,21 @@
+-- Ends an acquisition that nobody waits for any more, wherever it stands: its ticket goes, its hold is released.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: ticket from limit inbox_prefix counts_everyone
+-- Reply: CANCELLED more now | RELEASED more now | GONE more now
+-- from is 1 or -1: the end of the queue that the ticket is nearer to, head or tail. more = 1: call again.
+
+local ticket, limit = ARGV[1], tonumber(ARGV[3])
+local inbox_prefix, counts_everyone = ARGV[4], ARGV[5] == '1'
+--@include units
+--@include queue
+
+local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'
+local id = parse(ticket)
+local held = id and held_by(id)
+if held then
+  undo(id, held)
+  outcome = 'RELEASED'
+end
+-- Always: those behind a ticket that asked for much may fit.
+local more = promote({})
+return {outcome, more, now}

@@ -1,0 +1,29 @@
+-- Gives permits back and hands them to the next waiters; with a ticket, also queues up for the next turn.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: wire_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms
+-- Reply: RELEASED more now | GRANTED token now | NOT_HELD more now
+-- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold gives nothing back and queues
+-- nothing. more = 1: call again (touch).
+
+local id, ticket, limit = ARGV[1], ARGV[5], tonumber(ARGV[2])
+--@include units
+
+if sound and ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
+  local held = held_by(id)
+  if held then undo(id, held) end
+  return {held and 'RELEASED' or 'NOT_HELD', 0, now}
+end
+
+local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
+--@include queue
+
+local held = held_by(id)
+if not held then
+  local more = promote({})
+  return {'NOT_HELD', more, now}
+end
+undo(id, held)
+if ticket ~= '' then enqueue(ticket, ARGV[6], 0) end
+local more, taken = promote({[ticket] = true})
+if taken[ticket] then return {'GRANTED', taken[ticket], now} end
+return {'RELEASED', more, now}

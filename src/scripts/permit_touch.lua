@@ -1,0 +1,50 @@
+-- Keeps the tickets of one client alive, and tells what became of each.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: limit inbox_prefix counts_everyone [ticket ticket_ttl_ms]...
+-- Reply: now ttl_ms more [WAITING '' | GRANTED token | GONE '']...
+-- ttl_ms is what is left of the first lease in the way, negative if there is none. A granted hold gets its full lease
+-- again, counted from this call. GONE: the queue was lost, or the ticket asks for more than the limit that an operator
+-- has set; acquire again. more = 1: call again.
+
+local limit = tonumber(ARGV[1])
+local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
+--@include units
+--@include queue
+
+local waits = {}
+if length() > 0 then
+  for i = 4, #ARGV, 2 do
+    if expiry(ARGV[i]) then
+      local _, _, _, amount = parse(ARGV[i])
+      if amount and oversized(amount) then
+        remove(ARGV[i], 1)
+      else
+        refresh(ARGV[i], ARGV[i + 1])
+        waits[ARGV[i]] = true
+      end
+    end
+  end
+  if next(waits) then keep_queue() end
+end
+
+local more, taken = promote(waits)
+for ticket in pairs(taken) do waits[ticket] = nil end
+
+local reply = {now, first_left(), more}
+for i = 4, #ARGV, 2 do
+  local outcome, token = 'GONE', ''
+  if waits[ARGV[i]] then
+    outcome = 'WAITING'
+  else
+    local id, _, lease = parse(ARGV[i])
+    local held, stored_token
+    if id then held, stored_token = held_by(id) end
+    if held then
+      extend(id, lease)
+      outcome, token = 'GRANTED', stored_token
+    end
+  end
+  reply[#reply + 1] = outcome
+  reply[#reply + 1] = token
+end
+return reply

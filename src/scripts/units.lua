@@ -1,0 +1,164 @@
+-- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
+-- Expects KEYS: permits leases queue tickets fence
+-- Expects the local limit: that of the call site, 1048576 for a read-write lock, whose writers take all units.
+-- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per wire id `<units> <token>`.
+-- A hold counts until its lease is over, by the sorted set leases; then it is purged, by whoever comes next.
+
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--@include clock
+--@include token
+--@include outlive
+
+local ALL = 1048576
+local fences = limit == ALL
+
+-- A number that is not one of ours is nil.
+local function units_in(text)
+  local n = tonumber(string.match(text or '', '^%d+$'))
+  return n and n <= ALL and n or nil
+end
+
+local fields = redis.call('HMGET', permits, 'used', 'limit')
+local used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
+local others = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
+limit = stored or limit
+
+-- When the first lease ends, nil if there is none.
+local function first_end()
+  return tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
+end
+
+local first = first_end()
+-- Units are held exactly if there are leases. If not, one of the two keys was evicted, or somebody else wrote to them.
+local sound = (used > 0) == (first ~= nil)
+
+-- What is left of the first lease; as PTTL, negative if there is none.
+local function first_left()
+  local ends = first_end()
+  return ends and math.max(ends - now, 0) or -2
+end
+
+local function room(amount)
+  return used + (amount or 1) <= limit
+end
+
+-- By the stored limit only: other call sites may have a larger limit of their own.
+local function oversized(amount)
+  return stored and amount > stored
+end
+
+local function write_used()
+  if used > 0 or stored then
+    redis.call('HSET', permits, 'used', used)
+    if stored then outlive(permits, DAY) end
+  else
+    redis.call('DEL', permits)
+  end
+end
+
+-- After half of the two keys was lost: a hold is what both know of, and `used` is the sum. The only loop over all
+-- holds, and nothing that the scripts do leads to it.
+local function recount()
+  used = 0
+  local ids, all = {}, redis.call('HGETALL', permits)
+  for i = 1, #all, 2 do
+    local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+$'))
+    if units and redis.call('ZSCORE', leases, id) then
+      ids[id] = true
+      used = used + units
+    elseif id ~= 'used' and id ~= 'limit' then
+      redis.call('HDEL', permits, id)
+    end
+  end
+  for _, id in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
+    if not ids[id] then redis.call('ZREM', leases, id) end
+  end
+  write_used()
+end
+
+-- Ends the holds whose leases are over, as many as one call may, and looks at what is left.
+local function settle()
+  redis.call('STRLEN', fence)
+  local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 256)
+  if #over > 0 then
+    for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
+      used = used - (units_in(string.match(held or '', '^%d+')) or 0)
+    end
+    redis.call('HDEL', permits, unpack(over))
+    redis.call('ZREM', leases, unpack(over))
+  end
+  local holds = redis.call('ZCARD', leases)
+  if used < holds or (used > 0) ~= (holds > 0) or redis.call('HLEN', permits) - others ~= holds then
+    recount()
+  elseif #over > 0 then
+    write_used()
+  end
+  return #over == 256 and 1 or 0
+end
+
+-- For how long both keys are known to live, in this call.
+local kept = 0
+
+-- Takes the hold away and gives its units back.
+local function undo(id, units)
+  redis.call('HDEL', permits, id)
+  redis.call('ZREM', leases, id)
+  used, kept = used - units, 0
+  if used < 1 and redis.call('EXISTS', leases) == 1 then recount() else write_used() end
+end
+
+-- The units and the token that the wire id holds, nil if it holds none. Nobody holds what is over, purged or not.
+local function held_by(id)
+  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
+  if not units then return nil end
+  if tonumber(redis.call('ZSCORE', leases, id) or 0) <= now then
+    undo(id, units)
+    return nil
+  end
+  return tonumber(units), token
+end
+
+local function keep(lease)
+  if lease <= kept then return end
+  outlive(leases, lease)
+  outlive(permits, stored and math.max(lease, DAY) or lease)
+  kept = lease
+end
+
+local function extend(id, lease)
+  redis.call('ZADD', leases, 'XX', now + lease, id)
+  keep(tonumber(lease))
+end
+
+-- A writer reserves a token. Readers carry the one they read under, that of the last writer; permits cannot fence.
+local reading, refreshed
+local function fencing(units)
+  if not fences then return '0' end
+  if units == ALL then return reserve(1) end
+  if not reading then
+    local last = counter(redis.call('GET', fence))
+    reading = last >= 1 and string.format('%.0f', last) or reserve(1)
+  end
+  return reading
+end
+
+local function hold(id, lease, units, token)
+  token, lease = token or fencing(units), math.max(lease, 1)
+  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units)
+  used = used + units
+  local ok, why = pcall(function()
+    -- It holds already, by a ticket with other words: both were counted.
+    if redis.call('ZADD', leases, now + lease, id) == 0 then recount() end
+    keep(lease)
+    if reading and not refreshed then
+      redis.call('PEXPIRE', fence, DAY)
+      refreshed = true
+    end
+  end)
+  if not ok then
+    -- Not a hold for ever.
+    undo(id, units)
+    error(why, 0)
+  end
+  return token
+end
