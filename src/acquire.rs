@@ -226,6 +226,11 @@ impl<'a> Attempt<'a> {
                     self.context.observe(now);
                     return Ok(Answer::Full);
                 }
+                Ok(Acquired::Over { limit: _, now }) => {
+                    self.context.observe(now);
+                    self.nothing_left();
+                    return Err(self.request.error(ErrorKind::InvalidInput));
+                }
                 Err(failure) => tries.again_after(failure).await?,
             }
         }

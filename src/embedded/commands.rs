@@ -56,11 +56,10 @@ impl Failure {
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, how many arguments at least and at most, and what runs it.
-const COMMANDS: [(&str, usize, usize, Run); 30] = [
+const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
-    ("GETEX", 1, MANY, string::getex),
     ("HDEL", 2, MANY, hash::hdel),
     ("HEXISTS", 2, 2, hash::hexists),
     ("HGET", 2, 2, hash::hget),

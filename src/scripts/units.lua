@@ -50,6 +50,7 @@ end
 local function write_used()
   if used > 0 or stored then
     redis.call('HSET', permits, 'used', used)
+    if stored then outlive(permits, DAY) end
   else
     redis.call('DEL', permits)
   end
@@ -130,12 +131,12 @@ local function extend(id, lease)
 end
 
 -- A writer reserves a token. Readers carry the one they read under, that of the last writer; permits cannot fence.
-local reading
+local reading, refreshed
 local function fencing(units)
   if not fences then return '0' end
   if units == ALL then return reserve(1) end
   if not reading then
-    local last = counter(redis.call('GETEX', fence, 'PX', DAY))
+    local last = counter(redis.call('GET', fence))
     reading = last >= 1 and string.format('%.0f', last) or reserve(1)
   end
   return reading
@@ -149,6 +150,10 @@ local function hold(id, lease, units, token)
     -- It holds already, by a ticket with other words: both were counted.
     if redis.call('ZADD', leases, now + lease, id) == 0 then recount() end
     keep(lease)
+    if reading and not refreshed then
+      redis.call('PEXPIRE', fence, DAY)
+      refreshed = true
+    end
   end)
   if not ok then
     -- Not a hold for ever.

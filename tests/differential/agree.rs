@@ -73,10 +73,7 @@ impl Slack {
     }
 
     pub fn messages(&self, real: &[Vec<u8>], embedded: &[Vec<u8>]) -> Agreed {
-        if self.lists(real, embedded, |real, embedded| {
-            let words = |message: &[u8]| message.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect::<Vec<_>>();
-            self.lists(&words(real), &words(embedded), |real, embedded| self.bytes(real, embedded))
-        }) {
+        if self.lists(real, embedded, |real, embedded| self.words(real, embedded)) {
             return Ok(());
         }
         differ("the messages differ", shown(real), shown(embedded))
@@ -85,7 +82,7 @@ impl Slack {
     fn replies(&self, real: &Reply, embedded: &Reply) -> bool {
         match (real, embedded) {
             (Reply::Integer(real), Reply::Integer(embedded)) => self.millis(*real, *embedded),
-            (Reply::Bytes(real), Reply::Bytes(embedded)) => self.bytes(real, embedded),
+            (Reply::Bytes(real), Reply::Bytes(embedded)) => self.words(real, embedded),
             (Reply::Array(real), Reply::Array(embedded)) => {
                 self.lists(real, embedded, |real, embedded| self.replies(real, embedded))
             }
@@ -98,7 +95,7 @@ impl Slack {
             (Stored::String(real), Stored::String(embedded)) => self.bytes(real, embedded),
             (Stored::List(real), Stored::List(embedded)) => real == embedded,
             (Stored::Hash(real), Stored::Hash(embedded)) => {
-                real.keys().eq(embedded.keys()) && real.iter().all(|(field, value)| self.bytes(value, &embedded[field]))
+                real.keys().eq(embedded.keys()) && real.iter().all(|(field, value)| self.words(value, &embedded[field]))
             }
             (Stored::SortedSet(real), Stored::SortedSet(embedded)) => {
                 real.keys().eq(embedded.keys())
@@ -106,6 +103,12 @@ impl Slack {
             }
             _ => false,
         }
+    }
+
+    /// What a token stands in, between spaces.
+    fn words(&self, real: &[u8], embedded: &[u8]) -> bool {
+        let words = |text: &[u8]| text.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect::<Vec<_>>();
+        self.lists(&words(real), &words(embedded), |real, embedded| self.bytes(real, embedded))
     }
 
     fn lists<T>(&self, real: &[T], embedded: &[T], agree: impl Fn(&T, &T) -> bool) -> bool {

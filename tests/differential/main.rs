@@ -11,6 +11,7 @@ mod support;
 
 mod agree;
 mod pair;
+mod permits;
 mod steps;
 
 use std::cell::RefCell;
@@ -46,9 +47,21 @@ fn the_embedded_server_agrees_with_a_real_one() {
     println!("{} sequences in {:?}: {seen:#?}", seeds.len(), start.elapsed());
     if seeds.len() >= 300 {
         // A generator that has lost its reach would agree for ever.
-        for outcome in
-            ["GRANTED", "QUEUED", "BUSY", "FULL", "STALE", "RELEASED", "NOT_HELD", "CANCELLED", "GONE", "now"]
-        {
+        for outcome in [
+            "GRANTED",
+            "QUEUED",
+            "BUSY",
+            "FULL",
+            "STALE",
+            "OVER",
+            "RELEASED",
+            "NOT_HELD",
+            "CANCELLED",
+            "GONE",
+            "CHANGED",
+            "LIMIT",
+            "now",
+        ] {
             assert!(seen.contains_key(outcome), "no script ever replied {outcome}");
         }
         for outcome in ["-WRONGTYPE", "-ERR", "message"] {

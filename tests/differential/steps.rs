@@ -1,11 +1,13 @@
 //! What can happen, at random: scripts with arguments good and bad, bare commands, keys of other types, time.
 
+use crate::permits;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Lock, queue, tickets and counter of two names, and keys that are no lock's.
-pub const KEYS: [&str; 15] = [
+/// Lock, queue, tickets and counter of two names, keys that are no lock's, and those of a semaphore and a read-write
+/// lock: permits, leases, queue, tickets and counter.
+pub const KEYS: [&str; 25] = [
     "p:lock:{a}",
     "p:lock:{a}:queue",
     "p:lock:{a}:tickets",
@@ -21,6 +23,16 @@ pub const KEYS: [&str; 15] = [
     "list",
     "zset",
     "other",
+    "p:sem:{s}",
+    "p:sem:{s}:leases",
+    "p:sem:{s}:queue",
+    "p:sem:{s}:tickets",
+    "p:sem:{s}:fence",
+    "p:rw:{r}",
+    "p:rw:{r}:leases",
+    "p:rw:{r}:queue",
+    "p:rw:{r}:tickets",
+    "p:rw:{r}:fence",
 ];
 
 pub const INBOX: &str = "p:inbox:";
@@ -82,11 +94,13 @@ pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        36 => script(),
+        20 => script(),
+        20 => permits::script(),
         12 => vec(command(), 1..16).prop_map(Step::Commands),
         1 => select(SOURCES).prop_map(Step::Source),
         1 => select(&KEYS[..]).prop_map(Step::Expire),
         1 => (select(vec![KEYS[2], KEYS[6]]), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
+        2 => permits::outdate(),
         6 => select(&CLIENTS[..]).prop_map(Step::Listen),
         1 => select(&CLIENTS[..]).prop_map(Step::Deafen),
     ]
@@ -94,15 +108,15 @@ fn step() -> impl Strategy<Value = Step> {
 
 // --- scripts
 
-type Text = BoxedStrategy<String>;
+pub type Text = BoxedStrategy<String>;
 
 /// Mostly one of `good`, now and then one of `bad`.
-fn mostly(good: &[&'static str], bad: &[&'static str]) -> Text {
+pub fn mostly(good: &[&'static str], bad: &[&'static str]) -> Text {
     let of = |words: &[&'static str]| select(words.to_vec()).prop_map(str::to_owned);
     prop_oneof![60 => of(good), 1 => of(bad)].boxed()
 }
 
-fn wire_id() -> Text {
+pub fn wire_id() -> Text {
     mostly(
         &["c1:1", "c1:2", "c2:1", "c2:2", "c3:1"],
         &["", "token", "c1", ":1", "c1:x", "c1:1/2", "c1:1:2", "é:1", "c1:1\0", "c4:1"],
@@ -110,7 +124,7 @@ fn wire_id() -> Text {
 }
 
 /// Never so short that it could end between one server and the other.
-fn lease() -> Text {
+pub fn lease() -> Text {
     mostly(
         &["30000", "30000", "30000", "30000", "60000"],
         &["0", "-1", "", "x", "1.5", "3e4", " 30000", "9223372036854775807", "9223372036854775808", "030000"],
@@ -127,24 +141,24 @@ fn ticket() -> Text {
 }
 
 /// 0 is outdated at once.
-fn ticket_ttl() -> Text {
+pub fn ticket_ttl() -> Text {
     mostly(&["20000", "30000", "0"], &["", "x", "-5", "1e5", "0x10000"])
 }
 
-fn one(text: &str) -> Text {
+pub fn one(text: &str) -> Text {
     Just(text.to_owned()).boxed()
 }
 
-fn counts_everyone() -> Text {
+pub fn counts_everyone() -> Text {
     mostly(&["1", "1", "1", "0"], &["", "true"])
 }
 
-fn inbox() -> Text {
+pub fn inbox() -> Text {
     one(INBOX)
 }
 
 fn script() -> impl Strategy<Value = Step> {
-    let lock = || prop_oneof![4 => Just(0), 1 => Just(4)].prop_map(|at| lock_keys(at, 4));
+    let lock = || prop_oneof![4 => Just(0), 1 => Just(4)].prop_map(|at| keys_from(at, 4));
     let acquire = vec![
         wire_id(),
         mostly(&["wait", "wait", "try"], &["", "WAIT"]),
@@ -182,6 +196,11 @@ fn script() -> impl Strategy<Value = Step> {
         1 => of("lock_force_release", vec![wire_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
     ];
+    cut(calls)
+}
+
+/// Now and then keys or arguments are missing.
+pub fn cut(calls: impl Strategy<Value = (&'static str, Vec<String>, Vec<String>)>) -> impl Strategy<Value = Step> {
     let missing = || prop_oneof![30 => Just(0_usize), 1 => 1..5_usize];
     (calls, missing(), missing()).prop_map(|((name, mut keys, mut args), no_keys, no_args)| {
         keys.truncate(keys.len().saturating_sub(no_keys));
@@ -190,7 +209,7 @@ fn script() -> impl Strategy<Value = Step> {
     })
 }
 
-fn lock_keys(at: usize, n: usize) -> Vec<String> {
+pub fn keys_from(at: usize, n: usize) -> Vec<String> {
     KEYS[at..at + n].iter().map(|key| (*key).to_owned()).collect()
 }
 
@@ -276,6 +295,9 @@ fn command() -> impl Strategy<Value = Command> {
         of("HGET", vec![hash(), member()]),
         of("HEXISTS", vec![hash(), member()]),
         of("HKEYS", vec![hash()]),
+        of("HGETALL", vec![hash()]),
+        of("HMGET", vec![hash(), member(), member()]),
+        of("HDEL", vec![hash(), member(), member()]),
         of("HLEN", vec![hash()]),
         of("RPUSH", vec![list(), member(), member(), member(), member(), member()]),
         of("RPUSH", vec![list(), member(), member(), member()]),
@@ -291,6 +313,8 @@ fn command() -> impl Strategy<Value = Command> {
         of("ZREM", vec![zset(), member(), member()]),
         of("ZSCORE", vec![zset(), member()]),
         of("ZCARD", vec![zset()]),
+        of("ZRANGE", vec![zset(), integer(), integer()]),
+        of("ZRANGE", vec![zset(), integer(), integer(), text(&["WITHSCORES", "withscores", "FOO"])]),
         of("ZCOUNT", vec![zset(), bound(), bound()]),
         of("ZRANGEBYSCORE", vec![zset(), bound(), bound()]),
         of("ZRANGEBYSCORE", vec![zset(), bound(), bound(), limit(), integer(), integer()]),

@@ -12,7 +12,7 @@ use crate::support::server::Server;
 
 pub const LEASE: u64 = 30_000;
 pub const TICKET_TTL: u64 = 20_000;
-const INBOX: &str = "p:inbox:";
+pub const INBOX: &str = "p:inbox:";
 
 /// One acquisition attempt: what a client sends about it.
 #[derive(Clone, Debug)]
@@ -43,6 +43,10 @@ impl Attempt {
     pub fn span(self, span: u32) -> Self {
         Self { span, ..self }
     }
+    /// For permits, in place of the span.
+    pub fn units(self, units: u32) -> Self {
+        self.span(units)
+    }
     pub fn max_waiters(self, max_waiters: u32) -> Self {
         Self { max_waiters, ..self }
     }
@@ -70,6 +74,11 @@ impl Acquired {
             Self::Granted(token) => token,
             other => panic!("not granted: {other:?}"),
         }
+    }
+
+    #[track_caller]
+    pub fn granted(self) {
+        assert!(matches!(self, Self::Granted(_)), "not granted: {self:?}");
     }
 
     /// Queued, behind a hold that has some of its lease left.
@@ -140,15 +149,15 @@ pub struct Inspected {
 }
 
 /// The words of a reply, read in order.
-struct Words(std::vec::IntoIter<Value>);
+pub struct Words(std::vec::IntoIter<Value>);
 
 impl Words {
     #[track_caller]
-    fn next<T: FromRedisValue>(&mut self) -> T {
+    pub fn next<T: FromRedisValue>(&mut self) -> T {
         redis::from_redis_value(self.0.next().expect("a longer reply")).unwrap()
     }
     #[track_caller]
-    fn flag(&mut self) -> bool {
+    pub fn flag(&mut self) -> bool {
         match self.next::<i64>() {
             0 => false,
             1 => true,
@@ -156,11 +165,25 @@ impl Words {
         }
     }
     #[track_caller]
-    fn token(&mut self) -> u64 {
+    pub fn token(&mut self) -> u64 {
+        let token = self.any_token();
+        assert!(token > 0);
+        token
+    }
+    /// 0 for what does not fence.
+    #[track_caller]
+    pub fn any_token(&mut self) -> u64 {
         let text: String = self.next();
         let token = text.parse().unwrap_or_else(|_| panic!("not a token: {text:?}"));
-        assert!(token > 0 && token < 1 << 53, "{token}");
+        assert!(token < 1 << 53, "{token}");
         token
+    }
+    pub fn rest(&self) -> usize {
+        self.0.len()
+    }
+    /// For whoever reads next.
+    pub fn put_back(&mut self, word: u64) {
+        self.0 = vec![Value::Int(word.try_into().unwrap())].into_iter();
     }
 }
 
@@ -338,7 +361,7 @@ impl Lab {
         })
     }
 
-    fn counts(&self) -> String {
+    pub fn counts(&self) -> String {
         u8::from(self.counts_everyone).to_string()
     }
 
@@ -358,7 +381,7 @@ impl Lab {
     }
 
     /// Runs a script and checks what must hold after each of them. The error is its code.
-    fn run<T>(
+    pub fn run<T>(
         &mut self,
         script: &str,
         keys: &[String],
@@ -430,7 +453,7 @@ impl Lab {
     pub fn set_wrong(&mut self, key: &str) {
         self.server.allow_forever(key);
         self.wrong.insert(key.to_owned());
-        let command = if key == self.keys[3] { ["RPUSH", key, "x"] } else { ["SET", key, "x"] };
+        let command = if key.ends_with(":fence") { ["RPUSH", key, "x"] } else { ["SET", key, "x"] };
         self.raw(&["DEL", key]);
         self.raw(&command);
     }
@@ -491,9 +514,16 @@ impl Lab {
             }
             assert!(*expiry > 0, "{key} has no TTL");
             match content {
+                Content::Map(fields) if key.starts_with("p:sem:") || key.starts_with("p:rw:") => {
+                    self.check_permits(&dump, key, fields, *expiry);
+                }
                 Content::Map(fields) => {
                     assert_eq!(fields.len(), 2, "{key}: {fields:?}");
                     assert!(fields.contains_key("token"), "{key}: {fields:?}");
+                }
+                Content::Scores(_) if key.ends_with("}:leases") => {
+                    let permits = key.strip_suffix(":leases").unwrap();
+                    assert!(self.wrong.contains(permits) || dump.contains_key(permits), "{key} without {permits}");
                 }
                 Content::Scores(tickets) => {
                     let queue = format!("{}:queue", key.strip_suffix(":tickets").unwrap());
@@ -511,6 +541,34 @@ impl Lab {
                 }
                 Content::Items(_) => {}
             }
+        }
+    }
+
+    /// A hold is in the hash and has a lease; `used` is the sum of all; both keys outlive every lease.
+    #[track_caller]
+    fn check_permits(
+        &self,
+        dump: &BTreeMap<String, (i64, Content)>,
+        key: &str,
+        hash: &BTreeMap<String, String>,
+        end: i64,
+    ) {
+        let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{key}: {hash:?}"));
+        let held = hash.iter().filter(|(field, _)| *field != "used" && *field != "limit");
+        let sum: u64 = held.clone().map(|(_, hold)| number(hold.split(' ').next().unwrap())).sum();
+        assert_eq!(hash.get("used").map(|used| number(used)), Some(sum), "{key}: {hash:?}");
+        let leases = format!("{key}:leases");
+        if self.wrong.contains(&leases) {
+            return;
+        }
+        match dump.get(&leases) {
+            Some((leases_end, Content::Scores(scores))) => {
+                assert!(held.map(|(id, _)| id).eq(scores.keys()), "{key}: {hash:?} {scores:?}");
+                let last = *scores.values().max().unwrap();
+                assert!(end + 2 >= last && leases_end + 2 >= last, "{key}: {end}, {leases_end}, {scores:?}");
+            }
+            None => assert!(sum == 0 && hash.contains_key("limit"), "{key} without leases: {hash:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -594,6 +652,12 @@ pub struct Inbox {
 /// The grant of an attempt, as its client is told.
 pub fn grant(attempt: &Attempt, token: u64) -> String {
     format!("{token} {} {}", attempt.lease, attempt.id)
+}
+
+/// The keys of a semaphore, or of a read-write lock: permits, leases, queue, tickets, fence.
+pub fn permit_keys(kind: &str, name: &str) -> [String; 5] {
+    let permits = format!("p:{kind}:{{{name}}}");
+    ["", ":leases", ":queue", ":tickets", ":fence"].map(|suffix| format!("{permits}{suffix}"))
 }
 
 pub fn keys_of(name: &str) -> [String; 4] {

@@ -15,6 +15,7 @@ mod duplicates;
 mod half_state;
 mod lab;
 mod operators;
+mod permits;
 mod queue;
 mod release;
 mod renew;

@@ -9,7 +9,7 @@ use crate::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    Changed { token: Token, more: bool, now: ServerMillis },
+    Done { token: Token, more: bool, now: ServerMillis },
     NotHeld { more: bool, now: ServerMillis },
     Busy { now: ServerMillis },
 }
@@ -42,7 +42,7 @@ pub(crate) struct PermitHold {
 pub(crate) fn changed(script: &Script, reply: &Reply) -> Result<Changed, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
-            "CHANGED" => Changed::Changed { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
+            "CHANGED" => Changed::Done { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
             "NOT_HELD" => Changed::NotHeld { more: fields.flag()?, now: fields.number()? },
             "BUSY" => Changed::Busy { now: fields.number()? },
             _ => return None,

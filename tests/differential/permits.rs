@@ -1,0 +1,111 @@
+//! The scripts of a semaphore of three and of a read-write lock, at random.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::steps::{KEYS, Step, Text, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl, wire_id};
+
+/// Where the keys of each begin.
+const SEMAPHORE: usize = 15;
+const READ_WRITE: usize = 20;
+
+type Call = (&'static str, Vec<String>, Vec<String>);
+
+pub fn script() -> impl Strategy<Value = Step> {
+    cut(prop_oneof![calls(SEMAPHORE), calls(READ_WRITE)])
+}
+
+/// A lease is over, or a ticket was not touched in time.
+pub fn outdate() -> impl Strategy<Value = Step> {
+    prop_oneof![Just(SEMAPHORE), Just(READ_WRITE)].prop_flat_map(|at| {
+        prop_oneof![
+            wire_id().prop_map(move |id| Step::Outdate { tickets: KEYS[at + 1], ticket: id }),
+            ticket(at).prop_map(move |ticket| Step::Outdate { tickets: KEYS[at + 3], ticket }),
+        ]
+    })
+}
+
+/// Never so short that it could end between one server and the other: what is too short is a millisecond.
+fn lease() -> Text {
+    mostly(
+        &["30000", "30000", "30000", "30000", "60000"],
+        &["", "x", "3e4", " 30000", "9223372036854775807", "9223372036854775808", "030000", "inf", "nan", "0x7530"],
+    )
+}
+
+fn units(at: usize) -> Text {
+    let bad = ["0", "-3", "x", "", "1e0", "1048577", "99999999999999999999"];
+    if at == READ_WRITE { mostly(&["1", "1", "1", "1048576"], &bad) } else { mostly(&["1", "1", "2", "3", "4"], &bad) }
+}
+
+fn limit(at: usize) -> Text {
+    let bad = ["0", "-1", "x", "", "2"];
+    if at == READ_WRITE { mostly(&["1048576"], &bad) } else { mostly(&["3", "3", "3", "3", "4", "1"], &bad) }
+}
+
+fn ticket(at: usize) -> Text {
+    let made = (wire_id(), lease(), units(at)).prop_map(|(id, lease, units)| format!("{id}/{lease}/{units}"));
+    prop_oneof![25 => made, 1 => mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/"], &["c1:1//", "x"])].boxed()
+}
+
+/// Long ago, or in the year 2128.
+fn not_after() -> Text {
+    mostly(&["0", "0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""])
+}
+
+/// A long list for those who promote: the limit, the inbox and whether all are counted.
+fn site(at: usize) -> Vec<Text> {
+    vec![limit(at), inbox(), counts_everyone()]
+}
+
+fn calls(at: usize) -> BoxedStrategy<Call> {
+    let of = move |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(at, 5), args));
+    let acquire = vec![
+        wire_id(),
+        mostly(&["wait", "wait", "try"], &["", "WAIT"]),
+        lease(),
+        units(at),
+        limit(at),
+        ticket_ttl(),
+        mostly(&["0", "0", "1", "2"], &["-1", "x", ""]),
+        not_after(),
+        inbox(),
+        counts_everyone(),
+    ];
+    let no_ticket = prop_oneof![2 => one(""), 1 => ticket(at)].boxed();
+    let release = [vec![wire_id()], site(at), vec![no_ticket, ticket_ttl()]].concat();
+    let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
+    let cancel = [vec![ticket(at), from], site(at)].concat();
+    let touched = vec((ticket(at), ticket_ttl()), 0..4)
+        .prop_map(|pairs| pairs.into_iter().flat_map(|(ticket, ttl)| [ticket, ttl]).collect::<Vec<_>>());
+    let touch = (site(at), touched).prop_map(move |(site, touched)| {
+        let args = [site, touched].concat();
+        ("permit_touch", keys_from(at, 5), args)
+    });
+    let renewed =
+        vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, 8]), wire_id(), prop_oneof![lease(), one("0")]), 0..5)
+            .prop_map(|holds| {
+                let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
+                let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
+                ("permit_renew", keys, args)
+            });
+    let change = [vec![wire_id(), wire_id(), units(at), lease()], site(at)].concat();
+    let set_limit = vec![
+        mostly(&["1", "2", "3", "5"], &["0", "-1", "x", "", "1048576", "1e2"]),
+        not_after(),
+        inbox(),
+        counts_everyone(),
+    ];
+    prop_oneof![
+        12 => of("permit_acquire", acquire),
+        5 => of("permit_release", release),
+        3 => of("permit_cancel", cancel),
+        3 => touch,
+        2 => renewed,
+        4 => of("permit_change", change),
+        if at == SEMAPHORE { 1 } else { 0 } => of("permit_limit", set_limit),
+        1 => of("permit_inspect", vec![limit(at)]),
+    ]
+    .boxed()
+}

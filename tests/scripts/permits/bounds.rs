@@ -1,0 +1,84 @@
+//! Ten thousand waiters: many calls, none of them long.
+
+use std::collections::BTreeSet;
+
+use super::lab::{Permits, writer};
+use crate::lab::{Acquired, Attempt, RELEASED, Released, attempt};
+
+const WAITERS: u32 = 10_000;
+
+/// What the longest call of the script took in the server.
+fn slowest_us(lab: &mut Permits) -> u64 {
+    let slow: Vec<Vec<redis::Value>> = redis::cmd("SLOWLOG").arg("GET").arg(-1).query(&mut lab.connection).unwrap();
+    let took = |entry: &Vec<redis::Value>| redis::from_redis_value::<u64>(entry[2].clone()).unwrap();
+    slow.iter().map(took).max().unwrap_or(0)
+}
+
+fn queue_all(lab: &mut Permits) -> Vec<Attempt> {
+    let waiters: Vec<_> = (0..WAITERS).map(|i| attempt(10 + i % 100, u64::from(i))).collect();
+    lab.checked = false;
+    for waiter in &waiters {
+        assert!(matches!(lab.acquire(waiter), Acquired::Queued { .. }));
+    }
+    waiters
+}
+
+/// The writer's release wakes them all, 256 a call.
+#[test]
+fn ten_thousand_readers() {
+    let mut lab = Permits::read_write();
+    let w = writer(1, 1);
+    lab.hold(&[&w]);
+    let waiters = queue_all(&mut lab);
+    let inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
+    lab.raw(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    lab.raw(&["CONFIG", "SET", "slowlog-max-len", "1000"]);
+    lab.raw(&["SLOWLOG", "RESET"]);
+    assert_eq!(lab.release(&w), Released::Released { more: true });
+    assert_eq!(lab.waiters().len(), (WAITERS - 256) as usize);
+    let mut calls = 1;
+    while lab.touch(&[]).more {
+        calls += 1;
+    }
+    assert_eq!(calls, WAITERS / 256);
+    println!("the slowest of {calls} calls took {} us", slowest_us(&mut lab));
+    lab.assert_queue(&[]);
+    assert_eq!(lab.raw_used(), u64::from(WAITERS));
+    let mut told = BTreeSet::new();
+    for inbox in &inboxes {
+        for message in lab.read(inbox) {
+            assert!(told.insert(message.rsplit(' ').next().unwrap().to_owned()), "told twice: {message}");
+        }
+    }
+    assert_eq!(told.len(), WAITERS as usize);
+    // In the order of their arrival, they go.
+    for waiter in &waiters {
+        assert_eq!(lab.release(waiter), RELEASED);
+    }
+    lab.checked = true;
+    lab.hold(&[&writer(1, 2)]);
+}
+
+/// All readers crash: their leases are purged 256 a call.
+#[test]
+fn ten_thousand_expired_readers() {
+    let mut lab = Permits::read_write();
+    let w = writer(1, 1);
+    lab.hold(&[&w]);
+    let waiters = queue_all(&mut lab);
+    let _inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
+    lab.release(&w);
+    while lab.touch(&[]).more {}
+    for waiter in &waiters {
+        lab.expire_hold(waiter);
+    }
+    let next = writer(1, 2);
+    let mut calls = 1;
+    while let Acquired::Busy { more: true, .. } = lab.try_acquire(&next) {
+        calls += 1;
+        assert!(calls < 100);
+    }
+    assert_eq!(calls, WAITERS.div_ceil(256));
+    lab.checked = true;
+    lab.assert_held(&[&next]);
+}

@@ -1,0 +1,139 @@
+//! `permit_change`: downgrade and upgrade.
+
+use super::lab::{Changed, FENCE, LEASES, Permits, writer};
+use crate::lab::{Acquired, LEASE, NOT_HELD, RELEASED, State, attempt, grant};
+
+const GONE: Changed = Changed::NotHeld { more: false };
+
+#[test]
+fn a_downgrade_keeps_the_token_and_wakes_the_readers() {
+    let mut lab = Permits::read_write();
+    let (w, r) = (writer(1, 1), attempt(1, 2));
+    let token = lab.acquire(&w).token();
+    let (b, c, next, late) = (attempt(2, 1), attempt(3, 1), writer(4, 1), attempt(2, 2));
+    lab.queue(&[&b, &c, &next, &late]);
+    let inboxes = [2, 3, 4].map(|client| lab.listen(client));
+    assert_eq!(lab.change(&w, &r), Changed::Changed { token, more: false });
+    lab.assert_held(&[&r, &b, &c]);
+    assert_eq!(lab.token_of(&r), token);
+    lab.assert_messages(&inboxes[0], &[grant(&b, token)]);
+    lab.assert_messages(&inboxes[1], &[grant(&c, token)]);
+    lab.assert_messages(&inboxes[2], &[]);
+    assert_eq!(lab.release(&w), NOT_HELD, "the old hold is over");
+    assert_eq!((lab.renew_one(&w), lab.renew_one(&r)), (0, 1));
+}
+
+#[test]
+fn an_upgrade_of_the_sole_reader_gets_a_new_token() {
+    let mut lab = Permits::read_write();
+    let (r, w) = (attempt(1, 1), writer(1, 2));
+    let token = lab.acquire(&r).token();
+    let new = lab.change(&r, &w).token();
+    assert!(new > token);
+    lab.assert_held(&[&w]);
+    lab.try_acquire(&attempt(2, 1)).busy();
+    assert_eq!(lab.release(&w), RELEASED);
+    assert_eq!(lab.acquire(&attempt(2, 2)).token(), new);
+}
+
+/// Its token is larger than the old one even if the counter is lost and the clock stands before both.
+#[test]
+fn an_upgrade_after_the_counter_was_lost() {
+    let mut lab = Permits::read_write();
+    let (fence, ahead) = (lab.keys[FENCE].clone(), lab.now_us() + 1_000_000_000);
+    lab.raw(&["SET", &fence, &ahead.to_string(), "PX", "100000"]);
+    let r = attempt(1, 1);
+    assert_eq!(lab.acquire(&r).token(), ahead);
+    lab.del(FENCE);
+    assert!(lab.change(&r, &writer(1, 2)).token() > ahead);
+}
+
+#[test]
+fn an_upgrade_is_busy_while_anybody_else_reads_and_never_waits() {
+    let mut lab = Permits::read_write();
+    let (r, other, w) = (attempt(1, 1), attempt(2, 1), writer(1, 2));
+    lab.hold(&[&r, &other]);
+    let before = lab.dump();
+    assert_eq!(lab.change(&r, &w), Changed::Busy);
+    before.assert_same(&lab.dump(), 0);
+    lab.assert_held(&[&r, &other]);
+    // Somebody whose lease is over reads no more.
+    lab.expire_hold(&other);
+    lab.change(&r, &w).token();
+    lab.assert_held(&[&w]);
+}
+
+/// It holds already: whoever waits could not get in before it anyway.
+#[test]
+fn an_upgrade_does_not_wait_for_those_who_wait() {
+    let mut lab = Permits::read_write();
+    let (r, w) = (attempt(1, 1), writer(1, 2));
+    lab.hold(&[&r]);
+    lab.queue(&[&writer(2, 1), &attempt(3, 1)]);
+    lab.change(&r, &w).token();
+    lab.assert_held(&[&w]);
+    lab.assert_queue(&[&writer(2, 1), &attempt(3, 1)]);
+}
+
+#[test]
+fn a_second_copy_reports_what_the_first_one_did() {
+    for (old, new) in [(writer(1, 1), attempt(1, 2)), (attempt(1, 1), writer(1, 2))] {
+        let mut lab = Permits::read_write();
+        lab.hold(&[&old]);
+        let (first, second) = lab.twice(5_000, |lab| lab.change(&old, &new));
+        assert_eq!(first, second);
+        lab.assert_held(&[&new]);
+        let leases = lab.keys[LEASES].clone();
+        let soon = (lab.now() + 1_000).to_string();
+        lab.raw(&["ZADD", &leases, "XX", &soon, &new.id]);
+        lab.change(&old, &new).token();
+        assert!(lab.inspect().holds[0].3 > LEASE as i64 / 2, "with its full lease");
+    }
+}
+
+/// Downgrade, upgrade, then the copy of the downgrade: no reader beside the writer.
+#[test]
+fn late_copies_change_nothing() {
+    let mut lab = Permits::read_write();
+    let (first, second, third) = (writer(1, 1), attempt(1, 2), writer(1, 3));
+    lab.hold(&[&first]);
+    lab.change(&first, &second).token();
+    lab.change(&second, &third).token();
+    for (old, new) in [(&first, &second), (&second, &attempt(1, 2))] {
+        assert_eq!(lab.twice(0, |lab| lab.change(old, new)), (GONE, GONE));
+    }
+    lab.assert_held(&[&third]);
+    lab.queue(&[&attempt(2, 1)]);
+    assert_eq!(lab.change(&first, &second), GONE);
+    lab.assert_held(&[&third]);
+    lab.release(&third);
+    assert_eq!(lab.twice(0, |lab| lab.change(&second, &third)), (GONE, GONE));
+    lab.assert_held(&[]);
+}
+
+#[test]
+fn whoever_does_not_hold_changes_nothing() {
+    let mut lab = Permits::read_write();
+    assert_eq!(lab.change(&attempt(1, 1), &writer(1, 2)), GONE);
+    assert_eq!(lab.server.keys(), [""; 0]);
+    let w = writer(1, 1);
+    lab.hold(&[&w]);
+    assert_eq!(lab.change(&attempt(2, 1), &attempt(2, 2)), GONE);
+    lab.queue(&[&attempt(3, 1)]);
+    lab.expire_hold(&w);
+    lab.listen(3);
+    assert_eq!(lab.change(&w, &attempt(1, 2)), GONE, "its lease is over");
+    lab.assert_held(&[&attempt(3, 1)]);
+}
+
+#[test]
+fn the_new_hold_has_the_lease_that_was_asked_for() {
+    let mut lab = Permits::read_write();
+    let (w, r) = (writer(1, 1).lease(20_000), attempt(1, 2).lease(90_000));
+    lab.hold(&[&w]);
+    lab.change(&w, &r).token();
+    assert!(lab.inspect().holds[0].3 > 80_000);
+    assert!(lab.ttl(LEASES) > 80_000);
+    assert!(matches!(lab.acquire(&r), Acquired::Granted(_)));
+    assert!(matches!(lab.state(&r), State::Granted(_)));
+}

@@ -1,0 +1,371 @@
+//! One semaphore or read-write lock on a server of its own. What is alike is that of the lock's lab.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::lab::{
+    Acquired as Granted, Attempt, Cancelled, INBOX, Inbox, Lab, Released, State, Touched, Words, attempt, permit_keys,
+};
+
+/// What a writer takes, and the limit of a read-write lock.
+pub const ALL: u32 = 1 << 20;
+
+pub const PERMITS: usize = 0;
+pub const LEASES: usize = 1;
+pub const QUEUE: usize = 2;
+pub const TICKETS: usize = 3;
+pub const FENCE: usize = 4;
+
+pub struct Permits {
+    lab: Lab,
+    pub keys: [String; 5],
+    /// That of the call site.
+    pub limit: u32,
+}
+
+impl Deref for Permits {
+    type Target = Lab;
+    fn deref(&self) -> &Lab {
+        &self.lab
+    }
+}
+
+impl DerefMut for Permits {
+    fn deref_mut(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+}
+
+/// The n-th attempt of a client to write.
+pub fn writer(client: u32, n: u64) -> Attempt {
+    attempt(client, n).units(ALL)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    As(Granted),
+    Over(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Changed { token: u64, more: bool },
+    NotHeld { more: bool },
+    Busy,
+}
+
+impl Changed {
+    #[track_caller]
+    pub fn token(self) -> u64 {
+        match self {
+            Self::Changed { token, more: false } => token,
+            other => panic!("not changed: {other:?}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Limited {
+    Limit { more: bool },
+    Stale,
+}
+
+pub const LIMIT: Limited = Limited::Limit { more: false };
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected {
+    pub used: u32,
+    pub limit: u32,
+    pub waiters: u64,
+    /// Wire id, units, token, what is left of the lease.
+    pub holds: Vec<(String, u32, u64, i64)>,
+}
+
+impl Permits {
+    pub fn semaphore(limit: u32) -> Self {
+        Self { lab: Lab::new(), keys: permit_keys("sem", "n"), limit }
+    }
+
+    pub fn read_write() -> Self {
+        Self { lab: Lab::new(), keys: permit_keys("rw", "n"), limit: ALL }
+    }
+
+    /// The same limit for a name of its own on the same server.
+    pub fn rename(&mut self, name: &str) {
+        let kind = if self.limit == ALL { "rw" } else { "sem" };
+        self.keys = permit_keys(kind, name);
+    }
+
+    // The scripts.
+
+    pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
+        self.acquired("wait", attempt)
+    }
+
+    pub fn try_acquire(&mut self, attempt: &Attempt) -> Granted {
+        self.acquired("try", attempt)
+    }
+
+    fn acquired(&mut self, mode: &str, attempt: &Attempt) -> Granted {
+        match self.acquire_as(mode, attempt).unwrap() {
+            Acquired::As(acquired) => acquired,
+            Acquired::Over(limit) => panic!("more than {limit}"),
+        }
+    }
+
+    pub fn acquire_as(&mut self, mode: &str, a: &Attempt) -> Result<Acquired, String> {
+        let args = [
+            a.id.clone(),
+            mode.to_owned(),
+            a.lease.to_string(),
+            a.span.to_string(),
+            self.limit.to_string(),
+            a.ttl.to_string(),
+            a.max_waiters.to_string(),
+            a.not_after.to_string(),
+            INBOX.to_owned(),
+            self.counts(),
+        ];
+        self.call("permit_acquire", &args, |words| {
+            Acquired::As(match words.next::<String>().as_str() {
+                "GRANTED" => Granted::Granted(words.any_token()),
+                "QUEUED" => Granted::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
+                "BUSY" => Granted::Busy { ttl: words.next(), more: words.flag() },
+                "FULL" => Granted::Full(words.next()),
+                "STALE" => Granted::Stale,
+                "OVER" => return Acquired::Over(words.next()),
+                other => panic!("{other}"),
+            })
+        })
+    }
+
+    /// All of them at once, each granted.
+    #[track_caller]
+    pub fn hold(&mut self, attempts: &[&Attempt]) {
+        for attempt in attempts {
+            self.acquire(attempt).granted();
+        }
+    }
+
+    /// All of them, each behind something.
+    #[track_caller]
+    pub fn queue(&mut self, attempts: &[&Attempt]) {
+        for attempt in attempts {
+            assert!(matches!(self.acquire(attempt), Granted::Queued { .. }), "{attempt:?}");
+        }
+    }
+
+    pub fn release(&mut self, attempt: &Attempt) -> Released {
+        self.release_and_queue(attempt, None).unwrap()
+    }
+
+    pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
+        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
+        let site = self.site();
+        let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string()]].concat();
+        self.call("permit_release", &args, |words| match words.next::<String>().as_str() {
+            "RELEASED" => Released::Released { more: words.flag() },
+            "NOT_HELD" => Released::NotHeld { more: words.flag() },
+            "GRANTED" => Released::Granted(words.any_token()),
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
+        self.cancel_ticket(&attempt.ticket(), false).unwrap()
+    }
+
+    pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
+        let from = if from_tail { "-1" } else { "1" };
+        let args = [vec![ticket.to_owned(), from.to_owned()], self.site()].concat();
+        self.call("permit_cancel", &args, |words| match words.next::<String>().as_str() {
+            "CANCELLED" => Cancelled::Cancelled { more: words.flag() },
+            "RELEASED" => Cancelled::Released { more: words.flag() },
+            "GONE" => Cancelled::Gone { more: words.flag() },
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
+        self.try_touch(attempts).unwrap()
+    }
+
+    pub fn state(&mut self, attempt: &Attempt) -> State {
+        self.touch(&[attempt]).states[0]
+    }
+
+    pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
+        let mut args = self.site();
+        for attempt in attempts {
+            args.extend([attempt.ticket(), attempt.ttl.to_string()]);
+        }
+        let n = attempts.len();
+        let keys = self.keys.clone();
+        self.lab.run("permit_touch", &keys, &args, true, |words| {
+            let (ttl, more) = (words.next(), words.flag());
+            let state = |words: &mut Words| match words.next::<String>().as_str() {
+                "WAITING" => words.next::<String>().is_empty().then_some(State::Waiting).unwrap(),
+                "GONE" => words.next::<String>().is_empty().then_some(State::Gone).unwrap(),
+                "GRANTED" => State::Granted(words.any_token()),
+                other => panic!("{other}"),
+            };
+            Touched { ttl, more, states: (0..n).map(|_| state(words)).collect() }
+        })
+    }
+
+    /// Keys, wire id and lease of each hold.
+    pub fn renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Vec<i64> {
+        let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
+        let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
+        let n = holds.len();
+        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect()).unwrap()
+    }
+
+    pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
+        let keys = self.keys.clone();
+        self.renew(&[(&keys, &attempt.id, attempt.lease)])[0]
+    }
+
+    pub fn change(&mut self, old: &Attempt, new: &Attempt) -> Changed {
+        self.try_change(old, new).unwrap()
+    }
+
+    pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
+        let mode = [old.id.clone(), new.id.clone(), new.span.to_string(), new.lease.to_string()];
+        let args = [mode.to_vec(), self.site()].concat();
+        self.call("permit_change", &args, |words| match words.next::<String>().as_str() {
+            "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
+            "NOT_HELD" => Changed::NotHeld { more: words.flag() },
+            "BUSY" => Changed::Busy,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn set_limit(&mut self, limit: u32) -> Limited {
+        self.try_set_limit(limit, 0).unwrap()
+    }
+
+    pub fn try_set_limit(&mut self, limit: u32, not_after: u64) -> Result<Limited, String> {
+        let args = [limit.to_string(), not_after.to_string(), INBOX.to_owned(), self.counts()];
+        self.call("permit_limit", &args, |words| match words.next::<String>().as_str() {
+            "LIMIT" => Limited::Limit { more: words.flag() },
+            "STALE" => Limited::Stale,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn inspect(&mut self) -> Inspected {
+        self.try_inspect().unwrap()
+    }
+
+    pub fn try_inspect(&mut self) -> Result<Inspected, String> {
+        let (keys, args) = (self.keys.clone(), [self.limit.to_string()]);
+        let start = self.now();
+        self.lab.run("permit_inspect", &keys, &args, false, |words| {
+            let (used, limit, waiters) = (words.next(), words.next(), words.next());
+            let now: u64 = words.next();
+            assert!(now >= start);
+            let mut holds = Vec::new();
+            while words.rest() > 0 {
+                holds.push((words.next(), words.next(), words.any_token(), words.next()));
+            }
+            // The lab expects the clock at the end.
+            words.put_back(now);
+            Inspected { used, limit, waiters, holds }
+        })
+    }
+
+    fn site(&self) -> Vec<String> {
+        vec![self.limit.to_string(), INBOX.to_owned(), self.counts()]
+    }
+
+    fn call<T>(&mut self, script: &str, args: &[String], read: impl FnOnce(&mut Words) -> T) -> Result<T, String> {
+        let keys = self.keys.clone();
+        self.lab.run(script, &keys, args, false, read)
+    }
+
+    // Faults and short cuts.
+
+    pub fn del(&mut self, key: usize) {
+        let key = self.keys[key].clone();
+        self.raw(&["DEL", &key]);
+    }
+
+    pub fn set_wrong(&mut self, key: usize) {
+        let key = self.keys[key].clone();
+        self.lab.set_wrong(&key);
+    }
+
+    /// The lease is over, and nobody has noticed.
+    pub fn expire_hold(&mut self, attempt: &Attempt) {
+        let (key, past) = (self.keys[LEASES].clone(), (self.now() - 1).to_string());
+        self.raw(&["ZADD", &key, "XX", &past, &attempt.id]);
+    }
+
+    pub fn expire_ticket(&mut self, attempt: &Attempt) {
+        let (key, past) = (self.keys[TICKETS].clone(), (self.now() - 1).to_string());
+        self.raw(&["ZADD", &key, "XX", &past, &attempt.ticket()]);
+    }
+
+    /// As it is stored.
+    pub fn raw_used(&mut self) -> u64 {
+        let key = self.keys[PERMITS].clone();
+        redis::cmd("HGET").arg(key).arg("used").query(&mut self.connection).unwrap()
+    }
+
+    pub fn ttl(&self, key: usize) -> i64 {
+        self.server.ttl_ms(&self.keys[key])
+    }
+
+    pub fn waiters(&mut self) -> Vec<String> {
+        let key = self.keys[QUEUE].clone();
+        redis::cmd("LRANGE").arg(key).arg(0).arg(-1).query(&mut self.connection).unwrap()
+    }
+
+    #[track_caller]
+    pub fn assert_queue(&mut self, expected: &[&Attempt]) {
+        let expected: Vec<String> = expected.iter().map(|attempt| attempt.ticket()).collect();
+        assert_eq!(self.waiters(), expected);
+    }
+
+    /// Exactly these hold, in any order.
+    #[track_caller]
+    pub fn assert_held(&mut self, expected: &[&Attempt]) {
+        let inspected = self.inspect();
+        let mut holds: Vec<_> = inspected.holds.into_iter().map(|(id, units, ..)| (id, units)).collect();
+        let mut expected: Vec<_> = expected.iter().map(|attempt| (attempt.id.clone(), attempt.span)).collect();
+        holds.sort();
+        expected.sort();
+        assert_eq!(holds, expected);
+        assert_eq!(inspected.used, expected.iter().map(|(_, units)| units).sum::<u32>());
+    }
+
+    pub fn token_of(&mut self, attempt: &Attempt) -> u64 {
+        self.inspect().holds.into_iter().find(|(id, ..)| *id == attempt.id).unwrap().2
+    }
+
+    /// Both copies of the same call: the second changes nothing.
+    #[track_caller]
+    pub fn twice<T>(&mut self, slack: u64, mut call: impl FnMut(&mut Self) -> T) -> (T, T) {
+        let first = call(self);
+        let before = self.dump();
+        let second = call(self);
+        before.assert_same(&self.dump(), slack);
+        (first, second)
+    }
+
+    #[track_caller]
+    pub fn assert_refused<T: std::fmt::Debug>(
+        &mut self,
+        code: &str,
+        call: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) {
+        let before = self.dump();
+        assert_eq!(call(self).unwrap_err(), code);
+        before.assert_same(&self.dump(), 0);
+    }
+
+    #[track_caller]
+    pub fn assert_messages(&mut self, inbox: &Inbox, expected: &[String]) {
+        assert_eq!(self.read(inbox), expected);
+    }
+}

@@ -1,0 +1,15 @@
+//! The scripts of semaphores and read-write locks, by table.
+
+mod acquire;
+mod bounds;
+mod change;
+mod duplicates;
+mod half_state;
+mod lab;
+mod limit;
+mod purge;
+mod queue;
+mod read_write;
+mod release;
+mod renew;
+mod touch;

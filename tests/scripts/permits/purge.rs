@@ -1,0 +1,183 @@
+//! Expired leases, and keys of which half is gone: `used` is what the live holds hold.
+
+use super::lab::{Acquired, LEASES, PERMITS, Permits, writer};
+use crate::lab::{Acquired as Granted, CANCEL_GONE, NOT_HELD, RELEASED, State, attempt};
+
+#[test]
+fn an_expired_lease_makes_room_for_each_way_of_asking() {
+    for mode in ["try", "wait"] {
+        let mut lab = Permits::semaphore(2);
+        let (a, b, c) = (attempt(1, 1), attempt(2, 1), attempt(3, 1));
+        lab.hold(&[&a, &b]);
+        lab.expire_hold(&b);
+        assert_eq!(lab.acquire_as(mode, &c), Ok(Acquired::As(Granted::Granted(0))));
+        lab.assert_held(&[&a, &c]);
+        assert_eq!(lab.state(&b), State::Gone);
+        assert_eq!(lab.renew_one(&b), 0);
+        assert_eq!(lab.cancel(&b), CANCEL_GONE);
+        lab.assert_held(&[&a, &c]);
+    }
+}
+
+#[test]
+fn an_expired_lease_wakes_the_waiter_that_touches() {
+    let mut lab = Permits::read_write();
+    let (a, b) = (writer(1, 1), attempt(2, 1));
+    lab.hold(&[&a]);
+    lab.queue(&[&b]);
+    lab.expire_hold(&a);
+    assert!(matches!(lab.state(&b), State::Granted(_)));
+    lab.assert_held(&[&b]);
+    assert_eq!(lab.release(&a), NOT_HELD);
+}
+
+#[test]
+fn a_lease_that_ends_by_itself() {
+    let mut lab = Permits::semaphore(2);
+    let (short, long) = (attempt(1, 1).lease(100), attempt(2, 1));
+    lab.hold(&[&short, &long]);
+    let start = std::time::Instant::now();
+    let next = attempt(3, 1);
+    while !matches!(lab.try_acquire(&next), Granted::Granted(0)) {
+        assert!(start.elapsed() < std::time::Duration::from_secs(10));
+    }
+    lab.assert_held(&[&long, &next]);
+}
+
+/// The last millisecond of a lease is its end.
+#[test]
+fn over_is_what_ends_now() {
+    let mut lab = Permits::semaphore(1);
+    let a = attempt(1, 1);
+    lab.hold(&[&a]);
+    let leases = lab.keys[LEASES].clone();
+    for _ in 0..200 {
+        let now = lab.now().to_string();
+        lab.raw(&["ZADD", &leases, "XX", &now, &a.id]);
+        assert_eq!(lab.renew_one(&a), 0);
+        assert_eq!(lab.inspect().holds, []);
+    }
+}
+
+#[test]
+fn a_call_purges_within_bounds_and_the_calls_end() {
+    let mut lab = Permits::semaphore(600);
+    lab.checked = false;
+    let holders: Vec<_> = (1..=600).map(|n| attempt(1, n)).collect();
+    lab.hold(&holders.iter().collect::<Vec<_>>());
+    for holder in &holders {
+        lab.expire_hold(holder);
+    }
+    lab.checked = true;
+    let all = attempt(2, 1).units(600);
+    assert_eq!(lab.inspect().used, 0, "nobody holds what is over");
+    assert_eq!(lab.try_acquire(&all), Granted::Busy { ttl: 0, more: true });
+    assert_eq!(lab.raw_used(), 600 - 256);
+    // An expired hold beyond the bound is nobody's either.
+    assert_eq!(lab.renew_one(&holders[599]), 0);
+    assert_eq!(lab.state(&holders[599]), State::Gone);
+    assert!(matches!(lab.try_acquire(&all), Granted::Granted(0)));
+    lab.assert_held(&[&all]);
+}
+
+#[test]
+fn an_evicted_leases_key_ends_all_holds() {
+    for stored in [false, true] {
+        let mut lab = Permits::semaphore(3);
+        if stored {
+            lab.set_limit(2);
+        }
+        let (a, b) = (attempt(1, 1), attempt(2, 1));
+        lab.hold(&[&a, &b]);
+        lab.checked = false;
+        lab.del(LEASES);
+        assert_eq!((lab.inspect().used, lab.inspect().holds), (0, vec![]));
+        assert_eq!((lab.renew_one(&a), lab.release(&a)), (0, NOT_HELD));
+        lab.checked = true;
+        let both = attempt(3, 1).units(2);
+        lab.hold(&[&both]);
+        lab.assert_held(&[&both]);
+        assert_eq!(lab.inspect().limit, if stored { 2 } else { 3 });
+        lab.try_acquire(&attempt(4, 1).units(2)).busy();
+    }
+}
+
+#[test]
+fn an_evicted_hash_ends_all_holds() {
+    let mut lab = Permits::read_write();
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    lab.hold(&[&a, &b]);
+    lab.checked = false;
+    lab.del(PERMITS);
+    assert_eq!((lab.renew_one(&a), lab.release(&b)), (0, NOT_HELD));
+    lab.checked = true;
+    lab.hold(&[&writer(3, 1)]);
+    lab.assert_held(&[&writer(3, 1)]);
+    // Those who come while half of it is gone, one way or the other.
+    for key in [PERMITS, LEASES] {
+        for queue in [false, true] {
+            let mut lab = Permits::read_write();
+            lab.hold(&[&attempt(1, 1), &attempt(1, 2)]);
+            if queue {
+                lab.queue(&[&writer(2, 1)]);
+                lab.listen(2);
+            }
+            lab.del(key);
+            assert_eq!(lab.cancel(&attempt(1, 1)), CANCEL_GONE);
+            let w = writer(2, 1);
+            lab.assert_held(&if queue { vec![&w] } else { vec![] });
+        }
+    }
+}
+
+#[test]
+fn absurd_counts_are_counted_anew() {
+    for absurd in [None, Some("x"), Some(""), Some("-1"), Some("0"), Some("2.5"), Some("9999999")] {
+        let mut lab = Permits::semaphore(4);
+        let (a, b) = (attempt(1, 1).units(2), attempt(2, 1));
+        lab.hold(&[&a, &b]);
+        let key = lab.keys[PERMITS].clone();
+        match absurd {
+            Some(absurd) => lab.raw(&["HSET", &key, "used", absurd]),
+            None => lab.raw(&["HDEL", &key, "used"]),
+        };
+        lab.try_acquire(&attempt(3, 1).units(2)).busy();
+        lab.assert_held(&[&a, &b]);
+        assert_eq!(lab.raw_used(), 3, "{absurd:?}");
+        assert_eq!((lab.release(&a), lab.release(&b)), (RELEASED, RELEASED));
+        assert_eq!(lab.server.keys(), [""; 0]);
+    }
+}
+
+/// One of two entries is missing: it is no hold, and the others stay.
+#[test]
+fn half_a_hold_is_none() {
+    for key in [PERMITS, LEASES] {
+        let mut lab = Permits::semaphore(3);
+        let (a, b) = (attempt(1, 1).units(2), attempt(2, 1));
+        lab.hold(&[&a, &b]);
+        let command = if key == PERMITS { "HDEL" } else { "ZREM" };
+        let name = lab.keys[key].clone();
+        lab.raw(&[command, &name, &a.id]);
+        lab.checked = false;
+        assert_eq!(lab.renew_one(&a), 0);
+        lab.checked = true;
+        let next = attempt(3, 1).units(2);
+        lab.hold(&[&next]);
+        lab.assert_held(&[&b, &next]);
+        assert_eq!(lab.release(&a), NOT_HELD);
+    }
+}
+
+/// A count that is too low must not let the last release delete what others hold.
+#[test]
+fn a_release_that_brings_the_count_to_nothing_counts_again() {
+    let mut lab = Permits::semaphore(4);
+    let (a, b) = (attempt(1, 1).units(2), attempt(2, 1).units(2));
+    lab.hold(&[&a, &b]);
+    let key = lab.keys[PERMITS].clone();
+    lab.raw(&["HSET", &key, "used", "2"]);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_held(&[&b]);
+    lab.try_acquire(&attempt(3, 1).units(3)).busy();
+}

@@ -1,0 +1,93 @@
+//! `permit_renew`: many holds at once.
+
+use super::lab::{LEASES, PERMITS, Permits, writer};
+use crate::lab::{attempt, permit_keys};
+
+#[test]
+fn three_hundred_holds_of_which_four_are_not() {
+    let mut lab = Permits::semaphore(1);
+    lab.checked = false;
+    let mine = attempt(1, 1).lease(10_000);
+    let names: Vec<_> = (0..300).map(|i| format!("n{i}")).collect();
+    for (i, name) in names.iter().enumerate() {
+        lab.rename(name);
+        match i {
+            50 => lab.set_wrong(PERMITS),
+            100 => {
+                lab.hold(&[&mine]);
+                lab.set_wrong(LEASES);
+            }
+            200 => lab.hold(&[&attempt(2, 1)]),
+            250 => {}
+            _ => lab.hold(&[&mine]),
+        }
+    }
+    let keys: Vec<_> = names.iter().map(|name| permit_keys("sem", name)).collect();
+    let holds: Vec<_> = keys.iter().map(|keys| (keys, mine.id.as_str(), 60_000)).collect();
+    let odd = [(50, -1), (100, -1), (200, 0), (250, 0)];
+    let expected: Vec<i64> = (0..300).map(|i| odd.iter().find(|e| e.0 == i).map_or(1, |e| e.1)).collect();
+    assert_eq!(lab.renew(&holds), expected);
+    for (i, keys) in keys.iter().enumerate() {
+        let ttls = [PERMITS, LEASES].map(|key| lab.server.ttl_ms(&keys[key]));
+        match i {
+            50 => assert_eq!(ttls, [-1, -2]),
+            100 => assert!(ttls[0] <= 10_000),
+            200 => assert!(ttls.iter().all(|ttl| *ttl <= 30_000)),
+            250 => assert_eq!(ttls, [-2, -2], "a renewal creates nothing"),
+            _ => assert!(ttls.iter().all(|ttl| *ttl > 50_000)),
+        }
+    }
+    lab.rename("n7");
+    assert!(lab.inspect().holds[0].3 > 50_000);
+}
+
+#[test]
+fn a_lease_of_zero_only_looks() {
+    let mut lab = Permits::read_write();
+    let a = attempt(1, 1);
+    lab.hold(&[&a]);
+    let before = lab.dump();
+    assert_eq!(lab.renew_one(&a.clone().lease(0)), 1);
+    assert_eq!(lab.renew_one(&attempt(2, 1).lease(0)), 0);
+    lab.expire_hold(&a);
+    assert_eq!(lab.renew_one(&a.clone().lease(0)), 0);
+    assert_eq!(lab.renew_one(&a), 0, "a renewal brings nothing back");
+    lab.release(&a);
+    drop(before);
+    assert_eq!(lab.server.keys(), [lab.keys[4].clone()]);
+}
+
+#[test]
+fn a_short_renewal_does_not_shorten_what_a_long_lease_needs() {
+    let mut lab = Permits::read_write();
+    let (long, short) = (attempt(1, 1).lease(90_000), attempt(2, 1));
+    lab.hold(&[&long, &short]);
+    assert_eq!(lab.renew_one(&short), 1);
+    assert!(lab.ttl(PERMITS) > 80_000 && lab.ttl(LEASES) > 80_000);
+    assert_eq!(lab.renew_one(&long.lease(20_000)), 1);
+    assert!(lab.inspect().holds.iter().all(|(.., left)| *left <= 30_000));
+    assert!(lab.ttl(PERMITS) > 80_000);
+}
+
+/// A reader's renewal does not keep the writer's hold, or the other way round.
+#[test]
+fn each_hold_has_a_lease_of_its_own() {
+    let mut lab = Permits::read_write();
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    lab.hold(&[&a, &b]);
+    lab.expire_hold(&a);
+    assert_eq!(lab.renew_one(&b), 1);
+    lab.change(&b, &writer(2, 2)).token();
+    lab.assert_held(&[&writer(2, 2)]);
+}
+
+#[test]
+fn a_lease_out_of_range_is_unusable_and_stops_no_other() {
+    let mut lab = Permits::semaphore(1);
+    let a = attempt(1, 1);
+    lab.hold(&[&a]);
+    let keys = lab.keys.clone();
+    assert_eq!(lab.renew(&[(&keys, &a.id, u64::MAX), (&keys, &a.id, 60_000)]), [-1, 1]);
+    assert!(lab.ttl(LEASES) > 50_000);
+    assert_eq!(lab.renew(&[]), [0; 0]);
+}
