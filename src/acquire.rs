@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::timeout;
-use crate::owned::Owned;
 use crate::holder::Holder;
 use crate::key::Keys;
 use crate::lease::{Hold, deadline};
 use crate::ledger::Outcome;
+use crate::owned::Owned;
 use crate::reentry::{Entry, Reentry};
 use crate::scripts::dispatch::AcquireArgs;
 use crate::scripts::reply::Acquired;
@@ -225,11 +225,6 @@ impl<'a> Attempt<'a> {
                 Ok(Acquired::Full { now }) => {
                     self.context.observe(now);
                     return Ok(Answer::Full);
-                }
-                Ok(Acquired::Over { limit: _, now }) => {
-                    self.context.observe(now);
-                    self.nothing_left();
-                    return Err(self.request.error(ErrorKind::InvalidInput));
                 }
                 Err(failure) => tries.again_after(failure).await?,
             }

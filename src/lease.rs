@@ -75,7 +75,16 @@ impl Hold {
         renewed: bool,
         deadline: Instant,
     ) -> Self {
-        Self { keys, id, amount, token, lease, renewed, state: Mutex::new(State::Held { deadline }), lost: Event::new() }
+        Self {
+            keys,
+            id,
+            amount,
+            token,
+            lease,
+            renewed,
+            state: Mutex::new(State::Held { deadline }),
+            lost: Event::new(),
+        }
     }
 
     /// What is left until the holder must stop; zero when it must have.

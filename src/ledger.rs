@@ -118,13 +118,7 @@ impl Ledger {
 
     /// Begins an attempt under a new wire id. To be called before anything about it is sent, because its grant can
     /// arrive before the answer to the request.
-    pub(crate) fn open(
-        &self,
-        keys: &Arc<Keys>,
-        amount: u32,
-        lease: Duration,
-        now: Instant,
-    ) -> Result<WireId, Closed> {
+    pub(crate) fn open(&self, keys: &Arc<Keys>, amount: u32, lease: Duration, now: Instant) -> Result<WireId, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);

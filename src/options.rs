@@ -11,8 +11,8 @@ use crate::acquire::{Request, acquire};
 use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
-use crate::owned::Owned;
 use crate::holder::Holder;
+use crate::owned::Owned;
 use crate::primitive::Primitive;
 
 /// An acquisition to be awaited: see [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
@@ -206,16 +206,7 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn new(primitive: &'a Primitive, operation: &'static str, amount: u32) -> Self {
-        Self {
-            primitive,
-            operation,
-            amount,
-            fair: true,
-            timeout: None,
-            lease: None,
-            holder: None,
-            max_waiters: None,
-        }
+        Self { primitive, operation, amount, fair: true, timeout: None, lease: None, holder: None, max_waiters: None }
     }
 
     fn request(&self, wait: bool) -> Result<Request> {

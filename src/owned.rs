@@ -83,7 +83,7 @@ impl Owned {
                 return Err(lost_error(&old, operation, loss));
             }
             match context.scripts().change(&old.keys, args).await {
-                Ok(Answer::Changed { token, more, now }) => {
+                Ok(Answer::Done { token, more, now }) => {
                     self.ended(more, now);
                     let held = undecided.hold(token, old.renewed, old.lease, sent);
                     // Only for a while that nobody has counted: it is given back.

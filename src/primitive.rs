@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::owned::Owned;
 use crate::key::{Keys, Kind};
+use crate::owned::Owned;
 use crate::reentry::Reentry;
 use crate::scripts::dispatch::{Failure, Scripts};
 

@@ -95,11 +95,8 @@ impl RwLock {
         self.primitive.context.observe(inspected.now);
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
         for hold in inspected.holds {
-            let holder = HolderState {
-                client: WireId::client_of(&hold.wire_id),
-                token: hold.token,
-                remaining: hold.left,
-            };
+            let holder =
+                HolderState { client: WireId::client_of(&hold.wire_id), token: hold.token, remaining: hold.left };
             if hold.units == WRITE {
                 state.writer = Some(holder);
             } else {

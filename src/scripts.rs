@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 #[cfg(test)]
 mod arity;
-mod call;
+pub(crate) mod call;
+pub(crate) mod dispatch;
 pub(crate) mod lock;
-#[cfg_attr(not(test), expect(dead_code, reason = "semaphore and read-write lock follow"))]
 pub(crate) mod permit;
 pub(crate) mod reply;
 

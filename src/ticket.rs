@@ -51,10 +51,17 @@ pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
 /// What the inbox says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    Granted { id: WireId, token: Token },
-    Revoked { id: WireId },
+    Granted {
+        id: WireId,
+        token: Token,
+    },
+    Revoked {
+        id: WireId,
+    },
     /// These tickets were dropped: they can never be granted.
-    Gone { ids: Vec<WireId> },
+    Gone {
+        ids: Vec<WireId>,
+    },
 }
 
 impl Message {
@@ -99,7 +106,9 @@ mod tests {
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));
         let gone = Message::Gone { ids: vec![id(), id()] };
         assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
-        for junk in ["", "gone x", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "] {
+        for junk in
+            ["", "gone x", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "]
+        {
             assert_eq!(Message::parse(junk.as_bytes()), None, "{junk:?}");
         }
         assert_eq!(Message::parse(&[0xff, 0xfe]), None);

@@ -61,8 +61,7 @@ impl Watchdog {
     }
 
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
-        let (locks, permits): (Vec<_>, Vec<_>) =
-            work.renew.into_iter().partition(|hold| hold.keys.kind == Kind::Lock);
+        let (locks, permits): (Vec<_>, Vec<_>) = work.renew.into_iter().partition(|hold| hold.keys.kind == Kind::Lock);
         for holds in [locks, permits] {
             if !holds.is_empty() {
                 calls.push(self.renew(holds).boxed());

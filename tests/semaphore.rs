@@ -269,7 +269,9 @@ async fn it_tells_who_holds_what(env: Env) {
     let mut holders: Vec<_> = seen.holders.iter().map(|holder| (holder.client, holder.count)).collect();
     holders.sort_by_key(|(_, count)| *count);
     assert_eq!(holders, [(Some(other.id()), 2), (Some(client.id()), 3)]);
-    assert!(seen.holders.iter().all(|holder| !holder.remaining.is_zero() && holder.remaining <= Duration::from_secs(30)));
+    assert!(
+        seen.holders.iter().all(|holder| !holder.remaining.is_zero() && holder.remaining <= Duration::from_secs(30))
+    );
     three.release().await.unwrap();
     two.release().await.unwrap();
 }

@@ -9,10 +9,11 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::Script;
-use super::lock::{AcquireArgs, LockScripts};
-use super::permit::{ALL_UNITS, ChangeArgs, PermitArgs, PermitScripts};
+use super::call::AcquireArgs;
+use super::lock::LockScripts;
+use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::key::LockKeys;
+use crate::key::WRITE;
 use crate::ticket::{WireId, ticket};
 
 /// What each call passed: the script, and how many keys and arguments.
@@ -57,41 +58,38 @@ fn arity(script: &Script, field: &str) -> (usize, usize) {
 fn every_call_passes_what_the_header_says() {
     let recorder = Recorder::default();
     let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = LockKeys::new("p", "n").unwrap();
+    let keys = ["lock", "queue", "tickets", "fence"];
     let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
     let (wire_id, ticket) = (id.text(), ticket(id, lease, 1));
-    let acquire =
-        AcquireArgs { wire_id: &wire_id, wait: true, lease, span: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0 };
-    let repeats = 3;
-    assert!(scripts.acquire(&keys, acquire).now_or_never().unwrap().is_err());
-    assert!(scripts.release(&keys, &wire_id).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(&keys, &ticket, true).now_or_never().unwrap().is_err());
-    assert!(scripts.touch(&keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.force_release(&keys, &wire_id).now_or_never().unwrap().is_err());
-    assert!(scripts.inspect(&keys).now_or_never().unwrap().is_err());
-
-    let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = ["permits", "leases", "queue", "tickets", "fence"];
-    let acquire = PermitArgs {
+    let acquire = AcquireArgs {
         wire_id: &wire_id,
         wait: true,
         lease,
-        units: 1,
-        limit: ALL_UNITS,
+        amount: 1,
         ticket_ttl: lease,
         max_waiters: 0,
         not_after: 0,
     };
-    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: ALL_UNITS };
+    let repeats = 3;
     assert!(scripts.acquire(keys, acquire).now_or_never().unwrap().is_err());
-    assert!(scripts.release(keys, &wire_id, ALL_UNITS).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(keys, &ticket, true, ALL_UNITS).now_or_never().unwrap().is_err());
-    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats], ALL_UNITS).now_or_never().unwrap().is_err());
+    assert!(scripts.release(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &ticket, true).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.force_release(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
+
+    let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    let keys = ["permits", "leases", "queue", "tickets", "fence"];
+    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: WRITE };
+    assert!(scripts.acquire(keys, acquire, WRITE).now_or_never().unwrap().is_err());
+    assert!(scripts.release(keys, &wire_id, WRITE).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &ticket, true, WRITE).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats], WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.renew(&vec![(["k", "l"], &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
     assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
-    assert!(scripts.set_limit(keys, ALL_UNITS, 0).now_or_never().unwrap().is_err());
-    assert!(scripts.inspect(keys, ALL_UNITS).now_or_never().unwrap().is_err());
+    assert!(scripts.set_limit(keys, WRITE, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();
     assert_eq!(calls.len(), Script::all().count(), "every script has its call");

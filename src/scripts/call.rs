@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
 use crate::error::ErrorKind;
 use crate::scripts::Script;
-use crate::scripts::reply::UnexpectedReply;
+use crate::scripts::reply::{ServerMillis, UnexpectedReply};
 
 /// Why a script has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,21 @@ impl Failure {
             Self::Reply(_) => ErrorKind::Protocol,
         }
     }
+}
+
+/// What an acquisition asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcquireArgs<'a> {
+    pub(crate) wire_id: &'a str,
+    /// Whether to queue up if others are in the way.
+    pub(crate) wait: bool,
+    pub(crate) lease: Duration,
+    /// Units of permits, or tokens that a lock reserves.
+    pub(crate) amount: u32,
+    pub(crate) ticket_ttl: Duration,
+    /// 0 is no limit.
+    pub(crate) max_waiters: u32,
+    pub(crate) not_after: ServerMillis,
 }
 
 /// One ticket to touch, with its time to live.

@@ -75,12 +75,7 @@ impl<'a> Scripts<'a> {
         self.permits().change(keys.permits(), args).await
     }
 
-    pub(crate) async fn set_limit(
-        self,
-        keys: &Keys,
-        limit: u32,
-        not_after: ServerMillis,
-    ) -> Result<Limited, Failure> {
+    pub(crate) async fn set_limit(self, keys: &Keys, limit: u32, not_after: ServerMillis) -> Result<Limited, Failure> {
         self.permits().set_limit(keys.permits(), limit, not_after).await
     }
 

@@ -3,35 +3,18 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection};
-use crate::key::LockKeys;
-use crate::scripts::call::{counts_everyone, from, millis, mode, run};
+use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
 use crate::scripts::reply::lock::{ForceReleased, Inspected, force_released, inspected};
-use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
+use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Touched};
 use crate::scripts::{
     LOCK_ACQUIRE, LOCK_CANCEL, LOCK_FORCE_RELEASE, LOCK_INSPECT, LOCK_RELEASE, LOCK_RENEW, LOCK_TOUCH,
 };
-
-pub(crate) use crate::scripts::call::{Failure, TouchArgs};
 
 /// A connection, and the arguments that are the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockScripts<'a> {
     pub(crate) connection: &'a dyn Connection,
     pub(crate) inbox_prefix: &'a str,
-}
-
-/// What `lock_acquire` is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AcquireArgs<'a> {
-    pub(crate) wire_id: &'a str,
-    /// Whether to queue up if the lock is taken.
-    pub(crate) wait: bool,
-    pub(crate) lease: Duration,
-    pub(crate) span: u32,
-    pub(crate) ticket_ttl: Duration,
-    /// 0 is no limit.
-    pub(crate) max_waiters: u32,
-    pub(crate) not_after: ServerMillis,
 }
 
 /// One hold to renew: key, wire id, lease. A lease of zero looks without renewing.
@@ -50,7 +33,7 @@ impl LockScripts<'_> {
             Arg::Text(self.inbox_prefix),
             counts_everyone(self.connection),
         ];
-        let reply = run(self.connection, &LOCK_ACQUIRE, &keys.all(), &args).await?;
+        let reply = run(self.connection, &LOCK_ACQUIRE, &keys, &args).await?;
         Ok(reply::acquired(&LOCK_ACQUIRE, &reply)?)
     }
 
@@ -63,20 +46,20 @@ impl LockScripts<'_> {
             no_ticket.0,
             no_ticket.1,
         ];
-        let reply = run(self.connection, &LOCK_RELEASE, &keys.all(), &args).await?;
+        let reply = run(self.connection, &LOCK_RELEASE, &keys, &args).await?;
         Ok(reply::released(&LOCK_RELEASE, &reply)?)
     }
 
-    pub(crate) async fn cancel(&self, keys: &LockKeys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
+    pub(crate) async fn cancel(&self, keys: [&str; 4], ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
         let args = [Arg::Text(ticket), from(from_tail), Arg::Text(self.inbox_prefix), counts_everyone(self.connection)];
-        let reply = run(self.connection, &LOCK_CANCEL, &keys.all(), &args).await?;
+        let reply = run(self.connection, &LOCK_CANCEL, &keys, &args).await?;
         Ok(reply::cancelled(&LOCK_CANCEL, &reply)?)
     }
 
-    pub(crate) async fn touch(&self, keys: &LockKeys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
+    pub(crate) async fn touch(&self, keys: [&str; 4], tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
         let mut args = vec![Arg::Text(self.inbox_prefix), counts_everyone(self.connection)];
         args.extend(tickets.iter().flat_map(|(ticket, ttl)| [Arg::Text(ticket), millis(*ttl)]));
-        let reply = run(self.connection, &LOCK_TOUCH, &keys.all(), &args).await?;
+        let reply = run(self.connection, &LOCK_TOUCH, &keys, &args).await?;
         Ok(reply::touched(&LOCK_TOUCH, &reply, tickets.len())?)
     }
 
@@ -88,14 +71,14 @@ impl LockScripts<'_> {
         Ok(reply::renewed(&LOCK_RENEW, &reply, holds.len())?)
     }
 
-    pub(crate) async fn force_release(&self, keys: &LockKeys, wire_id: &str) -> Result<ForceReleased, Failure> {
+    pub(crate) async fn force_release(&self, keys: [&str; 4], wire_id: &str) -> Result<ForceReleased, Failure> {
         let args = [Arg::Text(wire_id), Arg::Text(self.inbox_prefix), counts_everyone(self.connection)];
-        let reply = run(self.connection, &LOCK_FORCE_RELEASE, &keys.all(), &args).await?;
+        let reply = run(self.connection, &LOCK_FORCE_RELEASE, &keys, &args).await?;
         Ok(force_released(&LOCK_FORCE_RELEASE, &reply)?)
     }
 
-    pub(crate) async fn inspect(&self, keys: &LockKeys) -> Result<Inspected, Failure> {
-        let reply = run(self.connection, &LOCK_INSPECT, &keys.all(), &[]).await?;
+    pub(crate) async fn inspect(&self, keys: [&str; 4]) -> Result<Inspected, Failure> {
+        let reply = run(self.connection, &LOCK_INSPECT, &keys, &[]).await?;
         Ok(inspected(&LOCK_INSPECT, &reply)?)
     }
 }

@@ -1,12 +1,12 @@
 //! The scripts of semaphores and read-write locks as typed calls.
 //!
 //! Keys are those of one name, in the order of the scripts' `KEYS`: permits, leases, queue, tickets, fence. `limit` is
-//! the call site's; a read-write lock is one of [`ALL_UNITS`].
+//! the call site's; a read-write lock is one of [`WRITE`](crate::key::WRITE) units.
 
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection};
-use crate::scripts::call::{Failure, TouchArgs, counts_everyone, from, millis, mode, run};
+use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
 use crate::scripts::{
@@ -14,29 +14,11 @@ use crate::scripts::{
     PERMIT_TOUCH,
 };
 
-/// What a writer takes, and the limit of every read-write lock. Semaphores have fewer.
-pub(crate) const ALL_UNITS: u32 = 1 << 20;
-
 /// A connection, and the arguments that are the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PermitScripts<'a> {
     pub(crate) connection: &'a dyn Connection,
     pub(crate) inbox_prefix: &'a str,
-}
-
-/// What `permit_acquire` is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PermitArgs<'a> {
-    pub(crate) wire_id: &'a str,
-    /// Whether to queue up if there is no room.
-    pub(crate) wait: bool,
-    pub(crate) lease: Duration,
-    pub(crate) units: u32,
-    pub(crate) limit: u32,
-    pub(crate) ticket_ttl: Duration,
-    /// 0 is no limit.
-    pub(crate) max_waiters: u32,
-    pub(crate) not_after: ServerMillis,
 }
 
 /// What `permit_change` is asked for.
@@ -53,13 +35,18 @@ pub(crate) struct ChangeArgs<'a> {
 pub(crate) type PermitRenewArgs<'a> = ([&'a str; 2], &'a str, Duration);
 
 impl PermitScripts<'_> {
-    pub(crate) async fn acquire(&self, keys: [&str; 5], args: PermitArgs<'_>) -> Result<Acquired, Failure> {
+    pub(crate) async fn acquire(
+        &self,
+        keys: [&str; 5],
+        args: AcquireArgs<'_>,
+        limit: u32,
+    ) -> Result<Acquired, Failure> {
         let args = [
             Arg::Text(args.wire_id),
             mode(args.wait),
             millis(args.lease),
-            Arg::Number(args.units.into()),
-            Arg::Number(args.limit.into()),
+            Arg::Number(args.amount.into()),
+            Arg::Number(limit.into()),
             millis(args.ticket_ttl),
             Arg::Number(args.max_waiters.into()),
             Arg::Number(args.not_after),
