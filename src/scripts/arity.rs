@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::Script;
+use super::latch::LatchScripts;
 use super::lock::{AcquireArgs, LockScripts};
 use super::permit::{ALL_UNITS, ChangeArgs, PermitArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -92,6 +93,16 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
     assert!(scripts.set_limit(keys, ALL_UNITS, 0).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys, ALL_UNITS).now_or_never().unwrap().is_err());
+
+    let scripts = LatchScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    let keys = ["latch", "tickets"];
+    assert!(scripts.set(keys, &wire_id, 3, lease, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.count_down(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.wait(keys, &wire_id, lease, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(keys, &vec![(&*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.delete(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();
     assert_eq!(calls.len(), Script::all().count(), "every script has its call");
