@@ -1,7 +1,7 @@
 -- Fragment: a count-down latch, who waits for it, and which calls have changed it.
 -- Expects KEYS: latch tickets
--- The hash latch has `count` as long as there is a latch, and per wire id that has changed something until when a copy of
--- that call may come. The sorted set tickets has the wire ids that wait, with their expiry.
+-- The hash latch has `count` as long as there is a latch, and per wire id that has changed something until when a copy
+-- of that call may come. The sorted set tickets has the wire ids that wait, with their expiry.
 
 local latch, tickets = KEYS[1], KEYS[2]
 --@include clock

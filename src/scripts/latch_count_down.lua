@@ -2,8 +2,8 @@
 -- KEYS: latch tickets
 -- ARGV: wire_id not_after_ms inbox_prefix
 -- Reply: COUNT n now | STALE now
--- n is what is left; a latch that does not exist has 0. Each wire id counts once: a second copy is told what is left now,
--- and one that comes after not_after_ms is STALE. Clients are told `open <wire id> <wire id>...`.
+-- n is what is left; a latch that does not exist has 0. Each wire id counts once: a second copy is told what is left
+-- now, and one that comes after not_after_ms is STALE. Clients are told `open <wire id> <wire id>...`.
 
 local id, not_after, inbox_prefix = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 --@include latch

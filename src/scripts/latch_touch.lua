@@ -2,8 +2,8 @@
 -- KEYS: latch tickets
 -- ARGV: [wire_id ticket_ttl_ms]...
 -- Reply: now [WAITING | OPEN | GONE]...
--- OPEN: the latch has been counted down. GONE: nobody knows whether it was. It ended by its time to live, was deleted or
--- lost, or was set anew after it had been counted down and before this waiter heard of that. As with the latches of
+-- OPEN: the latch has been counted down. GONE: nobody knows whether it was. It ended by its time to live, was deleted
+-- or lost, or was set anew after it had been counted down and before this waiter heard of that. As with the latches of
 -- java.util.concurrent, only a count of zero lets a waiter through; so GONE is an error for it and no success.
 
 --@include latch
