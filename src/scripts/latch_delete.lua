@@ -20,6 +20,6 @@ redis.call('HDEL', latch, 'count')
 count = nil
 local last = math.max(forget(), not_after)
 if not_after > 0 then redis.call('HSET', latch, id, not_after) end
-redis.call('PEXPIRE', latch, math.max(last - now + 1, 1))
 wake(inbox_prefix, 'gone')
+redis.call('PEXPIRE', latch, math.max(last - now + 1, 1))
 return {'DELETED', now}
