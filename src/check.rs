@@ -16,7 +16,7 @@ use crate::ticket::{WireId, ticket};
 /// What the check acquires ends by itself after this.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Runs every script, through every branch that issues a command of its own, and reads the server's clock.
+/// Runs every script of the lock, through every branch that issues a command of its own, and reads the server's clock.
 ///
 /// Everything written has a lease of a second, and no other client looks at it: what another check holds or has left
 /// would decide which branches this one takes.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::Script;
 use super::call::AcquireArgs;
+use super::latch::LatchScripts;
 use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -90,6 +91,16 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
     assert!(scripts.set_limit(keys, WRITE, 0).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());
+
+    let scripts = LatchScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    let keys = ["latch", "tickets"];
+    assert!(scripts.set(keys, &wire_id, 3, lease, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.count_down(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.wait(keys, &wire_id, lease, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.touch(keys, &vec![(&*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.delete(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();
     assert_eq!(calls.len(), Script::all().count(), "every script has its call");

@@ -10,6 +10,7 @@
 mod support;
 
 mod agree;
+mod latch;
 mod pair;
 mod permits;
 mod steps;
@@ -60,6 +61,11 @@ fn the_embedded_server_agrees_with_a_real_one() {
             "GONE",
             "CHANGED",
             "LIMIT",
+            "SET",
+            "EXISTS",
+            "COUNT",
+            "OPEN",
+            "DELETED",
             "now",
         ] {
             assert!(seen.contains_key(outcome), "no script ever replied {outcome}");

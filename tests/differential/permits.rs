@@ -100,7 +100,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
     prop_oneof![
         12 => of("permit_acquire", acquire),
         5 => of("permit_release", release),
-        3 => of("permit_cancel", cancel),
+        6 => of("permit_cancel", cancel),
         3 => touch,
         2 => renewed,
         4 => of("permit_change", change),

@@ -1,13 +1,13 @@
 //! What can happen, at random: scripts with arguments good and bad, bare commands, keys of other types, time.
 
-use crate::permits;
+use crate::{latch, permits};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 /// Lock, queue, tickets and counter of two names, keys that are no lock's, and those of a semaphore and a read-write
-/// lock: permits, leases, queue, tickets and counter.
-pub const KEYS: [&str; 25] = [
+/// lock: permits, leases, queue, tickets and counter; and those of a latch.
+pub const KEYS: [&str; 27] = [
     "p:lock:{a}",
     "p:lock:{a}:queue",
     "p:lock:{a}:tickets",
@@ -33,6 +33,8 @@ pub const KEYS: [&str; 25] = [
     "p:rw:{r}:queue",
     "p:rw:{r}:tickets",
     "p:rw:{r}:fence",
+    "p:latch:{l}",
+    "p:latch:{l}:tickets",
 ];
 
 pub const INBOX: &str = "p:inbox:";
@@ -96,11 +98,13 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => script(),
         20 => permits::script(),
+        8 => latch::script(),
         12 => vec(command(), 1..16).prop_map(Step::Commands),
         1 => select(SOURCES).prop_map(Step::Source),
         1 => select(&KEYS[..]).prop_map(Step::Expire),
         1 => (select(vec![KEYS[2], KEYS[6]]), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
         2 => permits::outdate(),
+        1 => latch::outdate(),
         6 => select(&CLIENTS[..]).prop_map(Step::Listen),
         1 => select(&CLIENTS[..]).prop_map(Step::Deafen),
     ]
@@ -190,7 +194,7 @@ fn script() -> impl Strategy<Value = Step> {
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
         4 => of("lock_release", release.boxed()),
-        3 => of("lock_cancel", cancel.boxed()),
+        5 => of("lock_cancel", cancel.boxed()),
         3 => of("lock_touch", touch),
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
         1 => of("lock_force_release", vec![wire_id(), inbox(), counts_everyone()].boxed()),

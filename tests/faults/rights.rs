@@ -18,10 +18,10 @@ on_every_runtime! {
     an_eviction_policy_is_a_warning,
 }
 
-/// Every command that a script issues.
+/// Every command that a script of the lock issues. Nothing uses the others yet.
 fn commands() -> BTreeSet<String> {
     let mut commands = BTreeSet::new();
-    for script in Script::all() {
+    for script in Script::all().filter(|script| script.name().starts_with("lock_")) {
         for call in ["redis.call(", "redis.pcall("] {
             for rest in script.source().split(call).skip(1) {
                 let command = rest.strip_prefix('\'').and_then(|rest| rest.split('\'').next());

@@ -14,6 +14,7 @@ mod cluster;
 mod duplicates;
 mod half_state;
 mod lab;
+mod latch;
 mod operators;
 mod permits;
 mod queue;

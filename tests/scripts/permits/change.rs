@@ -106,6 +106,7 @@ fn late_copies_change_nothing() {
     lab.queue(&[&attempt(2, 1)]);
     assert_eq!(lab.change(&first, &second), GONE);
     lab.assert_held(&[&third]);
+    lab.cancel(&attempt(2, 1));
     lab.release(&third);
     assert_eq!(lab.twice(0, |lab| lab.change(&second, &third)), (GONE, GONE));
     lab.assert_held(&[]);

@@ -1,0 +1,24 @@
+-- Waits for a latch to be counted down.
+-- KEYS: latch tickets
+-- ARGV: wire_id ticket_ttl_ms not_after_ms
+-- Reply: OPEN now | QUEUED ttl_ms now | STALE now
+-- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
+
+local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
+--@include latch
+
+if not count or count < 1 then return {'OPEN', now} end
+if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end
+
+redis.call('ZADD', tickets, now + ttl, id)
+local ok, why = pcall(outlive, tickets, 3600000)
+if not ok then
+  -- Not a key for ever.
+  redis.call('ZREM', tickets, id)
+  error(why, 0)
+end
+-- Whoever has not touched for an hour does not come back. A few are dropped per call, to keep the call short.
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - 3600000, 'LIMIT', 0, 16)) do
+  redis.call('ZREM', tickets, dead)
+end
+return {'QUEUED', redis.call('PTTL', latch), now}

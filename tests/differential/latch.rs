@@ -1,0 +1,41 @@
+//! The scripts of a latch, at random.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::steps::{KEYS, Step, Text, cut, inbox, keys_from, mostly, ticket_ttl, wire_id};
+
+const LATCH: usize = 25;
+
+pub fn outdate() -> impl Strategy<Value = Step> {
+    wire_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 1], ticket: id })
+}
+
+/// Of clients that wait, and of calls, of which there are more.
+fn call_id() -> Text {
+    prop_oneof![1 => wire_id(), 2 => (3..30_u8).prop_map(|n| format!("c1:{n}"))].boxed()
+}
+
+/// Long ago, or in the year 2128.
+fn not_after() -> Text {
+    mostly(&["0", "0", "5000000000000", "5000000000000", "5000000000000", "1"], &["-1", "x", "", "1e13"])
+}
+
+pub fn script() -> impl Strategy<Value = Step> {
+    let of = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(LATCH, 2), args)).boxed();
+    let ttl = mostly(&["60000", "600000"], &["", "x", "1e5", "9223372036854775808"]);
+    let touched = vec((wire_id(), ticket_ttl()), 0..4).prop_map(|pairs| {
+        let args = pairs.into_iter().flat_map(|(id, ttl)| [id, ttl]).collect();
+        ("latch_touch", keys_from(LATCH, 2), args)
+    });
+    let count = mostly(&["1", "2", "2", "3"], &["0", "-1", "x", "", "1.5"]);
+    cut(prop_oneof![
+        5 => of("latch_set", vec![call_id(), count, ttl, not_after()]),
+        6 => of("latch_count_down", vec![call_id(), not_after(), inbox()]),
+        5 => of("latch_wait", vec![wire_id(), ticket_ttl(), not_after()]),
+        3 => touched,
+        1 => of("latch_cancel", vec![wire_id()]),
+        1 => of("latch_inspect", vec![]),
+        3 => of("latch_delete", vec![call_id(), not_after(), inbox()]),
+    ])
+}

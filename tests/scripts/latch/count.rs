@@ -1,0 +1,119 @@
+//! `latch_set` and `latch_count_down`: every reply.
+
+use super::lab::{Counted, LATCH, Latch, NONE, Set, State, TICKETS, TTL, Waits, call};
+use crate::lab::attempt;
+
+#[test]
+fn a_latch_is_set_once_until_it_is_counted_down() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.set(&call(1), 2), Set::Set);
+    assert!((TTL as i64 - 10_000..=TTL as i64).contains(&lab.ttl(LATCH)));
+    assert_eq!(lab.try_set(&call(2), 5, 10_000), Ok(Set::Exists(2)));
+    assert!(lab.ttl(LATCH) > 10_000, "it stays as it is");
+    assert_eq!(lab.count_down(&call(3)), Counted::Count(1));
+    assert_eq!(lab.set(&call(4), 5), Set::Exists(1));
+    assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
+    assert_eq!(lab.try_set(&call(6), 7, 10_000), Ok(Set::Set));
+    assert!((1..=10_000).contains(&lab.ttl(LATCH)));
+    assert_eq!(lab.inspect().count, 7);
+}
+
+#[test]
+fn zero_is_the_end() {
+    let mut lab = Latch::of(1);
+    for n in 1..4 {
+        assert_eq!(lab.count_down(&call(n)), Counted::Count(0));
+    }
+    assert_eq!(lab.set(&call(9), 2), Set::Set);
+    assert_eq!(lab.inspect().count, 2);
+}
+
+#[test]
+fn what_does_not_exist_has_count_zero() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.count_down(&attempt(1, 1)), Counted::Count(0));
+    assert_eq!(lab.server.keys(), [""; 0]);
+    // What a copy could do to the next latch is remembered as long as one can come.
+    let soon = attempt(1, 2).not_after(lab.now() + 30_000);
+    assert_eq!(lab.count_down(&soon), Counted::Count(0));
+    assert!((1..=30_001).contains(&lab.ttl(LATCH)));
+    assert_eq!(lab.inspect(), NONE);
+    let later = attempt(1, 3).not_after(lab.now() + 90_000);
+    assert_eq!(lab.count_down(&later), Counted::Count(0));
+    assert!((60_000..=90_001).contains(&lab.ttl(LATCH)));
+    assert_eq!(lab.set(&call(9), 2), Set::Set);
+    assert_eq!(lab.count_down(&soon), Counted::Count(2));
+    assert_eq!(lab.count_down(&later), Counted::Count(2));
+}
+
+#[test]
+fn counting_does_not_change_the_time_to_live() {
+    let mut lab = Latch::of(3);
+    let key = lab.keys[LATCH].clone();
+    lab.raw(&["PEXPIRE", &key, "50000"]);
+    lab.count_down(&call(1));
+    assert!((1..=50_000).contains(&lab.ttl(LATCH)));
+}
+
+/// All of them, in one message for each client.
+#[test]
+fn at_zero_everybody_who_waits_is_told() {
+    let mut lab = Latch::of(2);
+    let waiters = [attempt(2, 1), attempt(3, 1), attempt(2, 2), attempt(4, 1), attempt(2, 3)];
+    lab.queue(&waiters.iter().collect::<Vec<_>>());
+    // Dead, deaf, cancelled.
+    lab.expire_ticket(&waiters[4], 1);
+    assert!(lab.cancel(&waiters[3]));
+    lab.queue(&[&attempt(5, 1)]);
+    let inboxes = [2, 3, 4].map(|client| lab.listen(client));
+    assert_eq!(lab.count_down(&call(1)), Counted::Count(1));
+    assert_eq!(lab.read(&inboxes[0]), [""; 0]);
+    assert_eq!(lab.count_down(&call(2)), Counted::Count(0));
+    let told = lab.read(&inboxes[0]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let mut words: Vec<_> = told[0].split(' ').collect();
+    assert_eq!(words.remove(0), "open");
+    words.sort_unstable();
+    assert_eq!(words, [&waiters[0].id, &waiters[2].id]);
+    assert_eq!(lab.read(&inboxes[1]), [format!("open {}", waiters[1].id)]);
+    assert_eq!(lab.read(&inboxes[2]), [""; 0]);
+    assert_eq!(lab.ttl(TICKETS), -2);
+    assert_eq!(lab.touch(&waiters.iter().collect::<Vec<_>>()), [State::Open; 5]);
+    assert_eq!(lab.touch(&[&attempt(5, 1)]), [State::Open]);
+}
+
+#[test]
+fn ten_thousand_waiters_and_more() {
+    let mut lab = Latch::of(1);
+    lab.checked = false;
+    let waiters: Vec<_> = (0..10_100).map(|n| attempt(10 + n % 100, u64::from(n))).collect();
+    lab.queue(&waiters.iter().collect::<Vec<_>>());
+    let inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
+    let start = std::time::Instant::now();
+    assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
+    println!("10,000 waiters were told in {:?}", start.elapsed());
+    let told: usize = inboxes
+        .iter()
+        .map(|inbox| {
+            let messages = lab.read(inbox);
+            assert_eq!(messages.len(), 1);
+            messages[0].split(' ').count() - 1
+        })
+        .sum();
+    assert_eq!(told, 10_000, "the rest learn it when they touch");
+    assert_eq!(lab.ttl(TICKETS), -2);
+    assert!(waiters.iter().all(|waiter| lab.touch(&[waiter]) == [State::Open]));
+}
+
+#[test]
+fn stale() {
+    let mut lab = Latch::of(2);
+    let late = attempt(1, 50).not_after(lab.now() - 1);
+    assert_eq!(lab.count_down(&late), Counted::Stale);
+    assert_eq!(lab.inspect().count, 2);
+    assert_eq!(lab.wait(&late), Waits::Stale);
+    lab.count_down(&call(1));
+    lab.count_down(&call(2));
+    assert_eq!(lab.set(&late, 9), Set::Stale);
+    assert_eq!(lab.inspect().count, 0);
+}

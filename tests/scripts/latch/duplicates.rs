@@ -1,0 +1,97 @@
+//! Every script may be sent twice: the second, late copy changes nothing, not even the next latch.
+
+use super::lab::{Counted, Deleted, LATCH, Latch, Set, State, Waits, call};
+use crate::lab::attempt;
+
+const REFRESH: u64 = 5_000;
+
+#[test]
+fn each_wire_id_counts_once() {
+    let mut lab = Latch::of(3);
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(1))), (Counted::Count(2), Counted::Count(2)));
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(2))), (Counted::Count(1), Counted::Count(1)));
+    assert_eq!(lab.count_down(&call(1)), Counted::Count(1), "what is left now");
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(3))), (Counted::Count(0), Counted::Count(0)));
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(4))), (Counted::Count(0), Counted::Count(0)));
+}
+
+#[test]
+fn late_copies_do_not_count_on_the_next_latch() {
+    let mut lab = Latch::of(1);
+    let no_limit = attempt(1, 50);
+    // One that counted, one at zero, one without a limit, which the next latch does not know.
+    for counted in [&call(1), &call(2), &no_limit] {
+        lab.count_down(counted);
+    }
+    assert_eq!(lab.set(&call(3), 5), Set::Set);
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(1))).0, Counted::Count(5));
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(2))).0, Counted::Count(5));
+    assert_eq!(lab.count_down(&no_limit), Counted::Count(4));
+    // And over a deletion.
+    lab.count_down(&call(4));
+    lab.delete(&call(5));
+    assert_eq!(lab.set(&call(6), 5), Set::Set);
+    assert_eq!(lab.count_down(&call(4)), Counted::Count(5));
+}
+
+#[test]
+fn calls_are_forgotten_when_no_copy_can_come() {
+    let mut lab = Latch::of(1);
+    lab.checked = false;
+    for n in 1..=2_500 {
+        lab.count_down(&call(n));
+    }
+    let (latch, past) = (lab.keys[LATCH].clone(), (lab.now() - 1).to_string());
+    for n in 1..=1_500 {
+        lab.raw(&["HSET", &latch, &call(n).id, &past]);
+    }
+    assert_eq!(lab.set(&call(9_000), 7), Set::Set);
+    assert_eq!(lab.remembered(), 1_000 + 1, "and the call that set it");
+    assert_eq!(lab.count_down(&call(2_500)), Counted::Count(7));
+}
+
+#[test]
+fn set() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 1)), (Set::Set, Set::Set));
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(2), 1)), (Set::Exists(1), Set::Exists(1)));
+    lab.count_down(&call(3));
+    // Counted down: the late copy must not close it again.
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 1)), (Set::Set, Set::Set));
+    assert_eq!(lab.inspect().count, 0);
+    assert_eq!(lab.set(&call(4), 9), Set::Set);
+    lab.count_down(&call(5));
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 1)), (Set::Set, Set::Set));
+    assert_eq!(lab.inspect().count, 8);
+}
+
+#[test]
+fn delete() {
+    let mut lab = Latch::of(2);
+    assert_eq!(lab.twice(0, |lab| lab.delete(&call(1))), (Deleted::Deleted, Deleted::Deleted));
+    assert_eq!(lab.set(&call(2), 3), Set::Set);
+    assert_eq!(lab.twice(0, |lab| lab.delete(&call(1))).0, Deleted::Deleted);
+    assert_eq!(lab.inspect().count, 3, "the next latch stays");
+    // The same for one that found none.
+    let mut lab = Latch::new();
+    assert_eq!(lab.delete(&call(1)), Deleted::Gone);
+    lab.set(&call(2), 3);
+    lab.twice(0, |lab| lab.delete(&call(1)));
+    assert_eq!(lab.inspect().count, 3);
+}
+
+#[test]
+fn wait_touch_and_cancel() {
+    let mut lab = Latch::of(1);
+    let a = attempt(2, 1);
+    let waits = lab.twice(REFRESH, |lab| matches!(lab.wait(&a), Waits::Queued(_)));
+    assert_eq!(waits, (true, true));
+    let touched = lab.twice(REFRESH, |lab| lab.touch(&[&a, &attempt(2, 2)]));
+    assert_eq!(touched.0, [State::Waiting, State::Gone]);
+    assert_eq!(touched.0, touched.1);
+    assert_eq!(lab.twice(0, |lab| lab.cancel(&a)), (true, false));
+    assert_eq!(lab.twice(0, |lab| lab.wait(&attempt(2, 3).not_after(1))).0, Waits::Stale);
+    lab.count_down(&call(1));
+    assert_eq!(lab.twice(0, |lab| lab.wait(&a)).0, Waits::Open);
+    assert_eq!(lab.twice(0, |lab| lab.touch(&[&a])).0, [State::Open]);
+}

@@ -1,0 +1,76 @@
+//! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
+
+use super::lab::{Counted, Deleted, LATCH, Latch, Set, State, TICKETS, TTL, call};
+use crate::lab::attempt;
+
+#[test]
+fn a_wrong_key() {
+    for key in [LATCH, TICKETS] {
+        let mut lab = Latch::of(1);
+        let a = attempt(2, 1);
+        lab.queue(&[&a]);
+        lab.set_wrong(key);
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_set(&call(1), 2, TTL));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_count_down(&call(2)));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_wait(&attempt(3, 1)));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[&a]));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_delete(&call(3)));
+        lab.assert_refused("WRONGTYPE", Latch::try_inspect);
+        match key {
+            TICKETS => lab.assert_refused("WRONGTYPE", |lab| lab.try_cancel(&a)),
+            _ => assert_eq!(lab.try_cancel(&a), Ok(true)),
+        }
+    }
+}
+
+#[test]
+fn a_user_who_may_not_set_a_ttl() {
+    let mut lab = Latch::new();
+    lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
+    assert!(lab.try_set(&call(1), 2, TTL).is_err());
+    assert!(lab.try_count_down(&call(2)).is_err());
+    assert!(lab.try_delete(&call(3)).is_err());
+    assert_eq!(lab.server.keys(), [""; 0]);
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+    lab.set(&call(4), 1);
+    lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
+    assert!(lab.try_wait(&attempt(2, 1)).is_err());
+    assert_eq!(lab.ttl(TICKETS), -2);
+    // A latch that was counted down stays so.
+    assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
+    let before = lab.dump();
+    assert!(lab.try_set(&call(6), 2, TTL).is_err());
+    before.assert_same(&lab.dump(), 0);
+}
+
+#[test]
+fn a_time_to_live_out_of_range_leaves_no_latch() {
+    let mut lab = Latch::new();
+    assert!(lab.try_set(&call(1), 2, u64::MAX).is_err());
+    assert_eq!(lab.server.keys(), [""; 0]);
+    assert!(lab.try_count_down(&call(2).not_after(u64::MAX)).is_err());
+    assert_eq!(lab.server.keys(), [""; 0]);
+}
+
+#[test]
+fn a_user_who_may_not_publish() {
+    let mut lab = Latch::of(1);
+    let a = attempt(2, 1);
+    lab.queue(&[&a]);
+    lab.raw(&["ACL", "SETUSER", "default", "-publish"]);
+    assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
+    assert_eq!(lab.touch(&[&a]), [State::Open], "its own touch tells it");
+}
+
+#[test]
+fn out_of_memory() {
+    let mut lab = Latch::of(1);
+    lab.queue(&[&attempt(2, 1)]);
+    lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+    lab.assert_refused("OOM", |lab| lab.try_count_down(&call(1)));
+    lab.assert_refused("OOM", |lab| lab.try_wait(&attempt(3, 1)));
+    assert_eq!(lab.delete(&call(2)), Deleted::Deleted);
+    lab.assert_refused("OOM", |lab| lab.try_set(&call(3), 2, TTL));
+    lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(lab.set(&call(4), 2), Set::Set);
+}

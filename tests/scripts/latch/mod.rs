@@ -1,0 +1,8 @@
+//! The scripts of count-down latches, by table.
+
+mod count;
+mod duplicates;
+mod half_state;
+mod lab;
+mod operators;
+mod wait;

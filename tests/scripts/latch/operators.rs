@@ -1,0 +1,55 @@
+//! `latch_delete` and `latch_inspect`.
+
+use super::lab::{Counted, Deleted, Inspected, LATCH, Latch, NONE, Set, State, TICKETS, TTL, call};
+use crate::lab::attempt;
+
+#[test]
+fn a_deleted_latch_lets_nobody_through() {
+    let mut lab = Latch::of(2);
+    let (a, b) = (attempt(2, 1), attempt(3, 1));
+    lab.queue(&[&a, &b]);
+    let inbox = lab.listen(2);
+    assert_eq!(lab.delete(&call(1)), Deleted::Deleted);
+    assert_eq!(lab.read(&inbox), [format!("gone {}", a.id)]);
+    assert_eq!(lab.touch(&[&a, &b]), [State::Gone, State::Gone]);
+    assert_eq!((lab.inspect(), lab.ttl(TICKETS)), (NONE, -2));
+    assert_eq!(lab.count_down(&call(2)), Counted::Count(0));
+    assert_eq!(lab.set(&call(3), 4), Set::Set);
+}
+
+#[test]
+fn nothing_is_left_if_no_copy_can_come() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.set(&attempt(1, 1), 2), Set::Set);
+    lab.count_down(&attempt(1, 2));
+    assert_eq!(lab.delete(&attempt(1, 3)), Deleted::Deleted);
+    assert_eq!(lab.server.keys(), [""; 0]);
+    assert_eq!(lab.delete(&attempt(1, 4)), Deleted::Gone);
+    assert_eq!(lab.server.keys(), [""; 0]);
+}
+
+#[test]
+fn what_is_remembered_lives_as_long_as_a_copy_can_come() {
+    let mut lab = Latch::new();
+    let until = lab.now() + 40_000;
+    assert_eq!(lab.set(&attempt(1, 1).not_after(until), 2), Set::Set);
+    assert_eq!(lab.delete(&attempt(1, 2).not_after(until - 20_000)), Deleted::Deleted);
+    assert!((20_000..=40_001).contains(&lab.ttl(LATCH)));
+    assert_eq!(lab.delete(&attempt(1, 3).not_after(1)), Deleted::Stale);
+    assert_eq!(lab.delete(&attempt(1, 4).not_after(until + 20_000)), Deleted::Gone);
+    assert!(lab.ttl(LATCH) > 40_001);
+}
+
+#[test]
+fn inspecting_changes_nothing_and_counts_the_living() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.inspect(), NONE);
+    assert_eq!(lab.server.keys(), [""; 0]);
+    lab.set(&call(1), 3);
+    lab.queue(&[&attempt(2, 1), &attempt(3, 1)]);
+    lab.expire_ticket(&attempt(2, 1), 1);
+    let before = lab.dump();
+    let Inspected { count: 3, ttl, waiters: 1 } = lab.inspect() else { panic!() };
+    before.assert_same(&lab.dump(), 0);
+    assert!((1..=TTL as i64).contains(&ttl));
+}
