@@ -206,13 +206,7 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
-    Operation {
-        name: "close, waiting",
-        start: close,
-        companion: Some(Companion::First),
-        closes: true,
-        ..PLAIN
-    },
+    Operation { name: "close, waiting", start: close, companion: Some(Companion::First), closes: true, ..PLAIN },
 ];
 
 fn with(

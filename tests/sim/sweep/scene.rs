@@ -83,6 +83,8 @@ pub struct Scene {
     world: Arc<dyn Executor>,
     other: Client,
     last_process: Process,
+    /// An idle client, its tasks and timers, and how many tasks there were without it.
+    idle: Option<(Subject, (usize, usize), usize)>,
     /// What is being done, for messages.
     pub doing: String,
 }
@@ -97,7 +99,7 @@ impl Scene {
         let config = Config::builder().lease(LEASE).client_id(Uuid::from_u128(1)).build().unwrap();
         let other = run(&machine, LATE, Client::new(machine.process(1), Arc::new(SimConnection(link)), config));
         let other = other.expect("it connects").unwrap();
-        Self { machine, lossy, server, world, other, last_process: 1, doing: String::new() }
+        Self { machine, lossy, server, world, other, last_process: 1, idle: None, doing: String::new() }
     }
 
     /// Polls the operation so many times, drops it, and looks at what is left.
@@ -107,18 +109,13 @@ impl Scene {
         (contention, fault): (Contention, Fault),
         polls: usize,
         then: Then,
-        neighbour: bool,
     ) -> Ended {
-        self.pass(4 * LONGEST);
-        let tasks_before = self.machine.live().0;
-        let mut subject = self.subject();
-        if operation.before != Before::Nothing {
-            subject.client = Some(self.run("connect", subject.connect()).unwrap());
-        }
-        let idle = subject.tracking.live();
-
+        let (mut subject, idle, tasks_before) = match self.idle.take() {
+            Some(idle) => idle,
+            None => self.subject(operation),
+        };
         let rivals = Rivals::new(&self.world);
-        let held = self.prepare(operation, contention, &mut subject, &rivals, neighbour);
+        let held = self.prepare(operation, contention, &mut subject, &rivals);
         self.inflict(fault, &subject);
 
         let future = (operation.start)(&mut subject);
@@ -141,16 +138,22 @@ impl Scene {
         if let Some(held) = held {
             rivals.spawn("the holder", Duration::ZERO, held.release());
         }
-        self.others_are_served(operation, fault, &rivals, &ended);
+        let operator = operation.before == Before::Hold && contention == Contention::Released;
+        self.others_are_served(operation, fault, &rivals, &ended, operation.robs || operator);
         self.nothing_is_left(operation, fault, &subject, idle);
-        self.the_client_ends(subject, fault, tasks_before);
+        self.idle = Some((subject, idle, tasks_before));
+        if closed || operation.before == Before::Nothing {
+            self.end_client();
+        }
         ended
     }
 
-    fn subject(&mut self) -> Subject {
+    fn subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
+        self.pass(4 * LONGEST);
+        let tasks_before = self.machine.live().0;
         self.last_process += 1;
         let process = self.last_process;
-        Subject {
+        let mut subject = Subject {
             process,
             link: Link::new(&self.machine, self.lossy.clone(), process, SHORTEST, LONGEST),
             tracking: Arc::new(Tracking::new(self.machine.process(process))),
@@ -159,7 +162,12 @@ impl Scene {
             client: None,
             guard: None,
             holder: Holder::new(),
+        };
+        if operation.before != Before::Nothing {
+            subject.client = Some(self.run("connect", subject.connect()).unwrap());
         }
+        let idle = subject.tracking.live();
+        (subject, idle, tasks_before)
     }
 
     /// What the others have and do when the operation begins, and soon after. What is returned is held until the drop.
@@ -169,7 +177,6 @@ impl Scene {
         contention: Contention,
         subject: &mut Subject,
         rivals: &Rivals,
-        neighbour: bool,
     ) -> Option<LockGuard> {
         let lock = self.other.lock(NAME);
         let mut held = None;
@@ -187,7 +194,8 @@ impl Scene {
             self.within(LATE, "queued", || self.server.waiters(NAME) == 1);
         }
         if contention == Contention::Queue {
-            let behind = if neighbour && subject.client.is_some() { subject.lock() } else { lock.clone() };
+            let neighbour = subject.client.is_some() && self.machine.random(|random| random.one_in(2));
+            let behind = if neighbour { subject.lock() } else { lock.clone() };
             rivals.wait("the waiter behind", self.draw(4 * MS), behind);
         }
         if contention == Contention::Released {
@@ -229,13 +237,13 @@ impl Scene {
         }
     }
 
-    fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended) {
+    fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended, robbed: bool) {
         self.within(LATE, "the others begin", || rivals.have_begun());
         // Every hand-over takes two messages; the subject's own, and those of three others.
         self.within(bound(fault, 8 * LONGEST), "the others are served", || rivals.have_ended());
         for (who, kind) in rivals.failed() {
             let expected = match kind {
-                ErrorKind::Lost => operation.robs,
+                ErrorKind::Lost => robbed,
                 ErrorKind::Closed => operation.closes,
                 _ => false,
             };
@@ -245,9 +253,13 @@ impl Scene {
             let faulty = fault != Fault::None && matches!(kind, ErrorKind::Unavailable);
             self.must(faulty || operation.fails.contains(kind), &format!("it failed: {kind:?}"));
         }
+        self.another_client_acquires(bound(fault, 4 * LONGEST));
+    }
+
+    fn another_client_acquires(&self, bound: Duration) {
         let lock = self.other.lock(NAME);
         let again = self.spawn(async move { lock.lock().await });
-        self.within(bound(fault, 4 * LONGEST), "another client acquires", || again.lock().unwrap().is_some());
+        self.within(bound, "another client acquires", || again.lock().unwrap().is_some());
         let guard = again.lock().unwrap().take().unwrap().unwrap();
         self.run("release", guard.release()).unwrap();
     }
@@ -255,27 +267,37 @@ impl Scene {
     fn nothing_is_left(&self, operation: &Operation, fault: Fault, subject: &Subject, idle: (usize, usize)) {
         let (tasks, timers) = idle;
         let scratch = operation.before == Before::Nothing;
-        let clean = || self.keys(scratch).is_empty() && subject.tracking.live().0 <= tasks;
+        // After a fault, the request may come late: its ticket is dead in the end, but lies there until somebody asks.
+        let calm = fault == Fault::None;
+        let clean = || (!calm || self.keys(scratch).is_empty()) && subject.tracking.live().0 <= tasks;
         let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
         let (live, keys) = (subject.tracking.live(), self.keys(scratch));
         self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
         // The watchdog may still sleep until the next renewal of what was held; and a clean-up until its next try.
-        self.must(live.1 <= timers + 1 || fault != Fault::None, &format!("{live:?} tasks and timers are left, {idle:?} when idle"));
+        self.must(
+            live.1 <= timers + 1 || fault != Fault::None,
+            &format!("{live:?} tasks and timers are left, {idle:?} when idle"),
+        );
         // Nothing comes back, and the timer goes.
         self.pass(if scratch { Duration::from_secs(3601) } else { bound(fault, LEASE) });
+        if !calm {
+            self.another_client_acquires(4 * LONGEST);
+        }
         let (live, keys) = (subject.tracking.live(), self.keys(false));
         self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
         self.must(self.server.violation().is_none(), &format!("{:?}", self.server.violation()));
     }
 
-    fn the_client_ends(&self, mut subject: Subject, fault: Fault, tasks_before: usize) {
+    /// After the subject's client nothing at all is left of it.
+    pub fn end_client(&mut self) {
+        let Some((mut subject, _, tasks_before)) = self.idle.take() else { return };
         if let Some(client) = subject.client.take().filter(|_| self.machine.random(|random| random.one_in(2))) {
             self.run("close", async move { client.close().await });
         }
         subject.guard = None;
         let Subject { tracking, id, .. } = subject;
         let listeners = || self.server.listeners(&format!("bowline:inbox:{id}"));
-        let ended = self.is_within(bound(fault, 4 * LONGEST), || tracking.live() == (0, 0) && listeners() == 0);
+        let ended = self.is_within(4 * LONGEST, || tracking.live() == (0, 0) && listeners() == 0);
         let (live, listeners) = (tracking.live(), listeners());
         self.must(ended, &format!("after the client: {live:?} tasks and timers, {listeners} subscriptions"));
         // The network's too.
