@@ -293,6 +293,17 @@ impl Env {
         keys
     }
 
+    /// How many subscriptions a channel has, as a `PUBLISH` counts them.
+    pub fn listeners(&self, channel: &str) -> i64 {
+        #[cfg(feature = "embedded")]
+        if let Some(embedded) = &self.inner.embedded {
+            let published = embedded.eval("return redis.call('PUBLISH', ARGV[1], '?')", &[], &[channel.as_bytes()]);
+            let Ok(Reply::Integer(listeners)) = published else { panic!("PUBLISH: {published:?}") };
+            return listeners;
+        }
+        self.redis(&["PUBLISH", channel, "?"])
+    }
+
     /// Runs one command on the server, past everything that is tested.
     pub fn redis<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
         let mut client = self.server().client();
@@ -393,6 +404,16 @@ impl Env {
     ) -> bowline::Result<TestClient> {
         let config = configure(test_config()).build()?;
         self.client_over(self.open(url, &config).await?, config).await
+    }
+
+    /// A connection that is not counted, to whichever server this is.
+    pub async fn connection(&self, config: &Config) -> Arc<dyn Connection> {
+        #[cfg(feature = "embedded")]
+        if let Some(embedded) = &self.inner.embedded {
+            return Arc::new(embedded.connect(self.executor()));
+        }
+        let url = self.url();
+        Arc::new(self.open(&url, config).await.unwrap())
     }
 
     async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
