@@ -3,10 +3,13 @@
 
 use crate::number;
 use operation::{Before, OPERATIONS, Operation};
-use scene::{Contention, Ended, Fault, Scene, Then};
+use polled::{Ended, Then};
+use scene::{Contention, Fault, Scene};
 
+mod afterwards;
 mod lossy;
 mod operation;
+mod polled;
 mod rivals;
 mod scene;
 

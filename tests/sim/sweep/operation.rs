@@ -19,6 +19,7 @@ use crate::world::MS;
 pub struct Subject {
     pub process: Process,
     pub link: Arc<Link>,
+    pub connection: Arc<SimConnection>,
     pub tracking: Arc<Tracking>,
     pub id: Uuid,
     pub lease: Duration,
@@ -32,7 +33,7 @@ impl Subject {
     pub fn connect(&self) -> BoxFuture<'static, Result<Client>> {
         let config = Config::builder().lease(self.lease).client_id(self.id).build().unwrap();
         let executor: Arc<dyn Executor> = self.tracking.clone();
-        Client::new(executor, Arc::new(SimConnection(self.link.clone())), config).boxed()
+        Client::new(executor, self.connection.clone(), config).boxed()
     }
 
     pub fn lock(&self) -> Lock {

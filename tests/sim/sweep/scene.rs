@@ -1,18 +1,17 @@
 //! One world: a server, a subject whose operations are dropped, and what must hold afterwards.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 
-use bowline::{Client, Config, ErrorKind, Executor, Holder, LockGuard, Result};
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use bowline::{Client, Config, Executor, Holder, LockGuard};
 use uuid::Uuid;
 
 use super::NAME;
+use super::afterwards::LATE;
 use super::lossy::{Lossy, Lost};
 use super::operation::{Before, Companion, Operation, Subject};
+use super::polled::{Ended, Then, polled};
 use super::rivals::Rivals;
 use crate::executor::{Machine, Process, WORLD};
 use crate::network::{Link, SimConnection};
@@ -21,19 +20,14 @@ use crate::tracking::Tracking;
 use crate::world::MS;
 
 const SHORTEST: Duration = Duration::from_micros(100);
-const LONGEST: Duration = MS;
-const LEASE: Duration = Duration::from_secs(3);
+pub const LONGEST: Duration = MS;
+pub const LEASE: Duration = Duration::from_secs(3);
 
 /// The longest interruption of a connection.
-const OUTAGE: Duration = Duration::from_millis(200);
+pub const OUTAGE: Duration = Duration::from_millis(200);
 
 /// An operation that is not done by then waits for something that comes after its drop.
 const STARVED: Duration = Duration::from_secs(5);
-
-/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; whoever waits
-/// behind asks every third of one. The rest is connections that come back, and tries.
-const LATE: Duration =
-    Duration::from_millis(3100).saturating_add(LEASE).saturating_add(Duration::from_secs(1)).saturating_add(OUTAGE);
 
 /// What the others do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,34 +51,15 @@ pub enum Fault {
     SubscriptionCut,
 }
 
-/// What happens between the last poll and the drop.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Then {
-    Drop,
-    /// The world goes on for a while: what it says arrives, and the future never sees it.
-    Wait,
-}
-
-/// How the operation's future ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
-    Unpolled,
-    /// Dropped when it had been polled often enough.
-    HalfWay,
-    /// Dropped before that, because it waited for what comes after the drop.
-    Starved,
-    Done(std::result::Result<(), ErrorKind>),
-}
-
 pub struct Scene {
-    machine: Arc<Machine>,
+    pub machine: Arc<Machine>,
     lossy: Arc<Lossy>,
-    server: Arc<SimServer>,
+    pub server: Arc<SimServer>,
     world: Arc<dyn Executor>,
-    other: Client,
+    pub other: Client,
     last_process: Process,
     /// An idle client, its tasks and timers, and how many tasks there were without it.
-    idle: Option<(Subject, (usize, usize), usize)>,
+    pub idle: Option<(Subject, (usize, usize), usize)>,
     /// What is being done, for messages.
     pub doing: String,
 }
@@ -153,9 +128,11 @@ impl Scene {
         let tasks_before = self.machine.live().0;
         self.last_process += 1;
         let process = self.last_process;
+        let link = Link::new(&self.machine, self.lossy.clone(), process, SHORTEST, LONGEST);
         let mut subject = Subject {
             process,
-            link: Link::new(&self.machine, self.lossy.clone(), process, SHORTEST, LONGEST),
+            connection: Arc::new(SimConnection(link.clone())),
+            link,
             tracking: Arc::new(Tracking::new(self.machine.process(process))),
             id: Uuid::from_u128(process as u128),
             lease: LEASE,
@@ -237,116 +214,37 @@ impl Scene {
         }
     }
 
-    fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended, robbed: bool) {
-        self.within(LATE, "the others begin", || rivals.have_begun());
-        // Every hand-over takes two messages; the subject's own, and those of three others.
-        self.within(bound(fault, 8 * LONGEST), "the others are served", || rivals.have_ended());
-        for (who, kind) in rivals.failed() {
-            let expected = match kind {
-                ErrorKind::Lost => robbed,
-                ErrorKind::Closed => operation.closes,
-                _ => false,
-            };
-            self.must(expected, &format!("{who}: {kind:?}"));
-        }
-        if let Ended::Done(Err(kind)) = ended {
-            let faulty = fault != Fault::None && matches!(kind, ErrorKind::Unavailable);
-            self.must(faulty || operation.fails.contains(kind), &format!("it failed: {kind:?}"));
-        }
-        self.another_client_acquires(bound(fault, 4 * LONGEST));
-    }
-
-    fn another_client_acquires(&self, bound: Duration) {
-        let lock = self.other.lock(NAME);
-        let again = self.spawn(async move { lock.lock().await });
-        self.within(bound, "another client acquires", || again.lock().unwrap().is_some());
-        let guard = again.lock().unwrap().take().unwrap().unwrap();
-        self.run("release", guard.release()).unwrap();
-    }
-
-    fn nothing_is_left(&self, operation: &Operation, fault: Fault, subject: &Subject, idle: (usize, usize)) {
-        let (tasks, timers) = idle;
-        let scratch = operation.before == Before::Nothing;
-        // After a fault, the request may come late: its ticket is dead in the end, but lies there until somebody asks.
-        let calm = fault == Fault::None;
-        let clean = || (!calm || self.keys(scratch).is_empty()) && subject.tracking.live().0 <= tasks;
-        let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
-        let (live, keys) = (subject.tracking.live(), self.keys(scratch));
-        self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
-        // The watchdog may still sleep until the next renewal of what was held; and a clean-up until its next try.
-        self.must(
-            live.1 <= timers + 1 || fault != Fault::None,
-            &format!("{live:?} tasks and timers are left, {idle:?} when idle"),
-        );
-        // Nothing comes back, and the timer goes.
-        self.pass(if scratch { Duration::from_secs(3601) } else { bound(fault, LEASE) });
-        if !calm {
-            self.another_client_acquires(4 * LONGEST);
-        }
-        let (live, keys) = (subject.tracking.live(), self.keys(false));
-        self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
-        self.must(self.server.violation().is_none(), &format!("{:?}", self.server.violation()));
-    }
-
-    /// After the subject's client nothing at all is left of it.
-    pub fn end_client(&mut self) {
-        let Some((mut subject, _, tasks_before)) = self.idle.take() else { return };
-        if let Some(client) = subject.client.take().filter(|_| self.machine.random(|random| random.one_in(2))) {
-            self.run("close", async move { client.close().await });
-        }
-        subject.guard = None;
-        let Subject { tracking, id, .. } = subject;
-        let listeners = || self.server.listeners(&format!("bowline:inbox:{id}"));
-        let ended = self.is_within(4 * LONGEST, || tracking.live() == (0, 0) && listeners() == 0);
-        let (live, listeners) = (tracking.live(), listeners());
-        self.must(ended, &format!("after the client: {live:?} tasks and timers, {listeners} subscriptions"));
-        // The network's too.
-        self.within(2 * LATE, "the link's tasks end", || self.machine.live().0 <= tasks_before);
-    }
-
-    /// Keys but the counters, and the scratch keys if they are left out.
-    fn keys(&self, without_scratch: bool) -> Vec<String> {
-        let mut keys = self.server.keys();
-        keys.retain(|key| !key.ends_with(":fence") && !(without_scratch && key.contains("{bowline-check}")));
-        keys
-    }
-
     fn draw(&self, longest: Duration) -> Duration {
         self.machine.random(|random| random.between(Duration::ZERO, longest))
     }
 
-    fn pass(&self, duration: Duration) {
+    pub fn pass(&self, duration: Duration) {
         let sleep = self.world.sleep(duration);
         run(&self.machine, duration + MS, sleep).expect("time passes");
     }
 
-    fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Arc<Mutex<Option<T>>> {
+    pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Arc<Mutex<Option<T>>> {
         spawn(&self.machine, future)
     }
 
-    fn run<T: Send + 'static>(&self, what: &str, future: impl Future<Output = T> + Send + 'static) -> T {
+    pub fn run<T: Send + 'static>(&self, what: &str, future: impl Future<Output = T> + Send + 'static) -> T {
         let output = run(&self.machine, LATE * 2, future);
         self.must(output.is_some(), &format!("it does not end: {what}"));
         output.unwrap()
     }
 
-    fn is_within(&self, bound: Duration, holds: impl FnMut() -> bool) -> bool {
+    pub fn is_within(&self, bound: Duration, holds: impl FnMut() -> bool) -> bool {
         self.machine.run_until(self.machine.now() + bound, holds).is_ok()
     }
 
-    fn within(&self, bound: Duration, what: &str, holds: impl FnMut() -> bool) {
+    pub fn within(&self, bound: Duration, what: &str, holds: impl FnMut() -> bool) {
         let held = self.is_within(bound, holds);
         self.must(held, &format!("not within {bound:?}: {what}"));
     }
 
-    fn must(&self, holds: bool, what: &str) {
+    pub fn must(&self, holds: bool, what: &str) {
         assert!(holds, "{}: {what}", self.doing);
     }
-}
-
-/// Without a fault, a few messages; with one, what is documented.
-fn bound(fault: Fault, calm: Duration) -> Duration {
-    if fault == Fault::None { calm } else { LATE }
 }
 
 fn spawn<T: Send + 'static>(
@@ -371,33 +269,4 @@ fn run<T: Send + 'static>(
     let limit = machine.now() + bound;
     let _ = machine.run_until(limit, || output.lock().unwrap().is_some());
     output.lock().unwrap().take()
-}
-
-/// Polls the future when it is woken, at most so many times, then pauses and drops it.
-async fn polled(
-    mut future: BoxFuture<'static, Result<()>>,
-    polls: usize,
-    pause: Option<BoxFuture<'static, ()>>,
-    mut deadline: BoxFuture<'static, ()>,
-) -> Ended {
-    if polls == 0 {
-        return Ended::Unpolled;
-    }
-    let mut left = polls;
-    let ended = poll_fn(|context| {
-        if deadline.poll_unpin(context).is_ready() {
-            return Poll::Ready(Ended::Starved);
-        }
-        left -= 1;
-        match future.poll_unpin(context) {
-            Poll::Ready(output) => Poll::Ready(Ended::Done(output.map_err(|error| error.kind()))),
-            Poll::Pending if left == 0 => Poll::Ready(Ended::HalfWay),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await;
-    if let Some(pause) = pause.filter(|_| ended == Ended::HalfWay) {
-        pause.await;
-    }
-    ended
 }
