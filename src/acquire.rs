@@ -172,6 +172,10 @@ impl<'a> Attempt<'a> {
     async fn ask(&mut self, tries: &mut Tries<'_>) -> Result<Answer> {
         tries.start();
         loop {
+            // Closing has cancelled this wire id: sent after that, the request would acquire for nobody.
+            if self.context.ledger.is_closed() {
+                return Err(self.request.error(ErrorKind::Closed));
+            }
             let sent = self.context.now();
             self.asked += 1;
             let args = AcquireArgs {

@@ -15,6 +15,9 @@ mod network;
 mod random;
 mod server;
 mod storm;
+mod sweep;
+#[path = "../support/tracking.rs"]
+mod tracking;
 mod world;
 
 fn number(variable: &str) -> Option<u64> {

@@ -61,6 +61,14 @@ impl SimServer {
         *self.frozen_until.lock().unwrap() = self.machine.now() + duration;
     }
 
+    /// How many subscriptions a channel has, as a `PUBLISH` counts them.
+    pub fn listeners(&self, channel: &str) -> i64 {
+        match self.server.eval("return redis.call('PUBLISH', ARGV[1], 'anybody?')", &[], &[channel.as_bytes()]) {
+            Ok(Reply::Integer(listeners)) => listeners,
+            other => panic!("PUBLISH: {other:?}"),
+        }
+    }
+
     pub fn flush(&self) {
         self.server.flush_all();
     }
