@@ -11,6 +11,7 @@ use crate::world::{Faults, Report, run};
 
 mod actor;
 mod executor;
+mod judge;
 mod network;
 mod random;
 mod server;
