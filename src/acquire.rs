@@ -12,6 +12,7 @@ use crate::holder::Holder;
 use crate::key::LockKeys;
 use crate::lease::{Hold, deadline};
 use crate::ledger::{Outcome, SPAN};
+use crate::mutant::{self, Mutant};
 use crate::reentry::{Entry, Reentry};
 use crate::scripts::lock::AcquireArgs;
 use crate::scripts::reply::Acquired;
@@ -68,7 +69,7 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
         return Ok(hold.map(|hold| Arc::new(Owned::new(context.clone(), hold, None))));
     };
     loop {
-        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none();
+        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none() || mutant::on(Mutant::LostHoldEntered);
         match reentry.enter(*holder, &request.keys, valid) {
             Entry::Held(owned) => return Ok(Some(owned)),
             // Not now: what another task of the holder waits for, a try does not wait for.
@@ -149,11 +150,15 @@ impl<'a> Attempt<'a> {
                 Answer::Queued => {}
             }
             match poll_fn(|context| self.context.ledger.poll_outcome(self.id, context)).await {
-                Outcome::Granted { token, counted_from } => {
+                Outcome::Granted { token, mut counted_from } => {
+                    if mutant::on(Mutant::LeaseFromMessage) {
+                        counted_from = self.context.now();
+                    }
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
                     // had expired, and this may be that grant: too old to be counted from the second copy.
-                    if left >= self.request.lease / 2 && self.asked == 1 {
+                    let asked_once = self.asked == 1 || mutant::on(Mutant::GrantTrustedAfterResend);
+                    if left >= self.request.lease / 2 && asked_once {
                         return Ok(self.hold(token, counted_from));
                     }
                     // Ask again: the answer is up to date, and starts the lease anew.
@@ -187,7 +192,8 @@ impl<'a> Attempt<'a> {
             match answer {
                 Ok(Acquired::Granted { token, now }) => {
                     self.context.observe(now);
-                    return Ok(Answer::Granted { token, counted_from: sent });
+                    let counted_from = if mutant::on(Mutant::LeaseFromReply) { self.context.now() } else { sent };
+                    return Ok(Answer::Granted { token, counted_from });
                 }
                 Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
                     self.context.observe(now);
@@ -220,7 +226,7 @@ impl<'a> Attempt<'a> {
 
     fn hold(mut self, token: Token, counted_from: Instant) -> Decision {
         let (now, until) = (self.context.now(), deadline(counted_from, self.request.lease));
-        if until <= now {
+        if until <= now && !mutant::on(Mutant::LateGrantKept) {
             // Given back by the drop.
             return Decision::Late;
         }

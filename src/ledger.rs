@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::jitter::Jitter;
 use crate::key::LockKeys;
 use crate::lease::{Hold, Loss};
+use crate::mutant::{self, Mutant};
 use crate::scripts::lock::Failure;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
@@ -127,6 +128,9 @@ impl Ledger {
             return Err(Closed);
         }
         state.last_id += 1;
+        if mutant::on(Mutant::WireIdReused) {
+            state.last_id = (1..).find(|id| !state.open.contains_key(id) && !state.holds.contains_key(id)).unwrap_or(1);
+        }
         let id = state.last_id;
         let attempt = Attempt {
             keys: keys.clone(),
@@ -205,7 +209,9 @@ impl Ledger {
     /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
     pub(crate) fn abandon(&self, id: WireId, now: Instant) {
         self.change(|state, effects| {
-            if let Some(attempt) = state.remove_open(id.n, effects) {
+            if let Some(attempt) = state.remove_open(id.n, effects)
+                && !mutant::on(Mutant::NoCleanUpOnDrop)
+            {
                 state.clean_up(attempt.cleanup(id, now), effects);
             }
         });
@@ -213,6 +219,9 @@ impl Ledger {
 
     /// Stops keeping the hold, because it is about to be released.
     pub(crate) fn release(&self, hold: &Hold) {
+        if mutant::on(Mutant::RenewalAfterRelease) {
+            return;
+        }
         lock(&self.state).remove_hold(hold.id.n);
     }
 
@@ -243,6 +252,10 @@ impl Ledger {
                 if let Some(attempt) = state.open.get_mut(&id.n) {
                     let counted_from = attempt.counted_from;
                     attempt.decide(Outcome::Granted { token, counted_from }, effects);
+                } else if mutant::on(Mutant::LateGrantReleased)
+                    && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
+                {
+                    state.clean_up(Cleanup::of(hold, now), effects);
                 }
             }
             Message::Revoked { id } if id.client == self.client => {
@@ -258,8 +271,12 @@ impl Ledger {
     /// Messages may have been missed: the server is asked about every ticket and every hold.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {
-            state.touches.touch_all(now);
-            state.schedule.verify_all(now);
+            if !mutant::on(Mutant::NoTouchAfterGap) {
+                state.touches.touch_all(now);
+            }
+            if !mutant::on(Mutant::NoVerifyAfterGap) {
+                state.schedule.verify_all(now);
+            }
             state.wake_if_sooner(effects);
         });
     }

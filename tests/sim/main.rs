@@ -12,9 +12,14 @@ use crate::world::{Faults, Report, run};
 
 mod actor;
 mod executor;
+#[cfg(feature = "_mutants")]
+mod mutants;
 mod network;
 mod random;
+mod scenes;
+mod scripts;
 mod server;
+mod stage;
 mod storm;
 mod world;
 

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::embedded::{Content, EmbeddedConnection, Entry, Server};
-use bowline::{Call, Connection, ConnectionError, Notice, Reply};
+use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
 use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
 use crate::network::{Backend, at_once};
+use crate::scripts::Scripts;
 
 pub struct SimServer {
     machine: Arc<Machine>,
     server: Server,
+    scripts: Scripts,
     connection: EmbeddedConnection,
     frozen_until: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
@@ -22,12 +24,13 @@ pub struct SimServer {
 }
 
 impl SimServer {
-    pub fn new(machine: &Arc<Machine>) -> Arc<Self> {
+    pub fn new(machine: &Arc<Machine>, scripts: Scripts) -> Arc<Self> {
         let server = Server::starting_at(Duration::from_secs(1_800_000_000));
         let connection = server.connect(machine.process(WORLD));
         Arc::new(Self {
             machine: machine.clone(),
             server,
+            scripts,
             connection,
             frozen_until: Mutex::default(),
             evicted: Mutex::new(false),
@@ -79,6 +82,18 @@ impl SimServer {
         self.server.set_clock(if forward { now + by } else { now - by });
     }
 
+    fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let Some(source) = self.scripts.altered(call.script) else { return at_once(self.connection.run(call)) };
+        let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
+        let args = call.args.iter().map(|arg| match arg {
+            Arg::Text(text) => (*text).to_owned(),
+            Arg::Number(number) => number.to_string(),
+        });
+        let args: Vec<String> = args.collect();
+        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+        self.server.eval(source, &keys, &args)
+    }
+
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
     fn check(&self, script: &str) {
         let dump = self.dump();
@@ -107,7 +122,7 @@ impl SimServer {
 
 impl Backend for SimServer {
     fn execute(&self, _: usize, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        let reply = at_once(self.connection.run(call));
+        let reply = self.run(call);
         self.check(call.script.name());
         reply
     }
