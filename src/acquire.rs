@@ -206,6 +206,7 @@ impl<'a> Attempt<'a> {
                 }
                 // Expired tickets are left to drop; or the request took longer than the server's clock allowed, and
                 // its answer has set our idea of that clock right.
+                Ok(Acquired::Stale { .. }) if mutant::on(Mutant::StaleNotLearned) => {}
                 Ok(Acquired::Busy { more: true, now } | Acquired::Stale { now }) => self.context.observe(now),
                 Ok(Acquired::Full { now }) => {
                     self.context.observe(now);
@@ -219,6 +220,9 @@ impl<'a> Attempt<'a> {
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.
     fn not_after(&self, sent: Instant) -> u64 {
+        if mutant::on(Mutant::NoNotAfter) {
+            return 0;
+        }
         let longest = self.context.config.command_timeout;
         let wait = self.until.map_or(longest, |until| until.saturating_duration_since(sent).min(longest));
         self.context.clock.at(sent, wait + CLOCK_SLACK)

@@ -167,7 +167,7 @@ impl Owned {
                     return if sent_before { Ok(()) } else { Err(lost_error(&self.hold, "release", Loss::Gone)) };
                 }
                 Err(failure) => {
-                    sent_before = true;
+                    sent_before = !mutant::on(Mutant::ResentReleaseLost);
                     tries.again_after(failure).await?;
                 }
             }

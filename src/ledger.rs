@@ -189,7 +189,7 @@ impl Ledger {
     ) -> Option<Arc<Hold>> {
         self.change(|state, effects| {
             let attempt = state.remove_open(id.n, effects)?;
-            if attempt.revoked {
+            if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
             let Attempt { keys, lease, .. } = attempt;

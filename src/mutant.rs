@@ -14,10 +14,16 @@ pub enum Mutant {
     LeaseFromFirstRequest,
     /// The client counts a lease as long as the server does, whatever their clocks' rates.
     NoDrift,
+    /// A request may be executed however late.
+    NoNotAfter,
+    /// A request that came too late by the server's clock is sent again as it was.
+    StaleNotLearned,
     /// A hold of which nothing was left when it was known is given out.
     LateGrantKept,
     /// A grant by message is believed although the request was sent twice.
     GrantTrustedAfterResend,
+    /// A grant that was revoked before it was known is given out.
+    RevokedGrantHeld,
     /// A grant by message that nobody waits for any more is released.
     LateGrantReleased,
     /// A wire id is used again once its attempt is decided.
@@ -26,6 +32,8 @@ pub enum Mutant {
     NoCleanUpOnDrop,
     /// A guard that is dropped leaves its hold in Redis.
     NoReleaseOnDrop,
+    /// A release that was executed, but whose answer was lost, is reported as a loss.
+    ResentReleaseLost,
     /// A released hold is renewed once more.
     RenewalAfterRelease,
     /// A renewal that got no answer is not tried again.
@@ -50,9 +58,9 @@ pub(crate) const fn on(_: Mutant) -> bool {
 }
 
 #[cfg(feature = "_mutants")]
-pub(crate) use switch::on;
-#[cfg(feature = "_mutants")]
 pub use switch::Switch;
+#[cfg(feature = "_mutants")]
+pub(crate) use switch::on;
 
 #[cfg(feature = "_mutants")]
 mod switch {

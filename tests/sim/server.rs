@@ -77,6 +77,10 @@ impl SimServer {
         Some(key.clone())
     }
 
+    pub fn now(&self) -> Duration {
+        self.server.now()
+    }
+
     pub fn step_clock(&self, by: Duration, forward: bool) {
         let now = self.server.now();
         self.server.set_clock(if forward { now + by } else { now - by });

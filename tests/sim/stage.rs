@@ -121,6 +121,13 @@ impl Stage {
         }
     }
 
+    pub async fn until_locked(&self, locked: bool) {
+        let key = format!("bowline:lock:{{{NAME}}}");
+        while self.server.keys().contains(&key) != locked {
+            self.sleep(MS / 20).await;
+        }
+    }
+
     /// What the future gives, if it does in time.
     pub async fn within<T>(
         &self,
