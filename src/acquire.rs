@@ -164,7 +164,11 @@ impl<'a> Attempt<'a> {
                     // Ask again: the answer is up to date, and starts the lease anew.
                 }
                 Outcome::Gone => {
-                    self.nothing_left();
+                    // If the request was sent twice, a touch may have been answered between the two, and the second copy
+                    // has queued up: dropped undecided, it is cancelled.
+                    if self.asked == 1 {
+                        self.nothing_left();
+                    }
                     return Ok(Decision::Again);
                 }
                 Outcome::Failed(failure) => return Err(tries.error(failure)),

@@ -88,6 +88,7 @@ impl Ledger {
                 cleanups: Vec::new(),
                 cleaning: 0,
                 last_id: 0,
+                last_gap: None,
                 armed: None,
                 closed: false,
                 ending: false,
@@ -155,7 +156,8 @@ impl Ledger {
             attempt.queued_at.get_or_insert(now);
             if attempt.outcome.is_none() {
                 state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
-                if more {
+                // The grant's message may have been missed in a gap that the attempt was not known to wait in.
+                if more || state.last_gap.is_some_and(|gap| gap >= sent) {
                     state.touches.touch_soon(&attempt.keys, now);
                 }
                 state.wake_if_sooner(effects);
@@ -271,6 +273,7 @@ impl Ledger {
     /// Messages may have been missed: the server is asked about every ticket and every hold.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {
+            state.last_gap = Some(now);
             if !mutant::on(Mutant::NoTouchAfterGap) {
                 state.touches.touch_all(now);
             }

@@ -12,6 +12,7 @@ use crate::world::{Faults, Report, run};
 
 mod actor;
 mod executor;
+mod judge;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;

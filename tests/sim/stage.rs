@@ -55,9 +55,12 @@ pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: 
         let outcome = scene(stage).await;
         *played.lock().unwrap() = Some(outcome);
     }));
-    let stuck = machine.run_until(LIMIT, || ended.lock().unwrap().is_some() || server.violation().is_some());
+    let stuck = machine.run_until(LIMIT, || {
+        server.look();
+        ended.lock().unwrap().is_some() || server.judge.violation().is_some()
+    });
     let outcome = ended.lock().unwrap().take();
-    match (server.violation(), outcome) {
+    match (server.judge.violation(), outcome) {
         (Some(violation), _) => Err(violation),
         (None, Some(outcome)) => outcome,
         (None, None) => Err(format!("I3 the scene came to no end: {stuck:?}")),
@@ -71,6 +74,7 @@ impl Stage {
         let link = Link::new(&self.machine, self.server.clone(), process, MS / 10, self.hop);
         self.links.push(link.clone());
         let id = Uuid::from_u64_pair(self.random.next(), self.random.next() | 1);
+        self.server.judge.introduce(id.to_string(), process, &link, self.hop);
         let executor = self.machine.process(process);
         let config = Config::builder().lease(lease).client_id(id).build().unwrap();
         let client = Client::new(executor, Arc::new(SimConnection(link)), config);
