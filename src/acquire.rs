@@ -53,7 +53,7 @@ impl Request {
 pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
     // Past any clock's range is no limit.
     let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
-    match request.timeout.filter(|_| until.is_some()) {
+    match request.timeout.filter(|_| until.is_some() && !mutant::on(Mutant::TimeoutIgnored)) {
         None => enter(context, request, None).await,
         Some(limit) => match timeout(&context.executor, limit, enter(context, request, until)).await {
             Some(acquired) => acquired,
@@ -166,7 +166,7 @@ impl<'a> Attempt<'a> {
                 Outcome::Gone => {
                     // If the request was sent twice, a touch may have been answered between the two, and the second copy
                     // has queued up: dropped undecided, it is cancelled.
-                    if self.asked == 1 {
+                    if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
                         self.nothing_left();
                     }
                     return Ok(Decision::Again);

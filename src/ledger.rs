@@ -157,7 +157,8 @@ impl Ledger {
             if attempt.outcome.is_none() {
                 state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
                 // The grant's message may have been missed in a gap that the attempt was not known to wait in.
-                if more || state.last_gap.is_some_and(|gap| gap >= sent) {
+                let missed = state.last_gap.is_some_and(|gap| gap >= sent);
+                if more || (missed && !mutant::on(Mutant::GapBeforeAnswerForgotten)) {
                     state.touches.touch_soon(&attempt.keys, now);
                 }
                 state.wake_if_sooner(effects);

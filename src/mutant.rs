@@ -28,8 +28,14 @@ pub enum Mutant {
     LateGrantReleased,
     /// A wire id is used again once its attempt is decided.
     WireIdReused,
+    /// An attempt that a touch was told "gone" about is forgotten, even if its request was sent again meanwhile.
+    GoneTrustedAfterResend,
+    /// The timeout of an acquisition is not kept.
+    TimeoutIgnored,
     /// An acquisition that is dropped leaves in Redis what it has there.
     NoCleanUpOnDrop,
+    /// A hold whose lease ran out unrenewed is left to whatever a late renewal has made of it.
+    NoCleanUpOnExpiry,
     /// A guard that is dropped leaves its hold in Redis.
     NoReleaseOnDrop,
     /// A release that was executed, but whose answer was lost, is reported as a loss.
@@ -44,6 +50,10 @@ pub enum Mutant {
     LostHoldEntered,
     /// Nobody is asked about tickets after messages may have been missed.
     NoTouchAfterGap,
+    /// Nor is a ticket asked about that was queued before messages were missed, and known to be only afterwards.
+    GapBeforeAnswerForgotten,
+    /// Nor is a name asked about again if a touch was under way when messages were missed.
+    GapDuringTouchForgotten,
     /// Nobody is asked about holds after messages may have been missed.
     NoVerifyAfterGap,
     /// A script that says "call again" is not.

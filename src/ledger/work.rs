@@ -45,7 +45,8 @@ impl Ledger {
 
             let due = state.schedule.due(now);
             for id in due.expired {
-                if let Some(hold) = state.lose(id, Loss::Expired, effects) {
+                let lost = state.lose(id, Loss::Expired, effects);
+                if let Some(hold) = lost.filter(|_| !mutant::on(Mutant::NoCleanUpOnExpiry)) {
                     // A renewal whose answer was late or lost may have kept it in Redis.
                     state.cleanups.push(Cleanup::of(&hold, now));
                 }

@@ -40,8 +40,8 @@ pub struct Stage {
     clients: Vec<Client>,
 }
 
-/// Plays the scene with that seed, which decides every delay and whose turn it is.
-pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: Scripts) -> Played {
+/// Plays the scene with that seed, which decides every delay and whose turn it is. Returns its history too.
+pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: Scripts) -> (Played, String) {
     let machine = Machine::new(seed);
     let server = SimServer::new(&machine, scripts);
     let executor = machine.process(WORLD);
@@ -60,11 +60,12 @@ pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: 
         ended.lock().unwrap().is_some() || server.judge.violation().is_some()
     });
     let outcome = ended.lock().unwrap().take();
-    match (server.judge.violation(), outcome) {
+    let outcome = match (server.judge.violation(), outcome) {
         (Some(violation), _) => Err(violation),
         (None, Some(outcome)) => outcome,
         (None, None) => Err(format!("I3 the scene came to no end: {stuck:?}")),
-    }
+    };
+    (outcome, machine.take_history())
 }
 
 impl Stage {

@@ -29,7 +29,7 @@ pub struct Row {
 const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
 const FAULT_FREE: Place = Place::Run("fault_free", NONE);
 const NETWORK: Place = Place::Run("network", Faults { network: true, ..NONE });
-const FREEZES: Place = Place::Run("freezes", Faults { network: true, freezes: true, ..NONE });
+const CRASHES: Place = Place::Run("crashes", Faults { network: true, crashes: true, ..NONE });
 const LOSSES: Place = Place::Run("losses", Faults { losses: true, ..NONE });
 
 const I1: &[&str] = &["I1"];
@@ -38,8 +38,9 @@ const I3: &[&str] = &["I3"];
 const I4: &[&str] = &["I4"];
 const I7: &[&str] = &["I7"];
 const I8: &[&str] = &["I8"];
-const I10: &[&str] = &["I10"];
 const I9: &[&str] = &["I9"];
+const I10: &[&str] = &["I10"];
+const I11: &[&str] = &["I11"];
 const I12: &[&str] = &["I12"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
@@ -62,7 +63,7 @@ pub const MUTANTS: &[Row] = &[
     lua("release_by_anybody", &[(
         "local held = redis.call('HEXISTS', lock, id) == 1",
         "local held = redis.call('EXISTS', lock) == 1",
-    )], NETWORK, I1),
+    )], NETWORK, &["I1", "I10"]),
     lua("renewal_by_anybody", &[(
         "local held = redis.pcall('HEXISTS', lock, id)\n",
         "local held = redis.pcall('EXISTS', lock)\n",
@@ -71,13 +72,14 @@ pub const MUTANTS: &[Row] = &[
         "  if held == 1 and lease ~= '0' then held",
         "  if lease ~= '0' then redis.pcall('HSET', lock, id, '1'); held",
     )], NETWORK, I8),
-    rust("wire_id_reused", Mutant::WireIdReused, NETWORK, I1),
+    rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
+    rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, NETWORK, I1),
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     lua("resend_not_known", &[(
         "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
         "if false then\n",
-    )], NETWORK, I3),
+    )], NETWORK, I10),
     lua("stale_before_mine", &[(
         "-- A resend, or the message that said so was lost.\n",
         "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
@@ -91,9 +93,9 @@ pub const MUTANTS: &[Row] = &[
 
     // How long.
     rust("lease_from_reply", Mutant::LeaseFromReply, scene("frozen_requester"), I1),
-    rust("lease_from_message", Mutant::LeaseFromMessage, FREEZES, I1),
+    rust("lease_from_message", Mutant::LeaseFromMessage, scene("stale_message"), I1),
     rust("lease_from_first_request", Mutant::LeaseFromFirstRequest, scene("long_wait"), I3),
-    rust("no_drift", Mutant::NoDrift, FAULT_FREE, I1),
+    rust("no_drift", Mutant::NoDrift, scene("slow_clock"), I1),
     rust("late_grant_kept", Mutant::LateGrantKept, scene("slow_answer"), I1),
     lua("touch_keeps_the_old_ttl", &[(
         "      redis.call('PEXPIRE', lock, lease)\n      outcome, token",
@@ -132,7 +134,7 @@ pub const MUTANTS: &[Row] = &[
     lua("enqueued_twice", &[(
         "  if n > 0 and expiry(ticket) then\n",
         "  if false then\n",
-    )], NETWORK, I12),
+    )], NETWORK, &["I10", "I12"]),
     lua("cancelled_ticket_stays_in_the_list", &[(
         "  if removed == 1 then redis.call('LREM', queue, from, ticket) end\n",
         "",
@@ -145,6 +147,10 @@ pub const MUTANTS: &[Row] = &[
         ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
         ("local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "local living = n"),
     ], scene("full_of_the_dead"), I3),
+    lua("expired_ticket_granted", &[(
+        "if not id or not expires or expires <= now then",
+        "if not id or not expires then",
+    )], CRASHES, &["I3", "I4"]),
     lua("granted_to_nobody", &[(
         "(heard > 0 or not counts_everyone)",
         "true",
@@ -158,20 +164,17 @@ pub const MUTANTS: &[Row] = &[
         "    elseif false then\n",
     )], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
+    rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, NETWORK, I3),
+    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
     // What is left.
+    rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
+    rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
     lua("queue_for_ever", &[(
         "  redis.call('PEXPIRE', queue, 3600000)\n",
         "",
     )], FAULT_FREE, I9),
-    rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, I7),
+    rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),
     rust("no_release_on_drop", Mutant::NoReleaseOnDrop, FAULT_FREE, &["I3", "I7"]),
-];
-
-/// Mutants that nothing catches yet, and what is missing.
-pub const NOT_YET: &[(&str, &str)] = &[
-    ("no_drift", "processes whose clocks run at other rates than the server's"),
-    ("renewal_creates_a_key", "I8"),
-    ("renewal_after_release", "I8"),
 ];

@@ -85,6 +85,51 @@ pub async fn late_message(mut stage: Stage) -> Played {
     must(!guard.is_valid(), "I1 the lease is over in the server, and the holder counts on it")
 }
 
+/// A grant's message takes longer than the lease, and the waiter cannot ask.
+pub async fn stale_message(mut stage: Stage) -> Played {
+    let lease = 1500 * MS;
+    let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(lease).await, stage.enter(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let mut waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.sleep(2 * stage.hop).await;
+    stage.link(waiter).lag(2000 * MS, 2000 * MS);
+    stage.link(waiter).cut(true, false, 2500 * MS);
+    guard.release().await.map_err(|error| error.to_string())?;
+    let guard = stage.lock(next).lock().await.unwrap();
+    let both = stage.within(1500 * MS, "", &mut waiting).await.is_ok();
+    must(!both, "I1 the lease was over, and counts from its message")?;
+    // A touch and the request again were sent when the connection came back, in any order.
+    let _release = stage.spawn(next, guard.release());
+    drop(stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?);
+    Ok(())
+}
+
+/// A holder is cut off until its lease is over by its own count, and not yet by the server's. A renewal waits for the
+/// connection to come back.
+pub async fn late_renewal(mut stage: Stage) -> Played {
+    let lease = 100_000 * MS;
+    let (holder, waiter) = (stage.enter(lease).await, stage.enter(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let mut waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.link(holder).cut(true, false, lease - 150 * MS);
+    guard.lost().await;
+    let late = stage.within(150 * MS + 2 * stage.hop, "I3 a hold that was lost stays in the server", &mut waiting);
+    drop(late.await?);
+    Ok(())
+}
+
+/// A holder's clock is slow, and its lease runs out.
+pub async fn slow_clock(mut stage: Stage) -> Played {
+    let (holder, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    stage.machine.set_rate(holder, -1000);
+    let guard = stage.lock(holder).lock().lease(2 * LONG).await.unwrap();
+    let waiting = stage.acquires(waiter);
+    let _next = stage.within(3 * LONG, "I3 the waiter does not get the lock", waiting).await?;
+    must(!guard.is_valid(), "I1 the lease is over in the server, and the holder counts on it")
+}
+
 /// A process stands still from before the answer to its request until after the lease that it grants.
 pub async fn frozen_requester(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(500 * MS).await, stage.enter(LONG).await);
