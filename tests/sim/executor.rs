@@ -125,6 +125,12 @@ impl Machine {
         self.lock().rates.insert(process, millionths);
     }
 
+    /// How long it takes until the clock of the process has moved on by that.
+    pub fn takes(&self, process: Process, shown: Duration) -> Duration {
+        let state = self.lock();
+        state.when(process, state.shows(process) + shown).saturating_sub(state.now)
+    }
+
     pub fn freeze(&self, process: Process, duration: Duration) {
         let mut state = self.lock();
         let (now, until) = (state.now, state.now + duration);

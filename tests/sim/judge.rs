@@ -166,6 +166,13 @@ impl Judge {
         }
     }
 
+    /// What is left of the lease of the hold with that token, for the server.
+    pub fn left(&self, name: &str, token: u64, server: Duration) -> Duration {
+        let state = self.lock();
+        let hold = state.names.get(&format!("bowline:lock:{{{name}}}")).and_then(|name| name.view.hold.as_ref());
+        hold.filter(|hold| hold.token == token).map_or(Duration::ZERO, |hold| hold.ends.saturating_sub(server))
+    }
+
     /// What only time has changed. To be called before anything else changes something.
     pub fn look(&self, server: Duration) {
         let now = self.machine.now();

@@ -71,6 +71,11 @@ impl SimServer {
         locks(&dump).into_iter().flat_map(of).collect()
     }
 
+    /// What is left of the lease of the hold with that token.
+    pub fn left(&self, name: &str, token: u64) -> Duration {
+        self.judge.left(name, token, self.server.now())
+    }
+
     /// By how much longer than it should something may live.
     pub fn set_back(&self) -> Duration {
         *self.set_back.lock().unwrap()

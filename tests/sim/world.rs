@@ -214,6 +214,7 @@ impl World {
     pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<LockGuard>, reentered: bool) {
         let now = self.machine.now();
         self.server.judge.delivered(name, guard.token().get());
+        self.backed(actor.process, name, started, guard);
         let mut broken = None;
         {
             let mut state = self.state.lock().unwrap();
@@ -258,6 +259,18 @@ impl World {
         }
     }
 
+    /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
+    fn backed(&self, process: Process, name: &str, started: Duration, guard: &LockGuard) {
+        if self.state.lock().unwrap().lost_at.is_some_and(|lost| started <= lost) {
+            return;
+        }
+        let counted = self.machine.takes(process, guard.remaining());
+        let left = self.server.left(name, guard.token().get());
+        // In its last millisecond a key still exists.
+        let backed = counted.is_zero() || counted <= left + MS;
+        self.must(backed, || format!("I1 {name}: process {process} counts on {counted:?}, and the server on {left:?}"));
+    }
+
     /// The last guard of a hold goes: whoever waits now gets the lock within two messages.
     pub fn handing_over(&self, name: &str) {
         if self.calm && self.server.waiters(name) > 0 {
@@ -267,11 +280,13 @@ impl World {
 
     /// The guard goes.
     pub fn gone(&self, name: &str, guard: &Arc<LockGuard>) {
-        let mut state = self.state.lock().unwrap();
-        if let Some(seen) = state.guards.get_mut(name)
-            && let Some(at) = seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard))
-        {
-            seen.remove(at);
+        let gone = {
+            let mut state = self.state.lock().unwrap();
+            let seen = state.guards.entry(name.to_owned()).or_default();
+            seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
+        };
+        if let Some(Seen { process, started, guard }) = gone {
+            self.backed(process, name, started, &guard);
         }
     }
 }
