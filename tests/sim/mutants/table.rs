@@ -74,7 +74,7 @@ pub const MUTANTS: &[Row] = &[
     )], NETWORK, I8),
     rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
-    rust("late_grant_released", Mutant::LateGrantReleased, NETWORK, I1),
+    rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     lua("resend_not_known", &[(
         "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
@@ -164,7 +164,7 @@ pub const MUTANTS: &[Row] = &[
         "    elseif false then\n",
     )], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
-    rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, NETWORK, I3),
+    rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 

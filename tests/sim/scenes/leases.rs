@@ -85,6 +85,19 @@ pub async fn late_message(mut stage: Stage) -> Played {
     must(!guard.is_valid(), "I1 the lease is over in the server, and the holder counts on it")
 }
 
+/// A grant's message comes when its waiter has learned of it by a touch, and holds.
+pub async fn known_grant(mut stage: Stage) -> Played {
+    let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(3000 * MS).await, stage.enter(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.link(waiter).lag(2000 * MS, 2000 * MS);
+    let _release = stage.spawn(holder, guard.release());
+    let guard = stage.within(1000 * MS + 2 * stage.hop + MS, "I3 the waiter does not ask", waiting).await?;
+    let both = stage.within(4000 * MS, "", stage.acquires(next)).await.is_ok();
+    must(!both && guard.is_valid(), "I1 the holder is told late, and loses its lock by it")
+}
+
 /// A grant's message takes longer than the lease, and the waiter cannot ask.
 pub async fn stale_message(mut stage: Stage) -> Played {
     let lease = 1500 * MS;

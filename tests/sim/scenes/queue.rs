@@ -23,6 +23,19 @@ pub async fn missed_grant(mut stage: Stage) -> Played {
     release.await.map_err(|error| error.to_string())
 }
 
+/// The same, before the process knows that it waits: it stands still from before the answer until all is over.
+pub async fn gap_before_answer(mut stage: Stage) -> Played {
+    let (holder, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.machine.freeze(waiter, 300 * MS);
+    stage.link(waiter).cut(false, true, 50 * MS);
+    let _release = stage.spawn(holder, guard.release());
+    drop(stage.within(300 * MS + 4 * stage.hop + MS, "I3 the waiter knows nothing of its lock", waiting).await?);
+    Ok(())
+}
+
 /// A waiter waits for many of its leases, and is granted the lock no later for it.
 pub async fn long_wait(mut stage: Stage) -> Played {
     let lease = 3000 * MS;
