@@ -39,7 +39,9 @@ impl Row {
     /// What catches it, with the history and the seed.
     fn hunt(&self) -> Option<(String, String, u64)> {
         let scripts = match self.mistake {
-            Mistake::Lua(patches) => Scripts::patched(patches),
+            Mistake::Lua(patches) => {
+                Scripts::patched(patches).unwrap_or_else(|why| panic!("{} does not fit: {why}", self.name))
+            }
             Mistake::Rust(_) => Scripts::default(),
         };
         (0..self.seeds()).find_map(|seed| {
@@ -86,4 +88,16 @@ fn mutants() {
         }
     }
     assert_eq!(wrong, [""; 0], "not caught, or not by the check that is there for it");
+}
+
+#[test]
+fn the_table_in_the_documentation_is_the_same() {
+    let documented = include_str!("../../docs/simulation.md").lines().filter_map(|line| line.strip_prefix("| `"));
+    let documented: Vec<Vec<&str>> = documented.map(|line| line.split(" | ").collect()).collect();
+    for row in MUTANTS {
+        let line = documented.iter().find(|cells| cells[0].strip_suffix('`') == Some(row.name));
+        let line = line.unwrap_or_else(|| panic!("{} is not documented", row.name));
+        let caught_by = format!("{} |", row.caught_by.join(", "));
+        assert_eq!(line[2..], [row.place(), &caught_by], "{}", row.name);
+    }
 }

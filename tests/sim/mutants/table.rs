@@ -128,8 +128,13 @@ pub const MUTANTS: &[Row] = &[
         "  local more, taken, rest = 0, redis.call('EXISTS', lock) == 1, 'none'\n",
     )], scene("newcomers"), I4),
     lua("client_clock_in_the_queue", &[
-        ("redis.pcall('ZADD', tickets, now + ttl, ticket)", "redis.pcall('ZADD', tickets, now + ttl + (tonumber(string.sub(ticket, 1, 1), 16) - 8) * 60000, ticket)"),
-        ("redis.call('ZADD', tickets, 'XX', now + ttl, ticket)", "redis.call('ZADD', tickets, 'XX', now + ttl + (tonumber(string.sub(ticket, 1, 1), 16) - 8) * 60000, ticket)"),
+        (
+            "local function refresh(ticket, ttl)\n",
+            "local function skew(ticket) return (tonumber(string.sub(ticket, 1, 1), 16) - 8) * 60000 end\n\
+            local function refresh(ticket, ttl)\n",
+        ),
+        ("redis.pcall('ZADD', tickets, now + ttl,", "redis.pcall('ZADD', tickets, now + ttl + skew(ticket),"),
+        ("redis.call('ZADD', tickets, 'XX', now + ttl,", "redis.call('ZADD', tickets, 'XX', now + ttl + skew(ticket),"),
     ], FAULT_FREE, I3),
     lua("enqueued_twice", &[(
         "  if n > 0 and expiry(ticket) then\n",
