@@ -64,8 +64,8 @@ pub enum Stuck {
     Restless,
 }
 
-/// More polls than any run needs.
-const MOST_POLLS: u64 = 10_000_000;
+/// Ten times the polls that a run has.
+const MOST_POLLS: u64 = 3_000_000;
 
 impl Machine {
     pub fn new(seed: u64) -> Arc<Self> {
