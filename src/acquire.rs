@@ -12,6 +12,7 @@ use crate::holder::Holder;
 use crate::key::LockKeys;
 use crate::lease::{Hold, deadline};
 use crate::ledger::{Outcome, SPAN};
+use crate::mutant::{self, Mutant};
 use crate::reentry::{Entry, Reentry};
 use crate::scripts::lock::AcquireArgs;
 use crate::scripts::reply::Acquired;
@@ -52,7 +53,7 @@ impl Request {
 pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
     // Past any clock's range is no limit.
     let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
-    match request.timeout.filter(|_| until.is_some()) {
+    match request.timeout.filter(|_| until.is_some() && !mutant::on(Mutant::TimeoutIgnored)) {
         None => enter(context, request, None).await,
         Some(limit) => match timeout(&context.executor, limit, enter(context, request, until)).await {
             Some(acquired) => acquired,
@@ -68,7 +69,7 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
         return Ok(hold.map(|hold| Arc::new(Owned::new(context.clone(), hold, None))));
     };
     loop {
-        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none();
+        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none() || mutant::on(Mutant::LostHoldEntered);
         match reentry.enter(*holder, &request.keys, valid) {
             Entry::Held(owned) => return Ok(Some(owned)),
             // Not now: what another task of the holder waits for, a try does not wait for.
@@ -149,11 +150,15 @@ impl<'a> Attempt<'a> {
                 Answer::Queued => {}
             }
             match poll_fn(|context| self.context.ledger.poll_outcome(self.id, context)).await {
-                Outcome::Granted { token, counted_from } => {
+                Outcome::Granted { token, mut counted_from } => {
+                    if mutant::on(Mutant::LeaseFromMessage) {
+                        counted_from = self.context.now();
+                    }
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
                     // had expired, and this may be that grant: too old to be counted from the second copy.
-                    if left >= self.request.lease / 2 && self.asked == 1 {
+                    let asked_once = self.asked == 1 || mutant::on(Mutant::GrantTrustedAfterResend);
+                    if left >= self.request.lease / 2 && asked_once {
                         return Ok(self.hold(token, counted_from));
                     }
                     // Ask again: the answer is up to date, and starts the lease anew.
@@ -161,7 +166,7 @@ impl<'a> Attempt<'a> {
                 Outcome::Gone => {
                     // If the request was sent twice, a touch may have been answered between the two, and the second copy
                     // has queued up: dropped undecided, it is cancelled.
-                    if self.asked == 1 {
+                    if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
                         self.nothing_left();
                     }
                     return Ok(Decision::Again);
@@ -195,7 +200,8 @@ impl<'a> Attempt<'a> {
             match answer {
                 Ok(Acquired::Granted { token, now }) => {
                     self.context.observe(now);
-                    return Ok(Answer::Granted { token, counted_from: sent });
+                    let counted_from = if mutant::on(Mutant::LeaseFromReply) { self.context.now() } else { sent };
+                    return Ok(Answer::Granted { token, counted_from });
                 }
                 Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
                     self.context.observe(now);
@@ -208,6 +214,7 @@ impl<'a> Attempt<'a> {
                 }
                 // Expired tickets are left to drop; or the request took longer than the server's clock allowed, and
                 // its answer has set our idea of that clock right.
+                Ok(Acquired::Stale { .. }) if mutant::on(Mutant::StaleNotLearned) => {}
                 Ok(Acquired::Busy { more: true, now } | Acquired::Stale { now }) => self.context.observe(now),
                 Ok(Acquired::Full { now }) => {
                     self.context.observe(now);
@@ -221,6 +228,9 @@ impl<'a> Attempt<'a> {
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.
     fn not_after(&self, sent: Instant) -> u64 {
+        if mutant::on(Mutant::NoNotAfter) {
+            return 0;
+        }
         let longest = self.context.config.command_timeout;
         let wait = self.until.map_or(longest, |until| until.saturating_duration_since(sent).min(longest));
         self.context.clock.at(sent, wait + CLOCK_SLACK)
@@ -228,7 +238,7 @@ impl<'a> Attempt<'a> {
 
     fn hold(mut self, token: Token, counted_from: Instant) -> Decision {
         let (now, until) = (self.context.now(), deadline(counted_from, self.request.lease));
-        if until <= now {
+        if until <= now && !mutant::on(Mutant::LateGrantKept) {
             // Given back by the drop.
             return Decision::Late;
         }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::jitter::Jitter;
 use crate::key::LockKeys;
 use crate::lease::{Hold, Loss};
+use crate::mutant::{self, Mutant};
 use crate::scripts::lock::Failure;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
@@ -128,6 +129,9 @@ impl Ledger {
             return Err(Closed);
         }
         state.last_id += 1;
+        if mutant::on(Mutant::WireIdReused) {
+            state.last_id = (1..).find(|id| !state.open.contains_key(id) && !state.holds.contains_key(id)).unwrap_or(1);
+        }
         let id = state.last_id;
         let attempt = Attempt {
             keys: keys.clone(),
@@ -153,7 +157,8 @@ impl Ledger {
             if attempt.outcome.is_none() {
                 state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
                 // The grant's message may have been missed in a gap that the attempt was not known to wait in.
-                if more || state.last_gap.is_some_and(|gap| gap >= sent) {
+                let missed = state.last_gap.is_some_and(|gap| gap >= sent);
+                if more || (missed && !mutant::on(Mutant::GapBeforeAnswerForgotten)) {
                     state.touches.touch_soon(&attempt.keys, now);
                 }
                 state.wake_if_sooner(effects);
@@ -187,7 +192,7 @@ impl Ledger {
     ) -> Option<Arc<Hold>> {
         self.change(|state, effects| {
             let attempt = state.remove_open(id.n, effects)?;
-            if attempt.revoked {
+            if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
             let Attempt { keys, lease, .. } = attempt;
@@ -207,7 +212,9 @@ impl Ledger {
     /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
     pub(crate) fn abandon(&self, id: WireId, now: Instant) {
         self.change(|state, effects| {
-            if let Some(attempt) = state.remove_open(id.n, effects) {
+            if let Some(attempt) = state.remove_open(id.n, effects)
+                && !mutant::on(Mutant::NoCleanUpOnDrop)
+            {
                 state.clean_up(attempt.cleanup(id, now), effects);
             }
         });
@@ -215,6 +222,9 @@ impl Ledger {
 
     /// Stops keeping the hold, because it is about to be released.
     pub(crate) fn release(&self, hold: &Hold) {
+        if mutant::on(Mutant::RenewalAfterRelease) {
+            return;
+        }
         lock(&self.state).remove_hold(hold.id.n);
     }
 
@@ -245,6 +255,10 @@ impl Ledger {
                 if let Some(attempt) = state.open.get_mut(&id.n) {
                     let counted_from = attempt.counted_from;
                     attempt.decide(Outcome::Granted { token, counted_from }, effects);
+                } else if mutant::on(Mutant::LateGrantReleased)
+                    && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
+                {
+                    state.clean_up(Cleanup::of(hold, now), effects);
                 }
             }
             Message::Revoked { id } if id.client == self.client => {
@@ -261,8 +275,12 @@ impl Ledger {
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {
             state.last_gap = Some(now);
-            state.touches.touch_all(now);
-            state.schedule.verify_all(now);
+            if !mutant::on(Mutant::NoTouchAfterGap) {
+                state.touches.touch_all(now);
+            }
+            if !mutant::on(Mutant::NoVerifyAfterGap) {
+                state.schedule.verify_all(now);
+            }
             state.wake_if_sooner(effects);
         });
     }

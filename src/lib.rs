@@ -30,6 +30,7 @@ mod key;
 mod lease;
 mod ledger;
 mod lock;
+mod mutant;
 mod reentry;
 mod scripts;
 mod server_clock;
@@ -49,5 +50,8 @@ pub use guard::LockGuard;
 pub use holder::Holder;
 pub use lease::Loss;
 pub use lock::{Acquire, HolderState, Lock, LockState, TryAcquire};
+#[cfg(feature = "_mutants")]
+#[doc(hidden)]
+pub use mutant::{Mutant, Switch};
 pub use scripts::Script;
 pub use token::Token;

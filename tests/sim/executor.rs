@@ -60,7 +60,12 @@ pub enum Stuck {
     Asleep,
     /// The limit of the virtual time was reached.
     OutOfTime,
+    /// Tasks are polled without end.
+    Restless,
 }
+
+/// Ten times the polls that a run has.
+const MOST_POLLS: u64 = 3_000_000;
 
 impl Machine {
     pub fn new(seed: u64) -> Arc<Self> {
@@ -178,7 +183,12 @@ impl Machine {
 
     /// Runs until `done` says so. Picks among the tasks that can run by chance, and lets time pass when none can.
     pub fn run_until(self: &Arc<Self>, limit: Duration, mut done: impl FnMut() -> bool) -> Result<(), Stuck> {
+        let mut polls = 0;
         while !done() {
+            polls += 1;
+            if polls > MOST_POLLS {
+                return Err(Stuck::Restless);
+            }
             if let Some((id, mut future)) = self.pick() {
                 let waker = Waker::from(Arc::new(TaskWaker { machine: Arc::downgrade(self), id }));
                 let polled = future.as_mut().poll(&mut Context::from_waker(&waker));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::embedded::{EmbeddedConnection, Server};
-use bowline::{Call, Connection, ConnectionError, Notice, Reply};
+use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
@@ -13,10 +13,12 @@ use crate::judge::view::{Dump, is_used, locks, queue, view};
 use crate::judge::{Judge, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::random::Random;
+use crate::scripts::Scripts;
 
 pub struct SimServer {
     machine: Arc<Machine>,
     server: Server,
+    scripts: Scripts,
     connection: EmbeddedConnection,
     pub judge: Arc<Judge>,
     random: Mutex<Random>,
@@ -28,12 +30,13 @@ pub struct SimServer {
 }
 
 impl SimServer {
-    pub fn new(machine: &Arc<Machine>) -> Arc<Self> {
+    pub fn new(machine: &Arc<Machine>, scripts: Scripts) -> Arc<Self> {
         let server = Server::starting_at(Duration::from_secs(1_800_000_000));
         let connection = server.connect(machine.process(WORLD));
         Arc::new(Self {
             machine: machine.clone(),
             server,
+            scripts,
             connection,
             judge: Judge::new(machine),
             random: Mutex::new(Random::new(machine.random(Random::next))),
@@ -116,6 +119,10 @@ impl SimServer {
         Some(key.clone())
     }
 
+    pub fn now(&self) -> Duration {
+        self.server.now()
+    }
+
     pub fn step_clock(&self, by: Duration, forward: bool) {
         let now = self.server.now();
         self.judge.look(now);
@@ -125,6 +132,18 @@ impl SimServer {
         }
         self.judge.look(self.server.now());
         self.judge.damaged(&self.dump());
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let Some(source) = self.scripts.altered(call.script) else { return at_once(self.connection.run(call)) };
+        let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
+        let args = call.args.iter().map(|arg| match arg {
+            Arg::Text(text) => (*text).to_owned(),
+            Arg::Number(number) => number.to_string(),
+        });
+        let args: Vec<String> = args.collect();
+        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+        self.server.eval(source, &keys, &args)
     }
 
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
@@ -144,7 +163,7 @@ impl SimServer {
         if long || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
             return;
         }
-        let again = at_once(self.connection.run(call)).unwrap();
+        let again = self.run(call).unwrap();
         let now_ms = now.as_millis() as f64;
         self.judge.found(twice::check(call.script.name(), (reply, &again), (after, &self.dump()), now_ms));
     }
@@ -155,7 +174,7 @@ impl Backend for SimServer {
         let now = self.server.now();
         self.judge.look(now);
         let before = self.dump();
-        let reply = at_once(self.connection.run(call));
+        let reply = self.run(call);
         let after = self.dump();
         self.check(call.script.name(), &after);
         let word = reply.as_ref().map_or("", twice::word);

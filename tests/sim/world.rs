@@ -11,6 +11,7 @@ use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
+use crate::scripts::Scripts;
 use crate::server::SimServer;
 use crate::storm::Storm;
 
@@ -82,9 +83,13 @@ pub struct Seen {
 }
 
 pub fn run(seed: u64, faults: Faults) -> Report {
+    run_with(seed, faults, Scripts::default())
+}
+
+pub fn run_with(seed: u64, faults: Faults, scripts: Scripts) -> Report {
     let machine = Machine::new(seed);
     let mut random = Random::new(!seed);
-    let server = SimServer::new(&machine);
+    let server = SimServer::new(&machine, scripts);
     let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
     let world = Arc::new(World {
         machine: machine.clone(),
