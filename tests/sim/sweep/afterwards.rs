@@ -67,7 +67,7 @@ impl Scene {
         }
         let (live, keys) = (subject.tracking.live(), self.keys(false));
         self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
-        self.must(self.server.violation().is_none(), &format!("{:?}", self.server.violation()));
+        self.must(self.server.judge.violation().is_none(), &format!("{:?}", self.server.judge.violation()));
     }
 
     /// After the subject's client nothing at all is left of it.

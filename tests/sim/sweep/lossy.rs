@@ -61,6 +61,14 @@ impl Backend for Lossy {
         reply
     }
 
+    fn called(&self, call: Call<'_>) {
+        self.server.called(call);
+    }
+
+    fn answered(&self, call: Call<'_>, reply: &Reply) {
+        self.server.answered(call, reply);
+    }
+
     fn listen(&self, channel: &str) -> BoxStream<'static, Notice> {
         self.server.listen(channel)
     }

@@ -15,6 +15,7 @@ use super::polled::{Ended, Then, polled};
 use super::rivals::Rivals;
 use crate::executor::{Machine, Process, WORLD};
 use crate::network::{Link, SimConnection};
+use crate::scripts::Scripts;
 use crate::server::SimServer;
 use crate::tracking::Tracking;
 use crate::world::MS;
@@ -67,7 +68,7 @@ pub struct Scene {
 impl Scene {
     pub fn new(seed: u64) -> Self {
         let machine = Machine::new(seed);
-        let server = SimServer::new(&machine);
+        let server = SimServer::new(&machine, Scripts::default());
         let lossy = Lossy::new(server.clone());
         let world = machine.process(WORLD);
         let link = Link::new(&machine, lossy.clone(), 1, SHORTEST, LONGEST);
