@@ -74,7 +74,7 @@ impl Moment {
         }
         let client = client.filter(|_| attempt.waits())?;
         let id = &ticket.id;
-        // Messages may have been missed until it listened again. One touch may be under way by then; the next one counts.
+        // Messages may have been missed until it listened again. One touch may be under way by then; the next counts.
         if attempt.appeared < client.listens && attempt.asked < client.listens {
             let since = client.listens.max(client.calm);
             if let Some(waited) = self.over(since, self.messages(5)) {
@@ -82,9 +82,9 @@ impl Moment {
             }
         }
         let since = [self.free_since?, client.calm, client.listens, attempt.told?].into_iter().max()?;
-        // Who has asked since the lock was taken knows when that lease ends. Another lease may have begun and ended
-        // since, which the next touch finds out.
-        let knows = attempt.asked >= self.held_since;
+        // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
+        // ends. Another lease may have begun and ended since, which the next touch finds out.
+        let knows = attempt.asked >= self.held_since.max(client.calm);
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
@@ -105,8 +105,8 @@ impl Moment {
         Some(format!("I3 {} holds the lock for {waited:?} and does not know", hold.id))
     }
 
-    /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back keeps
-    /// it longer. A late copy of an older request may bring it back: then it goes with its own expiry.
+    /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back
+    /// keeps it longer. A late copy of an older request may bring it back: then it goes with its own expiry.
     fn undone(&self, id: &str, attempt: &Attempt, client: Option<Client>) -> Option<String> {
         let decided = attempt.decided.filter(|decided| attempt.asked <= *decided)?;
         if self.now > decided + attempt.lease - attempt.lease / 500 {
