@@ -11,6 +11,7 @@ use crate::holder::Holder;
 use crate::key::Keys;
 use crate::lease::{Hold, deadline};
 use crate::ledger::Outcome;
+use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::reentry::{Entry, Reentry};
 use crate::scripts::dispatch::AcquireArgs;
@@ -54,7 +55,7 @@ impl Request {
 pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
     // Past any clock's range is no limit.
     let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
-    match request.timeout.filter(|_| until.is_some()) {
+    match request.timeout.filter(|_| until.is_some() && !mutant::on(Mutant::TimeoutIgnored)) {
         None => enter(context, request, None).await,
         Some(limit) => match timeout(&context.executor, limit, enter(context, request, until)).await {
             Some(acquired) => acquired,
@@ -70,7 +71,7 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
         return Ok(hold.map(|hold| Arc::new(Owned::new(context.clone(), hold, None))));
     };
     loop {
-        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none();
+        let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none() || mutant::on(Mutant::LostHoldEntered);
         match reentry.enter(*holder, &request.keys, valid) {
             // It would wait for itself.
             Entry::Held(owned) if owned.hold.amount < request.amount => {
@@ -166,17 +167,25 @@ impl<'a> Attempt<'a> {
                 Answer::Queued => {}
             }
             match poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await {
-                Outcome::Granted { token, counted_from } => {
+                Outcome::Granted { token, mut counted_from } => {
+                    if mutant::on(Mutant::LeaseFromMessage) {
+                        counted_from = self.context.now();
+                    }
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
                     // had expired, and this may be that grant: too old to be counted from the second copy.
-                    if left >= self.request.lease / 2 && self.asked == 1 {
+                    let asked_once = self.asked == 1 || mutant::on(Mutant::GrantTrustedAfterResend);
+                    if left >= self.request.lease / 2 && asked_once {
                         return Ok(self.hold(token, counted_from));
                     }
                     // Ask again: the answer is up to date, and starts the lease anew.
                 }
                 Outcome::Gone => {
-                    self.undecided.forget();
+                    // If the request was sent twice, a touch may have been answered between the two, and the second copy
+                    // has queued up: dropped undecided, it is cancelled.
+                    if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
+                        self.undecided.forget();
+                    }
                     return Ok(Decision::Again);
                 }
                 Outcome::Failed(failure) => return Err(tries.error(failure)),
@@ -189,6 +198,10 @@ impl<'a> Attempt<'a> {
     async fn ask(&mut self, tries: &mut Tries<'_>) -> Result<Answer> {
         tries.start();
         loop {
+            // Closing has cancelled this wire id: sent after that, the request would acquire for nobody.
+            if self.context.ledger.is_closed() {
+                return Err(self.request.error(ErrorKind::Closed));
+            }
             let sent = self.context.now();
             self.asked += 1;
             let args = AcquireArgs {
@@ -204,7 +217,8 @@ impl<'a> Attempt<'a> {
             match answer {
                 Ok(Acquired::Granted { token, now }) => {
                     self.context.observe(now);
-                    return Ok(Answer::Granted { token, counted_from: sent });
+                    let counted_from = if mutant::on(Mutant::LeaseFromReply) { self.context.now() } else { sent };
+                    return Ok(Answer::Granted { token, counted_from });
                 }
                 Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
                     self.context.observe(now);
@@ -217,6 +231,7 @@ impl<'a> Attempt<'a> {
                 }
                 // Expired tickets are left to drop; or the request took longer than the server's clock allowed, and
                 // its answer has set our idea of that clock right.
+                Ok(Acquired::Stale { .. }) if mutant::on(Mutant::StaleNotLearned) => {}
                 Ok(Acquired::Busy { more: true, now } | Acquired::Stale { now }) => self.context.observe(now),
                 Ok(Acquired::Over { limit, now }) => {
                     self.context.observe(now);
@@ -233,6 +248,9 @@ impl<'a> Attempt<'a> {
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.
     fn not_after(&self, sent: Instant) -> u64 {
+        if mutant::on(Mutant::NoNotAfter) {
+            return 0;
+        }
         let longest = self.context.config.command_timeout;
         let wait = self.until.map_or(longest, |until| until.saturating_duration_since(sent).min(longest));
         self.context.clock.at(sent, wait + CLOCK_SLACK)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::lease::Loss;
+use crate::mutant::{self, Mutant};
 use crate::owned::{Owned, lost_error};
 use crate::token::Token;
 
@@ -182,6 +183,7 @@ async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
         // The clock is asked too: the process may have slept through the deadline.
         let signalled = match lost.as_mut().poll(context) {
             Poll::Ready(loss) => Some(loss),
+            Poll::Pending if mutant::on(Mutant::ProtectWaitsForSignal) => None,
             Poll::Pending => owned.hold.loss(owned.context.now()),
         };
         match signalled {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use event_listener::Event;
 
 use crate::key::Keys;
+use crate::mutant::{self, Mutant};
 use crate::sync::lock;
 use crate::ticket::WireId;
 use crate::token::Token;
@@ -164,6 +165,9 @@ impl Hold {
 
 /// How much shorter the client counts a lease than the server: their clocks may run at different rates.
 pub(crate) fn drift(lease: Duration) -> Duration {
+    if mutant::on(Mutant::NoDrift) {
+        return Duration::ZERO;
+    }
     (lease / 500).max(Duration::from_millis(2))
 }
 

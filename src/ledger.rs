@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::jitter::Jitter;
 use crate::key::Keys;
 use crate::lease::{Hold, Loss};
+use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
@@ -84,6 +85,7 @@ impl Ledger {
                 cleanups: Vec::new(),
                 cleaning: 0,
                 last_id: 0,
+                last_gap: None,
                 armed: None,
                 closed: false,
                 ending: false,
@@ -124,6 +126,9 @@ impl Ledger {
             return Err(Closed);
         }
         state.last_id += 1;
+        if mutant::on(Mutant::WireIdReused) {
+            state.last_id = (1..).find(|id| !state.open.contains_key(id) && !state.holds.contains_key(id)).unwrap_or(1);
+        }
         let id = state.last_id;
         let attempt = Attempt {
             keys: keys.clone(),
@@ -149,7 +154,9 @@ impl Ledger {
             attempt.queued_at.get_or_insert(now);
             if attempt.outcome.is_none() {
                 state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
-                if more {
+                // The grant's message may have been missed in a gap that the attempt was not known to wait in.
+                let missed = state.last_gap.is_some_and(|gap| gap >= sent);
+                if more || (missed && !mutant::on(Mutant::GapBeforeAnswerForgotten)) {
                     state.touches.touch_soon(&attempt.keys, now);
                 }
                 state.wake_if_sooner(effects);
@@ -183,7 +190,7 @@ impl Ledger {
     ) -> Option<Arc<Hold>> {
         self.change(|state, effects| {
             let attempt = state.remove_open(id.n, effects)?;
-            if attempt.revoked {
+            if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
             let Attempt { keys, amount, lease, .. } = attempt;
@@ -202,7 +209,9 @@ impl Ledger {
     /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
     pub(crate) fn abandon(&self, id: WireId, now: Instant) {
         self.change(|state, effects| {
-            if let Some(attempt) = state.remove_open(id.n, effects) {
+            if let Some(attempt) = state.remove_open(id.n, effects)
+                && !mutant::on(Mutant::NoCleanUpOnDrop)
+            {
                 state.clean_up(attempt.cleanup(id, now), effects);
             }
         });
@@ -224,6 +233,9 @@ impl Ledger {
 
     /// Stops keeping the hold, because it is about to be released.
     pub(crate) fn release(&self, hold: &Hold) {
+        if mutant::on(Mutant::RenewalAfterRelease) {
+            return;
+        }
         lock(&self.state).remove_hold(hold.id.n);
     }
 
@@ -254,6 +266,10 @@ impl Ledger {
                 if let Some(attempt) = state.open.get_mut(&id.n) {
                     let counted_from = attempt.counted_from;
                     attempt.decide(Outcome::Granted { token, counted_from }, effects);
+                } else if mutant::on(Mutant::LateGrantReleased)
+                    && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
+                {
+                    state.clean_up(Cleanup::of(hold, now), effects);
                 }
             }
             Message::Revoked { id } if id.client == self.client => {
@@ -276,8 +292,13 @@ impl Ledger {
     /// Messages may have been missed: the server is asked about every ticket and every hold.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {
-            state.touches.touch_all(now);
-            state.schedule.verify_all(now);
+            state.last_gap = Some(now);
+            if !mutant::on(Mutant::NoTouchAfterGap) {
+                state.touches.touch_all(now);
+            }
+            if !mutant::on(Mutant::NoVerifyAfterGap) {
+                state.schedule.verify_all(now);
+            }
             state.wake_if_sooner(effects);
         });
     }

@@ -30,6 +30,7 @@ mod key;
 mod lease;
 mod ledger;
 mod lock;
+mod mutant;
 mod options;
 mod owned;
 mod primitive;
@@ -54,6 +55,9 @@ pub use guard::{LockGuard, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use lease::Loss;
 pub use lock::{HolderState, Lock, LockState};
+#[cfg(feature = "_mutants")]
+#[doc(hidden)]
+pub use mutant::{Mutant, Switch};
 pub use options::{Acquire, TryAcquire};
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use scripts::Script;

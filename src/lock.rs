@@ -9,12 +9,11 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::LockGuard;
-use crate::key::{Keys, Kind};
+use crate::key::Kind;
 use crate::options::{Acquire, TryAcquire};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::dispatch::Scripts;
 use crate::ticket::WireId;
 use crate::token::Token;
 
@@ -88,8 +87,7 @@ impl Lock {
     /// # Cancel safety
     /// Changes nothing.
     pub async fn inspect(&self) -> Result<LockState> {
-        let ask = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys.lock()).await;
-        let inspected = self.primitive.ask("inspect", ask).await?;
+        let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
         self.primitive.context.observe(inspected.now);
         let holder = inspected.holder.map(|(wire_id, token, remaining)| HolderState {
             client: WireId::client_of(&wire_id),
@@ -115,10 +113,13 @@ impl Lock {
         const OPERATION: &str = "force_release";
         let Primitive { context, .. } = &self.primitive;
         // The holder is named: a second copy of the call must not take the lock from the next one.
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().inspect(keys.lock()).await;
-        let Some((wire_id, ..)) = self.primitive.ask(OPERATION, look).await?.holder else { return Ok(None) };
-        let take = async |scripts: Scripts<'_>, keys: &Keys| scripts.lock().force_release(keys.lock(), &wire_id).await;
-        let released = self.primitive.ask(OPERATION, take).await?;
+        let Some((wire_id, ..)) =
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys)).await?.holder
+        else {
+            return Ok(None);
+        };
+        let released =
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &wire_id)).await?;
         context.observe(released.now);
         if released.more {
             context.ledger.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);

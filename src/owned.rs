@@ -6,6 +6,7 @@ use crate::context::{Context, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::lease::{Hold, Loss};
+use crate::mutant::{self, Mutant};
 use crate::reentry::Reentry;
 use crate::scripts::dispatch::ChangeArgs;
 use crate::scripts::reply::Released;
@@ -48,7 +49,7 @@ impl Owned {
                     return if sent_before { Ok(()) } else { Err(lost_error(&self.hold, "release", Loss::Gone)) };
                 }
                 Err(failure) => {
-                    sent_before = true;
+                    sent_before = !mutant::on(Mutant::ResentReleaseLost);
                     tries.again_after(failure).await?;
                 }
             }
@@ -117,7 +118,7 @@ impl Owned {
     fn ended(&mut self, more: bool, now: crate::scripts::reply::ServerMillis) {
         self.ended = true;
         self.context.observe(now);
-        if more {
+        if more && !mutant::on(Mutant::MoreNotDone) {
             self.context.ledger.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
         }
     }
@@ -141,7 +142,8 @@ impl Drop for Owned {
         }
         let now = self.context.now();
         // Other losses leave nothing in Redis.
-        if !self.ended && matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired)) {
+        let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
+        if !self.ended && leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);
         }
     }

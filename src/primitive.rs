@@ -36,11 +36,14 @@ impl Primitive {
     }
 
     /// Calls until there is an answer, for as long as the client's patience.
-    pub(crate) async fn ask<T>(
-        &self,
+    pub(crate) async fn ask<'a, T, F>(
+        &'a self,
         operation: &'static str,
-        call: impl AsyncFn(Scripts<'_>, &Keys) -> Result<T, Failure>,
-    ) -> Result<T> {
+        call: impl Fn(Scripts<'a>, &'a Keys) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
         let keys = self.keys(operation)?;
         let mut tries = self.context.tries(operation, &keys.name);
         loop {

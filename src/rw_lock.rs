@@ -6,13 +6,12 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{ReadGuard, WriteGuard};
-use crate::key::{Keys, Kind, READ, WRITE};
+use crate::key::{Kind, READ, WRITE};
 use crate::lock::HolderState;
 use crate::options::{Acquire, TryAcquire};
 use crate::owned::{Changed, Owned};
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::dispatch::Scripts;
 use crate::ticket::WireId;
 
 /// A named lock that many may hold for reading at a time, or one for writing. Made by
@@ -90,8 +89,7 @@ impl RwLock {
     /// # Cancel safety
     /// Changes nothing.
     pub async fn inspect(&self) -> Result<RwLockState> {
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.inspect(keys, WRITE).await;
-        let inspected = self.primitive.ask("inspect", look).await?;
+        let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE)).await?;
         self.primitive.context.observe(inspected.now);
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
         for hold in inspected.holds {

@@ -9,12 +9,11 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::Permit;
-use crate::key::{Keys, Kind, WRITE, check_limit};
+use crate::key::{Kind, WRITE, check_limit};
 use crate::options::{Acquire, TryAcquire};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::dispatch::Scripts;
 use crate::scripts::reply::permit::{Limited, PermitHold};
 use crate::ticket::WireId;
 
@@ -145,8 +144,7 @@ impl Semaphore {
     }
 
     async fn look(&self, operation: &'static str) -> Result<SemaphoreState> {
-        let look = async |scripts: Scripts<'_>, keys: &Keys| scripts.inspect(keys, self.limit).await;
-        let inspected = self.primitive.ask(operation, look).await?;
+        let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect(keys, self.limit)).await?;
         self.primitive.context.observe(inspected.now);
         let holder = |hold: PermitHold| PermitState {
             client: WireId::client_of(&hold.wire_id),

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "lock/cancel.rs"]
 mod cancel;
+#[path = "lock/cancel_others.rs"]
+mod cancel_others;
 #[path = "lock/close.rs"]
 mod close;
 #[path = "lock/counts.rs"]

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) cleanups: Vec<Cleanup>,
     pub(super) cleaning: usize,
     pub(super) last_id: u64,
+    /// When messages may have been missed last.
+    pub(super) last_gap: Option<Instant>,
     /// When the watchdog wakes by itself.
     pub(super) armed: Option<Instant>,
     pub(super) closed: bool,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::jitter::Jitter;
 use crate::key::Keys;
 use crate::ledger::schedule::BATCH;
+use crate::mutant::{self, Mutant};
 
 /// Touching the tickets of one name sooner than this after the last time would be polling.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -186,7 +187,7 @@ impl Name {
     fn ask_at(&mut self, at: Instant) {
         self.not_before = at;
         self.holder_ends = at;
-        self.again = self.under_way;
+        self.again = self.under_way && !mutant::on(Mutant::GapDuringTouchForgotten);
     }
 
     fn put(&mut self, id: u64, due: Instant) {

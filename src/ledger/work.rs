@@ -8,6 +8,7 @@ use event_listener::EventListener;
 use crate::key::Keys;
 use crate::lease::{Hold, Loss, deadline};
 use crate::ledger::{Cleanup, Ledger, Outcome};
+use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
 use crate::scripts::reply::TicketState;
 use crate::sync::lock;
@@ -44,7 +45,8 @@ impl Ledger {
 
             let due = state.schedule.due(now);
             for id in due.expired {
-                if let Some(hold) = state.lose(id, Loss::Expired, effects) {
+                let lost = state.lose(id, Loss::Expired, effects);
+                if let Some(hold) = lost.filter(|_| !mutant::on(Mutant::NoCleanUpOnExpiry)) {
                     // A renewal whose answer was late or lost may have kept it in Redis.
                     state.cleanups.push(Cleanup::of(&hold, now));
                 }
@@ -77,7 +79,7 @@ impl Ledger {
             }
             let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
             state.schedule.renewed(held, sent);
-            for hold in gone {
+            for hold in gone.iter().filter(|_| !mutant::on(Mutant::LossNotSignalled)) {
                 state.lose(hold.id.n, Loss::Gone, effects);
             }
         });
@@ -85,6 +87,9 @@ impl Ledger {
 
     /// No answer came to a renewal.
     pub(crate) fn not_renewed(&self, holds: &[Arc<Hold>], now: Instant) {
+        if mutant::on(Mutant::RenewalNotRetried) {
+            return;
+        }
         let ids: Vec<u64> = holds.iter().map(|hold| hold.id.n).collect();
         lock(&self.state).schedule.unanswered(&ids, now);
     }
@@ -106,7 +111,9 @@ impl Ledger {
                 attempt.unanswered_since = None;
                 match ticket {
                     TicketState::Waiting => {
-                        attempt.counted_from = sent;
+                        if !mutant::on(Mutant::LeaseFromFirstRequest) {
+                            attempt.counted_from = sent;
+                        }
                         waiting.push((id, ticket_ttl(attempt.lease)));
                     }
                     TicketState::Granted(token) => {

@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::key::{Keys, Kind};
 use crate::scripts::lock::LockScripts;
 use crate::scripts::permit::PermitScripts;
+use crate::scripts::reply::lock::{ForceReleased, Inspected};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected};
 use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
 
@@ -23,7 +24,7 @@ pub(crate) struct Scripts<'a> {
 }
 
 impl<'a> Scripts<'a> {
-    pub(crate) fn lock(self) -> LockScripts<'a> {
+    fn lock(self) -> LockScripts<'a> {
         LockScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
     }
 
@@ -68,6 +69,14 @@ impl<'a> Scripts<'a> {
             let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.held(), *id, *lease)).collect();
             self.permits().renew(&holds).await
         }
+    }
+
+    pub(crate) async fn inspect_lock(self, keys: &Keys) -> Result<Inspected, Failure> {
+        self.lock().inspect(keys.lock()).await
+    }
+
+    pub(crate) async fn force_release_lock(self, keys: &Keys, wire_id: &str) -> Result<ForceReleased, Failure> {
+        self.lock().force_release(keys.lock(), wire_id).await
     }
 
     /// Of a semaphore or a read-write lock, as the following ones.

@@ -2,7 +2,7 @@
 
 use bowline::{ErrorKind, Reply};
 
-use crate::faulty::{Fault, faulty_client};
+use crate::faulty::{Fault, Messages, faulty_client};
 use crate::scene::{
     SLACK, acquiring, assert_holds, drop_when, fence, holders, is_free, key, ms, pass, until_free, until_waiting,
     waiting,
@@ -19,6 +19,7 @@ on_every_runtime! {
     a_late_copy_after_its_time_does_nothing,
     a_late_copy_before_the_cancel_is_cancelled,
     a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
+    a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket,
     an_attempt_dropped_before_its_answer_leaves_nothing,
     a_request_told_stale_is_sent_again,
     grants_that_come_too_late_are_given_back,
@@ -173,6 +174,41 @@ async fn a_late_copy_after_the_cancel_is_a_ghost_of_one_lease(env: Env) {
     let start = env.now();
     pass(&env, &other, "a").await;
     assert!(env.now() - start < lease + SLACK);
+}
+
+/// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a touch
+/// is told "gone"; then it queues up anew.
+async fn a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket(env: Env) {
+    let other = env.client().await;
+    let lease = ms(1500);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    faults.messages(Messages::Hold);
+    faults.always("lock_touch", Fault::LoseRequest);
+    let held = other.lock("a").lock().await.unwrap();
+    let waiter = acquiring(&env, &client, "a");
+    until_waiting(&env, "a", 1).await;
+    held.release().await.unwrap();
+    env.eventually("the message", async || faults.held() == 1).await;
+    until_free(&env, "a").await;
+    let held = other.lock("a").lock().await.unwrap();
+
+    faults.heal();
+    faults.next("lock_acquire", [Fault::Hang]);
+    faults.messages(Messages::Pass);
+    faults.deliver();
+    env.eventually("it asks again", async || faults.calls("lock_acquire") == 2).await;
+    let touches = faults.answered("lock_touch");
+    faults.gap();
+    env.eventually("a touch", async || faults.answered("lock_touch") > touches).await;
+    faults.release();
+    env.eventually("it starts anew", async || faults.answered("lock_acquire") == 3).await;
+    until_waiting(&env, "a", 1).await;
+    assert_eq!(faults.calls("lock_cancel"), 1);
+
+    held.release().await.unwrap();
+    let guard = env.soon("the waiter", waiter).await.unwrap();
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
 }
 
 /// Whether the request was executed or not, and whether it was granted or queued.

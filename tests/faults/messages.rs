@@ -14,6 +14,7 @@ on_every_runtime! {
     a_message_that_overtakes_the_answer_is_enough,
     a_message_older_than_half_the_lease_is_checked,
     a_message_of_a_grant_that_expired_is_not_believed_after_a_resend,
+    a_gap_before_the_answer_is_asked_about,
     noise_on_the_channel_changes_nothing,
 }
 
@@ -36,6 +37,34 @@ async fn a_grant_whose_message_is_lost_is_found_by_the_next_touch(env: Env) {
     assert_holds(&env, &guard);
     assert_eq!(faults.calls("lock_acquire"), 1);
     guard.release().await.unwrap();
+}
+
+/// The request has queued up, and its grant's message is missed, before the client knows that it waits.
+async fn a_gap_before_the_answer_is_asked_about(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let kept = client.lock("b").lock().await.unwrap();
+    let held = other.lock("a").lock().await.unwrap();
+    faults.messages(Messages::Swallow);
+    faults.next("lock_acquire", [Fault::HangReply]);
+    let waiter = acquiring(&env, &client, "a");
+    until_waiting(&env, "a", 1).await;
+    held.release().await.unwrap();
+    env.eventually("the message", async || faults.swallowed() == 1).await;
+    // The renewal shows that the gap was seen.
+    let renewals = faults.answered("lock_renew");
+    faults.gap();
+    env.eventually("a renewal", async || faults.answered("lock_renew") > renewals).await;
+    assert_eq!(faults.calls("lock_touch"), 0);
+
+    let start = env.now();
+    faults.release();
+    let guard = env.soon("the waiter", waiter).await.unwrap();
+    assert!(env.now() - start < SLACK, "not a third of the lease later");
+    assert_holds(&env, &guard);
+    assert_eq!(faults.calls("lock_touch"), 1);
+    guard.release().await.unwrap();
+    kept.release().await.unwrap();
 }
 
 /// While the grant that was learned is alive, after it was released, and while the next one is alive.

@@ -1,4 +1,4 @@
-//! Futures dropped at every point: nothing of them stays, and whoever comes next is served.
+//! Acquisitions and releases dropped at every point: nothing of them stays, and whoever comes next is served.
 
 use std::future::{Future, IntoFuture, poll_fn};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ on_every_server! {
 
 /// What happens between the last poll and the drop.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Then {
+pub(crate) enum Then {
     Drop,
     /// The server goes on: what it says arrives, and the future never sees it.
     Wait,
@@ -37,7 +37,7 @@ enum Then {
 
 /// Polls the future as often as it is woken, but not more than `polls` times, then waits and drops it. `None` if it
 /// was not done.
-async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()) -> Option<F::Output> {
+pub(crate) async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()) -> Option<F::Output> {
     let mut future = Box::pin(future);
     let mut left = polls;
     let output = poll_fn(|context| {
@@ -60,7 +60,7 @@ async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()) ->
 
 /// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
 /// `fresh` must be free each time, at once. How far a poll gets is the threads' business.
-async fn sweep<T>(env: &Env, fresh: &Lock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
+pub(crate) async fn sweep<T>(env: &Env, fresh: &Lock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
     for then in [Then::Drop, Then::Wait] {
         let (mut polls, mut half_way) = (0, 0);
         loop {

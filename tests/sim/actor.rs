@@ -51,6 +51,8 @@ impl Actor {
         let name = self.random.pick(&self.names).clone();
         let lock = self.client.lock(&name);
         let started = self.world.machine.now();
+        let awake = self.world.machine.awake(self.process);
+        let mut deadline = None;
         let with_holder = self.random.one_in(4);
         let calm = self.world.calm;
         let fixed = self.random.one_in(3).then(|| self.random.between(100 * MS, 2000 * MS)).filter(|_| !calm);
@@ -63,6 +65,7 @@ impl Actor {
             if with_holder {
                 attempt = attempt.holder(holder);
             }
+            deadline = Some(self.world.longest_try());
             self.or_give_up(attempt.into_future(), gives_up).await
         } else {
             let mut attempt = if self.random.one_in(2) { lock.lock().fair() } else { lock.lock().non_fair() };
@@ -73,7 +76,9 @@ impl Actor {
                 attempt = attempt.holder(holder);
             }
             if !calm && self.random.one_in(3) {
-                attempt = attempt.timeout(self.random.between(MS, 3000 * MS));
+                let timeout = self.random.between(MS, 3000 * MS);
+                deadline = Some(timeout);
+                attempt = attempt.timeout(timeout);
             }
             if !calm && self.random.one_in(8) {
                 attempt = attempt.max_waiters(1 + self.random.below(3) as u32);
@@ -81,6 +86,7 @@ impl Actor {
             let waits = async { attempt.await.map(Some) };
             self.or_give_up(waits, gives_up).await
         };
+        self.in_time(&name, awake, deadline);
         match acquired {
             Some(Ok(Some(guard))) => self.hold(&name, started, guard, with_holder.then_some(holder)).await,
             Some(Ok(None)) => self.world.log(format!("{} {name} busy", self.name)),
@@ -155,9 +161,21 @@ impl Actor {
         } else {
             self.world.log(format!("{} {name} token {token} released", self.name));
             let gives_up = self.maybe_gives_up(6, 5 * MS);
-            if let Some(Err(error)) = self.or_give_up(guard.release(), gives_up).await {
+            let awake = self.world.machine.awake(self.process);
+            let released = self.or_give_up(guard.release(), gives_up).await;
+            self.in_time(name, awake, Some(self.world.longest_try()));
+            if let Some(Err(error)) = released {
                 self.failed(name, &error);
             }
+        }
+    }
+
+    /// I11: an operation that has a deadline ended by then, not counting the time that the process stood still.
+    fn in_time(&self, name: &str, awake: Duration, deadline: Option<Duration>) {
+        let took = self.world.machine.awake(self.process) - awake;
+        if let Some(deadline) = deadline {
+            let late = took > deadline + deadline / 1000 + MS;
+            self.world.must(!late, || format!("I11 {} {name} took {took:?}, not {deadline:?}", self.name));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A single-threaded executor in virtual time. The same seed gives the same run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -16,6 +16,9 @@ use crate::random::Random;
 /// The machine: tasks of all processes, one clock.
 pub struct Machine {
     start: Instant,
+    history: Mutex<String>,
+    /// One seed was asked for: its history is read by somebody.
+    verbose: bool,
     state: Mutex<State>,
 }
 
@@ -25,11 +28,18 @@ struct State {
     last: u64,
     tasks: HashMap<u64, Task>,
     ready: BTreeSet<u64>,
-    timers: BTreeMap<(Duration, u64), Option<Waker>>,
-    /// Processes that stand still, and until when.
-    frozen: HashMap<Process, Duration>,
+    timers: BTreeMap<(Duration, u64), Timer>,
+    /// When each process stood or stands still: from, until.
+    freezes: HashMap<Process, Vec<(Duration, Duration)>>,
     /// Processes that are gone with everything they were doing.
     dead: BTreeSet<Process>,
+    /// By how many millionths the clocks of processes are fast.
+    rates: HashMap<Process, i64>,
+}
+
+struct Timer {
+    process: Process,
+    waker: Option<Waker>,
 }
 
 /// Tasks belong to processes, which can be frozen and killed. The first is the world itself, which cannot.
@@ -50,12 +60,19 @@ pub enum Stuck {
     Asleep,
     /// The limit of the virtual time was reached.
     OutOfTime,
+    /// Tasks are polled without end.
+    Restless,
 }
+
+/// Ten times the polls that a run has.
+const MOST_POLLS: u64 = 3_000_000;
 
 impl Machine {
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self {
             start: Instant::now(),
+            history: Mutex::default(),
+            verbose: std::env::var_os("BOWLINE_SIM_SEED").is_some(),
             state: Mutex::new(State {
                 now: Duration::ZERO,
                 random: Random::new(seed),
@@ -63,8 +80,9 @@ impl Machine {
                 tasks: HashMap::new(),
                 ready: BTreeSet::new(),
                 timers: BTreeMap::new(),
-                frozen: HashMap::new(),
+                freezes: HashMap::new(),
                 dead: BTreeSet::new(),
+                rates: HashMap::new(),
             }),
         })
     }
@@ -78,6 +96,22 @@ impl Machine {
         self.lock().now
     }
 
+    pub fn log(&self, line: impl AsRef<str>) {
+        let now = self.now().as_secs_f64() * 1e3;
+        let _ = writeln!(self.history.lock().unwrap(), "{now:>12.3} ms  {}", line.as_ref());
+    }
+
+    /// What is worth a line only when somebody looks for a bug.
+    pub fn log_detail(&self, line: impl FnOnce() -> String) {
+        if self.verbose {
+            self.log(line());
+        }
+    }
+
+    pub fn take_history(&self) -> String {
+        std::mem::take(&mut self.history.lock().unwrap())
+    }
+
     pub fn random<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
         draw(&mut self.lock().random)
     }
@@ -86,14 +120,44 @@ impl Machine {
         Arc::new(Handle { machine: self.clone(), process })
     }
 
+    /// Lets the clock of a process go wrong by that many millionths.
+    pub fn set_rate(&self, process: Process, millionths: i64) {
+        self.lock().rates.insert(process, millionths);
+    }
+
+    /// How long it takes until the clock of the process has moved on by that.
+    pub fn takes(&self, process: Process, shown: Duration) -> Duration {
+        let state = self.lock();
+        state.when(process, state.shows(process) + shown).saturating_sub(state.now)
+    }
+
     pub fn freeze(&self, process: Process, duration: Duration) {
         let mut state = self.lock();
-        let until = state.now + duration;
-        state.frozen.insert(process, until);
+        let (now, until) = (state.now, state.now + duration);
+        let freezes = state.freezes.entry(process).or_default();
+        if let Some(last) = freezes.last_mut() {
+            last.1 = last.1.min(now);
+        }
+        freezes.push((now, until));
         // So that the time does not jump over the end of the freeze.
         state.last += 1;
         let id = state.last;
-        state.timers.insert((until, id), None);
+        state.timers.insert((until, id), Timer { process: WORLD, waker: None });
+    }
+
+    /// Since when the process can run; `None` while it cannot.
+    pub fn awake_since(&self, process: Process) -> Option<Duration> {
+        let state = self.lock();
+        let since =
+            state.freezes.get(&process).and_then(|freezes| freezes.last()).map_or(Duration::ZERO, |last| last.1);
+        (since <= state.now && !state.dead.contains(&process)).then_some(since)
+    }
+
+    /// For how long the process could run until now.
+    pub fn awake(&self, process: Process) -> Duration {
+        let state = self.lock();
+        let freezes = state.freezes.get(&process).map_or(&[][..], Vec::as_slice);
+        state.now - freezes.iter().map(|(from, until)| (*until).min(state.now) - *from).sum::<Duration>()
     }
 
     /// Ends a process: its tasks are forgotten without running another line, drops included.
@@ -110,15 +174,21 @@ impl Machine {
         }
     }
 
-    /// Tasks and timers that are there.
+    /// Tasks of everybody, and timers of the processes that live, that are there.
     pub fn live(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.tasks.len(), state.timers.len())
+        let of_the_living = |timer: &&Timer| timer.process != WORLD && !state.dead.contains(&timer.process);
+        (state.tasks.len(), state.timers.values().filter(of_the_living).count())
     }
 
     /// Runs until `done` says so. Picks among the tasks that can run by chance, and lets time pass when none can.
     pub fn run_until(self: &Arc<Self>, limit: Duration, mut done: impl FnMut() -> bool) -> Result<(), Stuck> {
+        let mut polls = 0;
         while !done() {
+            polls += 1;
+            if polls > MOST_POLLS {
+                return Err(Stuck::Restless);
+            }
             if let Some((id, mut future)) = self.pick() {
                 let waker = Waker::from(Arc::new(TaskWaker { machine: Arc::downgrade(self), id }));
                 let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -147,12 +217,13 @@ impl Machine {
         let mut state = self.lock();
         let state = &mut *state;
         let now = state.now;
-        state.frozen.retain(|_, until| *until > now);
+        let frozen =
+            |process: Process| state.freezes.get(&process).and_then(|all| all.last()).is_some_and(|f| f.1 > now);
         let runnable: Vec<u64> = state
             .ready
             .iter()
             .copied()
-            .filter(|id| state.tasks.get(id).is_some_and(|task| !state.frozen.contains_key(&task.process)))
+            .filter(|id| state.tasks.get(id).is_some_and(|task| !frozen(task.process)))
             .collect();
         if runnable.is_empty() {
             return None;
@@ -177,11 +248,30 @@ impl Machine {
                 if entry.key().0 > at {
                     break;
                 }
-                wakers.extend(entry.remove());
+                wakers.extend(entry.remove().waker);
             }
         }
         wakers.into_iter().for_each(Waker::wake);
         Ok(true)
+    }
+}
+
+const MILLION: u128 = 1_000_000;
+
+impl State {
+    /// How many millionths of a second the clock of the process counts in one.
+    fn pace(&self, process: Process) -> u128 {
+        MILLION.saturating_add_signed(self.rates.get(&process).copied().unwrap_or(0).into())
+    }
+
+    /// What the clock of the process shows now.
+    fn shows(&self, process: Process) -> Duration {
+        Duration::from_nanos((self.now.as_nanos() * self.pace(process) / MILLION) as u64)
+    }
+
+    /// When the clock of the process will show that.
+    fn when(&self, process: Process, shown: Duration) -> Duration {
+        Duration::from_nanos((shown.as_nanos() * MILLION).div_ceil(self.pace(process)) as u64)
     }
 }
 
@@ -215,16 +305,17 @@ impl Executor for Handle {
         let mut state = self.machine.lock();
         state.last += 1;
         // A year is for ever.
-        let at = state.now + duration.min(Duration::from_secs(365 * 24 * 3600));
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let at = state.when(self.process, state.shows(self.process) + duration.min(year));
         let key = (at, state.last);
-        if duration < Duration::from_secs(365 * 24 * 3600) {
-            state.timers.insert(key, None);
+        if duration < year {
+            state.timers.insert(key, Timer { process: self.process, waker: None });
         }
         Box::pin(Sleep { machine: self.machine.clone(), key })
     }
 
     fn now(&self) -> Instant {
-        self.machine.start + self.machine.now()
+        self.machine.start + self.machine.lock().shows(self.process)
     }
 
     fn block_on(&self, _: BoxFuture<'_, ()>) -> bowline::Result<()> {
@@ -245,8 +336,8 @@ impl Future for Sleep {
         if state.now >= self.key.0 {
             return Poll::Ready(());
         }
-        if let Some(waker) = state.timers.get_mut(&self.key) {
-            *waker = Some(context.waker().clone());
+        if let Some(timer) = state.timers.get_mut(&self.key) {
+            timer.waker = Some(context.waker().clone());
         }
         Poll::Pending
     }
@@ -254,8 +345,8 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        let waker = self.machine.lock().timers.remove(&self.key);
-        drop(waker);
+        let timer = self.machine.lock().timers.remove(&self.key);
+        drop(timer);
     }
 }
 

@@ -11,11 +11,23 @@ use crate::world::{Faults, Report, run};
 
 mod actor;
 mod executor;
+mod judge;
+#[cfg(feature = "_mutants")]
+mod mutants;
 mod network;
 mod random;
+mod scenes;
+mod scripts;
 mod server;
+mod stage;
 mod storm;
+mod sweep;
+#[path = "../support/tracking.rs"]
+mod tracking;
 mod world;
+
+/// How many seeds a run has.
+const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 1000 };
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{variable}={value}")))
@@ -29,7 +41,7 @@ fn seeds(name: &str, faults: Faults) {
         assert_eq!(report.violation, None, "{name}, seed {seed}");
         return;
     }
-    let count = number("BOWLINE_SIM_SEEDS").unwrap_or(if cfg!(debug_assertions) { 40 } else { 1000 });
+    let count = number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS);
     let (mut acquired, mut struck) = (0, 0);
     for seed in 0..count {
         let report = catch_unwind(AssertUnwindSafe(|| run(seed, faults)));

@@ -22,6 +22,12 @@ pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 pub trait Backend: Send + Sync + 'static {
     fn execute(&self, process: usize, call: Call<'_>) -> Result<Reply, ConnectionError>;
 
+    /// A process makes this call. It may never be sent.
+    fn called(&self, call: Call<'_>);
+
+    /// The answer to this call has reached the process.
+    fn answered(&self, call: Call<'_>, reply: &Reply);
+
     /// The messages of a channel, from now on.
     fn listen(&self, channel: &str) -> BoxStream<'static, Notice>;
 
@@ -53,6 +59,8 @@ struct State {
     twice: bool,
     /// How much longer than usual messages take.
     lag: Duration,
+    /// When the last disturbance was over, or will be.
+    disturbed: Duration,
     closed: bool,
     /// What was sent first arrives first, on one connection.
     last_arrival: Duration,
@@ -96,7 +104,7 @@ impl Request {
         }
     }
 
-    fn execute(&self, backend: &dyn Backend, process: usize) -> Result<Reply, ConnectionError> {
+    fn with_call<T>(&self, using: impl FnOnce(Call<'_>) -> T) -> T {
         let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         let args: Vec<Arg<'_>> = self
             .args
@@ -106,7 +114,7 @@ impl Request {
                 OwnedArg::Number(number) => Arg::Number(*number),
             })
             .collect();
-        backend.execute(process, Call { script: self.script, keys: &keys, args: &args })
+        using(Call { script: self.script, keys: &keys, args: &args })
     }
 }
 
@@ -133,6 +141,7 @@ impl Link {
                 mute: false,
                 twice: false,
                 lag: Duration::ZERO,
+                disturbed: Duration::ZERO,
                 closed: false,
                 last_arrival: Duration::ZERO,
                 last_reply: Duration::ZERO,
@@ -140,6 +149,24 @@ impl Link {
                 pipe: None,
             }),
             changed: Event::new(),
+        })
+    }
+
+    /// Since when everything gets through both ways; `None` while it does not.
+    pub fn calm_since(&self) -> Option<Duration> {
+        let now = self.machine.now();
+        self.look(|state| {
+            let up = !state.down && !state.messages_down && !state.mute && !state.closed && state.lag.is_zero();
+            (up && state.disturbed <= now).then_some(state.disturbed)
+        })
+    }
+
+    /// A fault begins or ends.
+    fn disturb<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let now = self.machine.now();
+        self.change(|state| {
+            state.disturbed = state.disturbed.max(now);
+            change(state)
         })
     }
 
@@ -165,7 +192,7 @@ impl Link {
 
     /// Breaks the command connection, and the subscription's too if so asked; they are up again after `outage`.
     pub fn cut(self: &Arc<Self>, commands: bool, messages: bool, outage: Duration) {
-        self.change(|state| {
+        self.disturb(|state| {
             if commands {
                 state.commands += 1;
                 state.down = true;
@@ -179,7 +206,7 @@ impl Link {
         let world = self.machine.process(WORLD);
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(outage).await;
-            link.change(|state| {
+            link.disturb(|state| {
                 state.down &= !commands;
                 state.messages_down &= !messages;
             });
@@ -188,13 +215,13 @@ impl Link {
 
     /// Half open: nothing gets through in either direction, and nobody is told.
     pub fn mute(self: &Arc<Self>, duration: Duration) {
-        self.change(|state| state.mute = true);
+        self.disturb(|state| state.mute = true);
         let link = self.clone();
         let world = self.machine.process(WORLD);
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(duration).await;
             // What was swallowed does not come back: the connection is broken by then.
-            link.change(|state| state.mute = false);
+            link.disturb(|state| state.mute = false);
             link.cut(true, true, Duration::from_millis(20));
         }));
     }
@@ -206,12 +233,12 @@ impl Link {
 
     /// For a while, messages take that much longer; requests do not.
     pub fn lag(self: &Arc<Self>, lag: Duration, duration: Duration) {
-        self.change(|state| state.lag = lag);
+        self.disturb(|state| state.lag = lag);
         let link = self.clone();
         let world = self.machine.process(WORLD);
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(duration).await;
-            link.change(|state| state.lag = Duration::ZERO);
+            link.disturb(|state| state.lag = Duration::ZERO);
         }));
     }
 
@@ -268,13 +295,14 @@ impl Link {
                 world.sleep(late).await;
             }
             world.sleep(self.backend.frozen_for()).await;
-            let reply = request.execute(&*self.backend, self.process);
+            let reply = request.with_call(|call| self.backend.execute(self.process, call));
+            let request = Arc::new(request);
             if self.look(|state| state.twice) && self.machine.random(|random| random.one_in(20)) {
                 let late = self.machine.random(|random| random.between(Duration::ZERO, COMMAND_TIMEOUT * 2));
-                let (link, sleep) = (self.clone(), world.sleep(late));
+                let (link, sleep, request) = (self.clone(), world.sleep(late), request.clone());
                 world.spawn(Box::pin(async move {
                     sleep.await;
-                    let _ = request.execute(&*link.backend, link.process);
+                    let _ = request.with_call(|call| link.backend.execute(link.process, call));
                 }));
             }
             let back = (self.machine.now() + self.delay()).max(self.look(|state| state.last_reply));
@@ -283,7 +311,11 @@ impl Link {
             world.spawn(Box::pin(async move {
                 sleep.await;
                 if link.look(|state| state.commands == connection && !state.mute) {
-                    let _ = answer.send(reply);
+                    if answer.send(reply.clone()).is_ok()
+                        && let Ok(reply) = reply
+                    {
+                        request.with_call(|call| link.backend.answered(call, &reply));
+                    }
                 } else {
                     link.until(|state| state.commands != connection).await;
                 }
@@ -306,6 +338,7 @@ impl Drop for SimConnection {
 impl Connection for SimConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let link = &self.0;
+        link.backend.called(call);
         let request = Request::new(call);
         let mut sent = false;
         let attempt = async {
@@ -368,7 +401,12 @@ impl Connection for SimConnection {
                 while let Either::Left((Some(notice), _)) = select(messages.next(), broken.as_mut()).await {
                     let usual = link.machine.now() + link.delay();
                     let due = link.look(|state| (usual + state.lag).max(state.last_message));
-                    link.change(|state| state.last_message = due);
+                    link.change(|state| {
+                        state.last_message = due;
+                        if !state.lag.is_zero() {
+                            state.disturbed = state.disturbed.max(due);
+                        }
+                    });
                     let _ = forward.unbounded_send((due, notice));
                 }
                 // The server notices: nobody counts as a receiver any more.

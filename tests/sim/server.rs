@@ -1,45 +1,52 @@
 //! The embedded server in the simulation, looked at after every script.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::embedded::{Content, EmbeddedConnection, Entry, Server};
-use bowline::{Call, Connection, ConnectionError, Notice, Reply};
+use bowline::embedded::{EmbeddedConnection, Server};
+use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
+use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
+use crate::judge::view::{Dump, is_used, locks, queue, view};
+use crate::judge::{Judge, may_be_long, twice};
 use crate::network::{Backend, at_once};
+use crate::random::Random;
+use crate::scripts::Scripts;
 
 pub struct SimServer {
     machine: Arc<Machine>,
     server: Server,
+    scripts: Scripts,
     connection: EmbeddedConnection,
+    pub judge: Arc<Judge>,
+    random: Mutex<Random>,
     frozen_until: Mutex<Duration>,
+    /// By how much the clock was set back, all in all.
+    set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
-    violation: Mutex<Option<String>>,
 }
 
 impl SimServer {
-    pub fn new(machine: &Arc<Machine>) -> Arc<Self> {
+    pub fn new(machine: &Arc<Machine>, scripts: Scripts) -> Arc<Self> {
         let server = Server::starting_at(Duration::from_secs(1_800_000_000));
         let connection = server.connect(machine.process(WORLD));
         Arc::new(Self {
             machine: machine.clone(),
             server,
+            scripts,
             connection,
+            judge: Judge::new(machine),
+            random: Mutex::new(Random::new(machine.random(Random::next))),
             frozen_until: Mutex::default(),
+            set_back: Mutex::default(),
             evicted: Mutex::new(false),
-            violation: Mutex::default(),
         })
     }
 
-    pub fn violation(&self) -> Option<String> {
-        self.violation.lock().unwrap().clone()
-    }
-
-    fn dump(&self) -> BTreeMap<String, Entry> {
+    fn dump(&self) -> Dump {
         let text = |key: Vec<u8>| String::from_utf8(key).unwrap();
         self.server.dump().into_iter().map(|(key, entry)| (text(key), entry)).collect()
     }
@@ -50,73 +57,173 @@ impl SimServer {
 
     /// How many tickets of a name stand in the queue.
     pub fn waiters(&self, name: &str) -> usize {
-        match self.dump().remove(&format!("bowline:lock:{{{name}}}:queue")).map(|entry| entry.content) {
-            Some(Content::List(tickets)) => tickets.len(),
-            _ => 0,
-        }
+        view(&self.dump(), &format!("bowline:lock:{{{name}}}")).queue.len()
+    }
+
+    /// Holds and tickets that live.
+    pub fn living(&self) -> Vec<String> {
+        let (dump, now) = (self.dump(), self.server.now());
+        let of = |lock: String| {
+            let view = view(&dump, &lock);
+            let tickets = view.queue.into_iter().filter(|ticket| ticket.lives(now)).map(|ticket| ticket.id);
+            view.hold.into_iter().map(|hold| hold.id).chain(tickets).collect::<Vec<_>>()
+        };
+        locks(&dump).into_iter().flat_map(of).collect()
+    }
+
+    /// What is left of the lease of the hold with that token.
+    pub fn left(&self, name: &str, token: u64) -> Duration {
+        self.judge.left(name, token, self.server.now())
+    }
+
+    /// By how much longer than it should something may live.
+    pub fn set_back(&self) -> Duration {
+        *self.set_back.lock().unwrap()
+    }
+
+    /// Lets the judge see what time has changed.
+    pub fn look(&self) {
+        self.judge.look_now_and_then(|| self.server.now());
     }
 
     /// The server stands still: requests that reach it are executed afterwards.
     pub fn freeze(&self, duration: Duration) {
-        *self.frozen_until.lock().unwrap() = self.machine.now() + duration;
+        self.judge.look(self.server.now());
+        let until = self.machine.now() + duration;
+        *self.frozen_until.lock().unwrap() = until;
+        self.judge.server_stands_still(until);
+    }
+
+    /// How many subscriptions a channel has, as a `PUBLISH` counts them.
+    pub fn listeners(&self, channel: &str) -> i64 {
+        match self.server.eval("return redis.call('PUBLISH', ARGV[1], 'anybody?')", &[], &[channel.as_bytes()]) {
+            Ok(Reply::Integer(listeners)) => listeners,
+            other => panic!("PUBLISH: {other:?}"),
+        }
     }
 
     pub fn flush(&self) {
+        self.judge.look(self.server.now());
         self.server.flush_all();
+        self.judge.damaged(&self.dump());
     }
 
     /// Drops one key, as a server that is short of memory may.
     pub fn evict(&self, draw: u64) -> Option<String> {
+        self.judge.look(self.server.now());
         let keys = self.keys();
         let key = keys.get(draw as usize % keys.len().max(1))?;
         *self.evicted.lock().unwrap() = true;
         self.server.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
+        self.judge.damaged(&self.dump());
         Some(key.clone())
+    }
+
+    pub fn now(&self) -> Duration {
+        self.server.now()
     }
 
     pub fn step_clock(&self, by: Duration, forward: bool) {
         let now = self.server.now();
+        self.judge.look(now);
         self.server.set_clock(if forward { now + by } else { now - by });
+        if !forward {
+            *self.set_back.lock().unwrap() += by;
+        }
+        self.judge.look(self.server.now());
+        self.judge.damaged(&self.dump());
+    }
+
+    fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let Some(source) = self.scripts.altered(call.script) else { return at_once(self.connection.run(call)) };
+        let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
+        let args = call.args.iter().map(|arg| match arg {
+            Arg::Text(text) => (*text).to_owned(),
+            Arg::Number(number) => number.to_string(),
+        });
+        let args: Vec<String> = args.collect();
+        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+        self.server.eval(source, &keys, &args)
     }
 
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
-    fn check(&self, script: &str) {
-        let dump = self.dump();
-        let mut found =
-            dump.iter().find(|(_, entry)| entry.expires.is_none()).map(|(key, _)| format!("I9 {key} for ever"));
-        for (key, entry) in dump.iter().filter(|(key, _)| key.ends_with(":queue")) {
-            let Content::List(list) = &entry.content else { continue };
-            let zset = match dump.get(&key.replace(":queue", ":tickets")).map(|entry| &entry.content) {
-                Some(Content::SortedSet(members)) => members.iter().map(|(member, _)| member.clone()).collect(),
-                _ => BTreeSet::new(),
-            };
-            let unique: BTreeSet<Vec<u8>> = list.iter().cloned().collect();
-            if (unique.len() != list.len() || unique != zset) && !*self.evicted.lock().unwrap() {
-                found.get_or_insert(format!(
-                    "I12 {key}: {} tickets in the list, {} in the set",
-                    list.len(),
-                    zset.len()
-                ));
-            }
+    fn check(&self, script: &str, dump: &Dump) {
+        let for_ever = dump.iter().find(|(_, entry)| entry.expires.is_none());
+        let found = for_ever.map(|(key, _)| format!("I9 {key} for ever, after {script}"));
+        self.judge.found(found);
+        let differs = dump.keys().filter_map(|key| key.strip_suffix(":queue")).find(|lock| queue(dump, lock).is_none());
+        let differs = differs.filter(|_| !*self.evicted.lock().unwrap());
+        self.judge.found(differs.map(|lock| format!("I12 list and set of {lock} differ, after {script}")));
+    }
+
+    /// I10: now and then the same call comes once more, at once.
+    fn once_more(&self, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
+        let now = self.server.now();
+        let long = locks(before).into_iter().any(|lock| may_be_long(&view(before, &lock), now));
+        if long || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
+            return;
         }
-        if let Some(found) = found {
-            self.violation.lock().unwrap().get_or_insert(format!("{found}, after {script}"));
-        }
+        let again = self.run(call).unwrap();
+        let now_ms = now.as_millis() as f64;
+        self.judge.found(twice::check(call.script.name(), (reply, &again), (after, &self.dump()), now_ms));
     }
 }
 
 impl Backend for SimServer {
     fn execute(&self, _: usize, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        let reply = at_once(self.connection.run(call));
-        self.check(call.script.name());
+        let now = self.server.now();
+        self.judge.look(now);
+        let before = self.dump();
+        let reply = self.run(call);
+        let after = self.dump();
+        self.check(call.script.name(), &after);
+        let word = reply.as_ref().map_or("", twice::word);
+        self.judge.executed(call, word, &before, &after, now);
+        if let Ok(reply) = &reply {
+            self.once_more(call, &before, reply, &after);
+        }
         reply
     }
 
+    fn called(&self, call: Call<'_>) {
+        self.judge.called(call);
+    }
+
+    fn answered(&self, call: Call<'_>, reply: &Reply) {
+        self.judge.answered(call, reply);
+    }
+
     fn listen(&self, channel: &str) -> BoxStream<'static, Notice> {
-        at_once(self.connection.subscribe(channel)).unwrap()
+        let messages = at_once(self.connection.subscribe(channel)).unwrap();
+        let listening = Listening::new(&self.judge, channel.strip_prefix("bowline:inbox:").unwrap());
+        messages
+            .map(move |message| {
+                let _ = &listening;
+                message
+            })
+            .boxed()
     }
 
     fn frozen_for(&self) -> Duration {
         self.frozen_until.lock().unwrap().saturating_sub(self.machine.now())
+    }
+}
+
+/// A subscription, counted for as long as it lives.
+struct Listening {
+    judge: Arc<Judge>,
+    client: String,
+}
+
+impl Listening {
+    fn new(judge: &Arc<Judge>, client: &str) -> Self {
+        judge.listens(client, true);
+        Self { judge: judge.clone(), client: client.to_owned() }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.judge.listens(&self.client, false);
     }
 }

@@ -1,7 +1,6 @@
 //! One run: its processes, and what must hold all the time.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,8 +9,9 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
-use crate::network::{Link, SimConnection};
+use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
+use crate::scripts::Scripts;
 use crate::server::SimServer;
 use crate::storm::Storm;
 
@@ -56,6 +56,8 @@ pub struct World {
     /// Nobody gives up, so that every hand-over can be timed.
     pub calm: bool,
     pub longest_delay: Duration,
+    /// How long operations try against a server that gives no answer.
+    pub patience: Duration,
     pub state: Mutex<State>,
 }
 
@@ -71,7 +73,6 @@ pub struct State {
     pub acquired: u64,
     pub fault_count: u64,
     pub violation: Option<String>,
-    pub history: String,
 }
 
 /// A guard that somebody has.
@@ -82,9 +83,13 @@ pub struct Seen {
 }
 
 pub fn run(seed: u64, faults: Faults) -> Report {
+    run_with(seed, faults, Scripts::default())
+}
+
+pub fn run_with(seed: u64, faults: Faults, scripts: Scripts) -> Report {
     let machine = Machine::new(seed);
     let mut random = Random::new(!seed);
-    let server = SimServer::new(&machine);
+    let server = SimServer::new(&machine, scripts);
     let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
     let world = Arc::new(World {
         machine: machine.clone(),
@@ -92,6 +97,7 @@ pub fn run(seed: u64, faults: Faults) -> Report {
         faults,
         calm: !faults.any() && random.one_in(2),
         longest_delay: longest,
+        patience: *random.pick(&[500 * MS, 10_000 * MS]),
         state: Mutex::default(),
     });
 
@@ -100,6 +106,7 @@ pub fn run(seed: u64, faults: Faults) -> Report {
     let lease = *random.pick(&[500 * MS, 3000 * MS, 30_000 * MS]);
     let mut links = Vec::new();
     let started = Arc::new(Mutex::new(0));
+    let clocks_differ = faults.any() || random.one_in(2);
     for process in 1..=processes {
         let link = Link::new(&machine, server.clone(), process, shortest, longest);
         links.push(link.clone());
@@ -109,9 +116,11 @@ pub fn run(seed: u64, faults: Faults) -> Report {
         let id = Uuid::from_u64_pair(random.next(), random.next() | 1);
         let (world, names, started) = (world.clone(), names.clone(), started.clone());
         world.state.lock().unwrap().running.insert(process, tasks);
+        server.judge.introduce(id.to_string(), process, &link, longest);
+        machine.set_rate(process, if clocks_differ { *random.pick(&[-1000, -500, 0, 500, 1000]) } else { 0 });
         let executor = machine.process(process);
         executor.clone().spawn(Box::pin(async move {
-            let config = Config::builder().lease(lease).client_id(id).build().unwrap();
+            let config = Config::builder().lease(lease).patience(world.patience).client_id(id).build().unwrap();
             let client = Client::new(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
             *started.lock().unwrap() += 1;
             for (number, seed) in seeds.into_iter().enumerate() {
@@ -137,24 +146,33 @@ pub fn run(seed: u64, faults: Faults) -> Report {
         machine.process(WORLD).spawn(Box::pin(storm.rage()));
     }
     let ended = machine.run_until(LIMIT, || {
+        server.look();
+        if server.judge.violation().is_some() {
+            return true;
+        }
         let state = world.state.lock().unwrap();
         state.running.is_empty() || state.violation.is_some()
     });
-    world.end(ended, &links);
+    world.end(ended, lease);
 
     let mut state = world.state.lock().unwrap();
     Report {
         acquired: state.acquired,
         faults: state.fault_count,
-        violation: state.violation.take().or_else(|| server.violation()),
-        history: std::mem::take(&mut state.history),
+        violation: state.violation.take().or_else(|| server.judge.violation()),
+        history: machine.take_history(),
     }
 }
 
 impl World {
+    /// How long one question to the server may take: tries for as long as the client's patience, and the last of them.
+    /// When the server's clock is set, that one may be told that it came too late, and is sent once more.
+    pub fn longest_try(&self) -> Duration {
+        self.patience + COMMAND_TIMEOUT * if self.faults.losses { 2 } else { 1 }
+    }
+
     pub fn log(&self, line: impl AsRef<str>) {
-        let now = self.machine.now();
-        let _ = writeln!(self.state.lock().unwrap().history, "{:>12.3} ms  {}", now.as_secs_f64() * 1e3, line.as_ref());
+        self.machine.log(line);
     }
 
     pub fn must(&self, holds: bool, what: impl FnOnce() -> String) {
@@ -166,23 +184,38 @@ impl World {
     }
 
     /// Everybody is done: nothing may be left.
-    fn end(&self, ended: Result<(), Stuck>, links: &[Arc<Link>]) {
-        if self.state.lock().unwrap().violation.is_some() {
+    fn end(&self, ended: Result<(), Stuck>, lease: Duration) {
+        if self.state.lock().unwrap().violation.is_some() || self.server.judge.violation().is_some() {
             return;
         }
         self.must(ended.is_ok(), || format!("I3 not everybody came to an end: {ended:?}"));
-        let quiet = self.machine.run_until(LIMIT + Duration::from_secs(300), || self.machine.live().0 == 0);
+        let quiet = self.machine.run_until(LIMIT + Duration::from_secs(300), || {
+            self.server.look();
+            self.machine.live().0 == 0
+        });
         self.must(quiet.is_ok(), || format!("I7 tasks are left after the last handle is gone: {quiet:?}"));
+        let timers = self.machine.live().1;
+        self.must(timers == 0, || format!("I7 {timers} timers are left"));
+        let listeners = self.server.judge.listeners();
+        self.must(listeners.is_empty(), || format!("I7 subscriptions are left: {listeners:?}"));
         if !self.faults.any() {
             let keys = self.server.keys();
             self.must(keys.iter().all(|key| key.ends_with(":fence")), || format!("I7 keys are left: {keys:?}"));
         }
-        drop(links.to_vec());
+        // Whatever could not be cleaned up ends by itself.
+        let world = self.machine.process(WORLD);
+        let longest = lease.max(2000 * MS) + self.server.set_back() + 10 * MS;
+        world.clone().spawn(Box::pin(async move { world.sleep(longest).await }));
+        let _ = self.machine.run_until(Duration::MAX, || self.machine.live().0 == 0);
+        let living = self.server.living();
+        self.must(living.is_empty(), || format!("I7 left after {longest:?}: {living:?}"));
     }
 
     /// A guard was given out.
     pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<LockGuard>, reentered: bool) {
         let now = self.machine.now();
+        self.server.judge.delivered(name, guard.token().get());
+        self.backed(actor.process, name, started, guard);
         let mut broken = None;
         {
             let mut state = self.state.lock().unwrap();
@@ -227,6 +260,18 @@ impl World {
         }
     }
 
+    /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
+    fn backed(&self, process: Process, name: &str, started: Duration, guard: &LockGuard) {
+        if self.state.lock().unwrap().lost_at.is_some_and(|lost| started <= lost) {
+            return;
+        }
+        let counted = self.machine.takes(process, guard.remaining());
+        let left = self.server.left(name, guard.token().get());
+        // In its last millisecond a key still exists.
+        let backed = counted.is_zero() || counted <= left + MS;
+        self.must(backed, || format!("I1 {name}: process {process} counts on {counted:?}, and the server on {left:?}"));
+    }
+
     /// The last guard of a hold goes: whoever waits now gets the lock within two messages.
     pub fn handing_over(&self, name: &str) {
         if self.calm && self.server.waiters(name) > 0 {
@@ -236,11 +281,13 @@ impl World {
 
     /// The guard goes.
     pub fn gone(&self, name: &str, guard: &Arc<LockGuard>) {
-        let mut state = self.state.lock().unwrap();
-        if let Some(seen) = state.guards.get_mut(name)
-            && let Some(at) = seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard))
-        {
-            seen.remove(at);
+        let gone = {
+            let mut state = self.state.lock().unwrap();
+            let seen = state.guards.entry(name.to_owned()).or_default();
+            seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
+        };
+        if let Some(Seen { process, started, guard }) = gone {
+            self.backed(process, name, started, &guard);
         }
     }
 }

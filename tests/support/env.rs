@@ -16,11 +16,10 @@ use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +34,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use super::server::Server;
+use super::tracking::Tracking;
 
 /// No test may take longer.
 const TEST_DEADLINE: Duration = Duration::from_secs(60);
@@ -214,7 +214,7 @@ impl Inner {
     fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         Self {
             runtime,
-            tracking: Arc::new(Tracking { executor: executor.clone(), live: Arc::default() }),
+            tracking: Arc::new(Tracking::new(executor.clone())),
             executor,
             server_args: Mutex::default(),
             server: Mutex::default(),
@@ -285,6 +285,17 @@ impl Env {
         let mut keys = self.inner.all_keys();
         keys.retain(|key| !key.ends_with(":fence"));
         keys
+    }
+
+    /// How many subscriptions a channel has, as a `PUBLISH` counts them.
+    pub fn listeners(&self, channel: &str) -> i64 {
+        #[cfg(feature = "embedded")]
+        if let Some(embedded) = &self.inner.embedded {
+            let published = embedded.eval("return redis.call('PUBLISH', ARGV[1], '?')", &[], &[channel.as_bytes()]);
+            let Ok(Reply::Integer(listeners)) = published else { panic!("PUBLISH: {published:?}") };
+            return listeners;
+        }
+        self.redis(&["PUBLISH", channel, "?"])
     }
 
     /// Runs one command on the server, past everything that is tested.
@@ -388,6 +399,16 @@ impl Env {
         self.client_over(self.open(url, &config).await?, config).await
     }
 
+    /// A connection that is not counted, to whichever server this is.
+    pub async fn connection(&self, config: &Config) -> Arc<dyn Connection> {
+        #[cfg(feature = "embedded")]
+        if let Some(embedded) = &self.inner.embedded {
+            return Arc::new(embedded.connect(self.executor()));
+        }
+        let url = self.url();
+        Arc::new(self.open(&url, config).await.unwrap())
+    }
+
     async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
         let counts = Arc::new(Counts::default());
         let connection = Counting { inner, counts: counts.clone() };
@@ -410,8 +431,7 @@ impl Env {
 
     /// Tasks and timers that are alive.
     pub fn live(&self) -> (usize, usize) {
-        let live = &self.inner.tracking.live;
-        (live.tasks.load(Ordering::SeqCst), live.sleeps.load(Ordering::SeqCst))
+        self.inner.tracking.live()
     }
 
     /// Waits for the tasks and timers; then the keys must be gone too, for nobody is left to remove them.
@@ -552,74 +572,6 @@ impl<C: Connection> Connection for Counting<C> {
 
     fn close(&self) {
         self.inner.close();
-    }
-}
-
-/// Counts the tasks and timers that are alive.
-struct Tracking {
-    executor: Arc<dyn Executor>,
-    live: Arc<Live>,
-}
-
-#[derive(Default)]
-struct Live {
-    tasks: AtomicUsize,
-    sleeps: AtomicUsize,
-}
-
-impl Tracking {
-    fn track(&self, future: BoxFuture<'static, ()>, count: fn(&Live) -> &AtomicUsize) -> BoxFuture<'static, ()> {
-        count(&self.live).fetch_add(1, Ordering::SeqCst);
-        Box::pin(Tracked { future, _counted: Counted { live: self.live.clone(), count } })
-    }
-}
-
-impl Executor for Tracking {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.executor.spawn(self.track(task, |live| &live.tasks));
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.track(self.executor.sleep(duration), |live| &live.sleeps)
-    }
-
-    fn now(&self) -> Instant {
-        self.executor.now()
-    }
-
-    fn block_on(&self, future: BoxFuture<'_, ()>) -> bowline::Result<()> {
-        self.executor.block_on(future)
-    }
-}
-
-impl fmt::Debug for Tracking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.executor.fmt(f)
-    }
-}
-
-struct Tracked {
-    /// Dropped before it stops being counted.
-    future: BoxFuture<'static, ()>,
-    _counted: Counted,
-}
-
-impl Future for Tracked {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.future.as_mut().poll(context)
-    }
-}
-
-struct Counted {
-    live: Arc<Live>,
-    count: fn(&Live) -> &AtomicUsize,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        (self.count)(&self.live).fetch_sub(1, Ordering::SeqCst);
     }
 }
 

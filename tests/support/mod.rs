@@ -8,3 +8,4 @@ pub mod adapters;
 pub mod env;
 pub mod proxy;
 pub mod server;
+pub mod tracking;

@@ -1,0 +1,111 @@
+//! Mistakes that are known from other libraries and from this one's drafts, to be made on purpose: the simulation shows
+//! that it would notice each. Only the feature `_mutants` can switch one on; without it [`on`] is a constant `false`,
+//! and the mistakes are not in the program.
+
+/// A mistake. At most one is on.
+#[cfg_attr(not(feature = "_mutants"), expect(unreachable_pub, reason = "tests need it, and only with the feature"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A lease is counted from the reply, not from before the request.
+    LeaseFromReply,
+    /// A lease that was granted by message is counted from when the message is read.
+    LeaseFromMessage,
+    /// A grant by message is counted from the first request, however often the server said "waiting" since.
+    LeaseFromFirstRequest,
+    /// The client counts a lease as long as the server does, whatever their clocks' rates.
+    NoDrift,
+    /// A request may be executed however late.
+    NoNotAfter,
+    /// A request that came too late by the server's clock is sent again as it was.
+    StaleNotLearned,
+    /// A hold of which nothing was left when it was known is given out.
+    LateGrantKept,
+    /// A grant by message is believed although the request was sent twice.
+    GrantTrustedAfterResend,
+    /// A grant that was revoked before it was known is given out.
+    RevokedGrantHeld,
+    /// A grant by message that nobody waits for any more is released.
+    LateGrantReleased,
+    /// A wire id is used again once its attempt is decided.
+    WireIdReused,
+    /// An attempt that a touch was told "gone" about is forgotten, even if its request was sent again meanwhile.
+    GoneTrustedAfterResend,
+    /// The timeout of an acquisition is not kept.
+    TimeoutIgnored,
+    /// An acquisition that is dropped leaves in Redis what it has there.
+    NoCleanUpOnDrop,
+    /// A hold whose lease ran out unrenewed is left to whatever a late renewal has made of it.
+    NoCleanUpOnExpiry,
+    /// A guard that is dropped leaves its hold in Redis.
+    NoReleaseOnDrop,
+    /// A release that was executed, but whose answer was lost, is reported as a loss.
+    ResentReleaseLost,
+    /// A released hold is renewed once more.
+    RenewalAfterRelease,
+    /// A renewal that got no answer is not tried again.
+    RenewalNotRetried,
+    /// A renewal that finds nobody is not told to the holder.
+    LossNotSignalled,
+    /// A holder that was lost unnoticed may still be entered.
+    LostHoldEntered,
+    /// Nobody is asked about tickets after messages may have been missed.
+    NoTouchAfterGap,
+    /// Nor is a ticket asked about that was queued before messages were missed, and known to be only afterwards.
+    GapBeforeAnswerForgotten,
+    /// Nor is a name asked about again if a touch was under way when messages were missed.
+    GapDuringTouchForgotten,
+    /// Nobody is asked about holds after messages may have been missed.
+    NoVerifyAfterGap,
+    /// A script that says "call again" is not.
+    MoreNotDone,
+    /// The work of a holder goes on until the loss is signalled, even past the deadline.
+    ProtectWaitsForSignal,
+}
+
+#[cfg(not(feature = "_mutants"))]
+pub(crate) const fn on(_: Mutant) -> bool {
+    false
+}
+
+#[cfg(feature = "_mutants")]
+pub use switch::Switch;
+#[cfg(feature = "_mutants")]
+pub(crate) use switch::on;
+
+#[cfg(feature = "_mutants")]
+mod switch {
+    use std::cell::Cell;
+    use std::marker::PhantomData;
+
+    use super::Mutant;
+
+    thread_local! {
+        static ON: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn on(mutant: Mutant) -> bool {
+        ON.get() == Some(mutant)
+    }
+
+    /// Makes a mistake on this thread, until dropped.
+    #[derive(Debug)]
+    pub struct Switch {
+        /// It is this thread's.
+        _not_send: PhantomData<*const ()>,
+    }
+
+    impl Switch {
+        /// Replaces the one that is on.
+        #[must_use = "it is off again when this is dropped"]
+        pub fn on(mutant: Mutant) -> Self {
+            ON.set(Some(mutant));
+            Self { _not_send: PhantomData }
+        }
+    }
+
+    impl Drop for Switch {
+        fn drop(&mut self) {
+            ON.set(None);
+        }
+    }
+}

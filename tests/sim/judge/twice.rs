@@ -1,0 +1,73 @@
+//! I10: the same call once more changes nothing.
+//!
+//! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
+//! be dropped a few at a time; with a free lock and waiters that nobody can tell, each call tries them again, and
+//! each try reserves a token.
+
+use bowline::Reply;
+use bowline::embedded::Content;
+
+use super::view::{Dump, locks, queue, view};
+
+/// What of a dump counts.
+fn essence(dump: &Dump, now_ms: f64) -> Dump {
+    let mut dump = dump.clone();
+    for lock in locks(&dump) {
+        let seen = view(&dump, &lock);
+        let unreachable = seen.hold.is_none() && seen.queue.iter().any(|ticket| ticket.expires_ms > now_ms);
+        let sound = queue(&dump, &lock).is_some();
+        let (list, set) = (format!("{lock}:queue"), format!("{lock}:tickets"));
+        if unreachable {
+            dump.remove(&format!("{lock}:fence"));
+        }
+        if !sound || !seen.queue.iter().any(|ticket| ticket.expires_ms > now_ms) {
+            dump.remove(&list);
+            dump.remove(&set);
+            continue;
+        }
+        let live: Vec<&str> =
+            seen.queue.iter().filter(|ticket| ticket.expires_ms > now_ms).map(|ticket| &*ticket.id).collect();
+        let lives = |ticket: &[u8]| live.contains(&super::view::id_of(std::str::from_utf8(ticket).unwrap()));
+        if let Some(Content::List(tickets)) = dump.get_mut(&list).map(|entry| &mut entry.content) {
+            tickets.retain(|ticket| lives(ticket));
+        }
+        if let Some(Content::SortedSet(tickets)) = dump.get_mut(&set).map(|entry| &mut entry.content) {
+            tickets.retain(|(ticket, _)| lives(ticket));
+        }
+    }
+    dump
+}
+
+pub fn word(reply: &Reply) -> &str {
+    match reply {
+        Reply::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
+        Reply::Array(items) => items.first().map_or("", word),
+        _ => "",
+    }
+}
+
+/// The second answer says the same, or that the first has done it.
+fn answers(script: &str, first: &Reply, second: &Reply) -> bool {
+    match (script, word(first), word(second)) {
+        ("lock_release", "RELEASED" | "GRANTED", "NOT_HELD") => true,
+        ("lock_force_release", "RELEASED", "NOT_HELD") => true,
+        ("lock_cancel", "CANCELLED" | "RELEASED", "GONE") => true,
+        // The lease in the way may be the caller's, and is whole again.
+        ("lock_touch", ..) => match (first, second) {
+            (Reply::Array(first), Reply::Array(second)) => first[2..] == second[2..],
+            _ => false,
+        },
+        _ => first == second,
+    }
+}
+
+pub fn check(script: &str, replies: (&Reply, &Reply), dumps: (&Dump, &Dump), now_ms: f64) -> Option<String> {
+    let (first, second) = replies;
+    if !answers(script, first, second) {
+        return Some(format!("I10 {script} answered {first:?}, and {second:?} to the same once more"));
+    }
+    let (once, twice) = (essence(dumps.0, now_ms), essence(dumps.1, now_ms));
+    let differs = |key: &&String| once.get(*key) != twice.get(*key);
+    let key = once.keys().chain(twice.keys()).find(differs)?;
+    Some(format!("I10 {script} done twice: {key} was {:?} and became {:?}", once.get(key), twice.get(key)))
+}

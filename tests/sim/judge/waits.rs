@@ -1,0 +1,118 @@
+//! I3 and I7 while time passes: how long a client that can be reached may leave something undone.
+//!
+//! All bounds count from when its link, its process and the server were last disturbed.
+
+use std::time::Duration;
+
+use super::view::{Hold, Ticket};
+use crate::world::MS;
+
+/// What is known of a wire id. Times are the machine's.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    /// When it came into the queue, or got the lock without having been there.
+    pub appeared: Duration,
+    /// When a script about it was last executed.
+    pub asked: Duration,
+    /// When the client last asked for the lock.
+    pub asking: Duration,
+    /// What it asks for.
+    pub lease: Duration,
+    /// When the client was last told that it waits.
+    pub told: Option<Duration>,
+    /// When the client began to release or cancel it.
+    pub decided: Option<Duration>,
+    /// The client has the guard.
+    pub delivered: bool,
+}
+
+impl Attempt {
+    /// The client knows that it waits, so it keeps its ticket.
+    fn waits(&self) -> bool {
+        self.decided.is_none() && self.told.is_some_and(|told| told >= self.appeared && told >= self.asking)
+    }
+}
+
+/// A client, as far as the server can reach it.
+#[derive(Clone, Copy)]
+pub struct Client {
+    /// Since when link, process and server are undisturbed.
+    pub calm: Duration,
+    /// When its subscription was made.
+    pub listens: Duration,
+}
+
+/// A name at one moment.
+pub struct Moment {
+    pub now: Duration,
+    pub server: Duration,
+    pub longest_delay: Duration,
+    /// When the last hold began.
+    pub held_since: Duration,
+    pub free_since: Option<Duration>,
+}
+
+/// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
+const BACKOFF: Duration = Duration::from_millis(1250);
+const PAUSE: Duration = Duration::from_millis(75);
+
+impl Moment {
+    /// So many messages one after the other, by clocks that differ.
+    fn messages(&self, n: u32) -> Duration {
+        n * self.longest_delay + 2 * MS
+    }
+
+    fn over(&self, since: Duration, bound: Duration) -> Option<Duration> {
+        let waited = self.now.saturating_sub(since);
+        (waited > bound).then_some(waited)
+    }
+
+    /// A ticket in the queue.
+    pub fn ticket(&self, ticket: &Ticket, attempt: &Attempt, client: Option<Client>) -> Option<String> {
+        if let Some(undone) = self.undone(&ticket.id, attempt, client).filter(|_| ticket.lives(self.server)) {
+            return Some(undone);
+        }
+        let client = client.filter(|_| attempt.waits())?;
+        let id = &ticket.id;
+        // Messages may have been missed until it listened again. One touch may be under way by then; the next counts.
+        if attempt.appeared < client.listens && attempt.asked < client.listens {
+            let since = client.listens.max(client.calm);
+            if let Some(waited) = self.over(since, self.messages(5)) {
+                return Some(format!("I3 {id} was not touched for {waited:?} after its client listens again"));
+            }
+        }
+        let since = [self.free_since?, client.calm, client.listens, attempt.told?].into_iter().max()?;
+        // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
+        // ends. Another lease may have begun and ended since, which the next touch finds out.
+        let knows = attempt.asked >= self.held_since.max(client.calm);
+        let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
+        let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
+        let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
+        Some(format!("I3 the lock is free, and {id} waits for {waited:?}, longer than {bound:?}"))
+    }
+
+    /// The hold, if it has not expired.
+    pub fn hold(&self, hold: &Hold, attempt: &Attempt, client: Option<Client>) -> Option<String> {
+        if let Some(undone) = self.undone(&hold.id, attempt, client) {
+            return Some(undone);
+        }
+        // Whoever was told to wait learns of the grant, and if it is old by then asks again.
+        let told = attempt.told.filter(|told| *told >= attempt.appeared);
+        let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
+        let since = self.held_since.max(client.calm).max(client.listens);
+        let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
+        let waited = self.over(since, PAUSE + self.messages(8) + asks_again)?;
+        Some(format!("I3 {} holds the lock for {waited:?} and does not know", hold.id))
+    }
+
+    /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back
+    /// keeps it longer. A late copy of an older request may bring it back: then it goes with its own expiry.
+    fn undone(&self, id: &str, attempt: &Attempt, client: Option<Client>) -> Option<String> {
+        let decided = attempt.decided.filter(|decided| attempt.asked <= *decided)?;
+        if self.now > decided + attempt.lease - attempt.lease / 500 {
+            return None;
+        }
+        let waited = self.over(decided.max(client?.calm), BACKOFF + PAUSE + self.messages(6))?;
+        Some(format!("I7 {id} was given up {waited:?} ago, and is still there"))
+    }
+}

@@ -1,0 +1,185 @@
+//! The table of the mutants.
+
+use bowline::Mutant;
+
+use crate::scripts::Patch;
+use crate::world::Faults;
+
+/// How a mistake is made.
+pub enum Mistake {
+    Lua(&'static [Patch]),
+    Rust(Mutant),
+}
+
+/// Where it must be noticed.
+pub enum Place {
+    /// A run with these faults.
+    Run(&'static str, Faults),
+    Scene(&'static str),
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub mistake: Mistake,
+    pub place: Place,
+    /// How what is said about it begins: the invariants that must catch it.
+    pub caught_by: &'static [&'static str],
+}
+
+const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
+const FAULT_FREE: Place = Place::Run("fault_free", NONE);
+const NETWORK: Place = Place::Run("network", Faults { network: true, ..NONE });
+const CRASHES: Place = Place::Run("crashes", Faults { network: true, crashes: true, ..NONE });
+const LOSSES: Place = Place::Run("losses", Faults { losses: true, ..NONE });
+
+const I1: &[&str] = &["I1"];
+const I2: &[&str] = &["I2"];
+const I3: &[&str] = &["I3"];
+const I4: &[&str] = &["I4"];
+const I7: &[&str] = &["I7"];
+const I8: &[&str] = &["I8"];
+const I9: &[&str] = &["I9"];
+const I10: &[&str] = &["I10"];
+const I11: &[&str] = &["I11"];
+const I12: &[&str] = &["I12"];
+/// No invariant, but what the documentation says about losses.
+const LOST: &[&str] = &["a lease is lost"];
+
+const fn lua(name: &'static str, patches: &'static [Patch], place: Place, caught_by: &'static [&'static str]) -> Row {
+    Row { name, mistake: Mistake::Lua(patches), place, caught_by }
+}
+
+const fn rust(name: &'static str, mutant: Mutant, place: Place, caught_by: &'static [&'static str]) -> Row {
+    Row { name, mistake: Mistake::Rust(mutant), place, caught_by }
+}
+
+const fn scene(name: &'static str) -> Place {
+    Place::Scene(name)
+}
+
+#[rustfmt::skip]
+pub const MUTANTS: &[Row] = &[
+    // Who holds.
+    lua("release_by_anybody", &[(
+        "local held = redis.call('HEXISTS', lock, id) == 1",
+        "local held = redis.call('EXISTS', lock) == 1",
+    )], NETWORK, &["I1", "I10"]),
+    lua("renewal_by_anybody", &[(
+        "local held = redis.pcall('HEXISTS', lock, id)\n",
+        "local held = redis.pcall('EXISTS', lock)\n",
+    )], scene("lost_data"), I1),
+    lua("renewal_creates_a_key", &[(
+        "  if held == 1 and lease ~= '0' then held",
+        "  if lease ~= '0' then redis.pcall('HSET', lock, id, '1'); held",
+    )], NETWORK, I8),
+    rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
+    rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
+    rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
+    rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
+    lua("resend_not_known", &[(
+        "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
+        "if false then\n",
+    )], NETWORK, I10),
+    lua("stale_before_mine", &[(
+        "-- A resend, or the message that said so was lost.\n",
+        "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
+    )], scene("late_copy"), I10),
+    rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
+    rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
+    lua("token_without_clock", &[(
+        "math.max(last + 1, time[1] * 1000000 + time[2])",
+        "last + 1",
+    )], LOSSES, I2),
+
+    // How long.
+    rust("lease_from_reply", Mutant::LeaseFromReply, scene("frozen_requester"), I1),
+    rust("lease_from_message", Mutant::LeaseFromMessage, scene("stale_message"), I1),
+    rust("lease_from_first_request", Mutant::LeaseFromFirstRequest, scene("long_wait"), I3),
+    rust("no_drift", Mutant::NoDrift, scene("slow_clock"), I1),
+    rust("late_grant_kept", Mutant::LateGrantKept, scene("slow_answer"), I1),
+    lua("touch_keeps_the_old_ttl", &[(
+        "      redis.call('PEXPIRE', lock, lease)\n      outcome, token",
+        "      outcome, token",
+    )], scene("late_message"), I1),
+    rust("renewal_after_release", Mutant::RenewalAfterRelease, FAULT_FREE, I8),
+    rust("renewal_not_retried", Mutant::RenewalNotRetried, scene("broken_renewal"), LOST),
+    rust("resent_release_lost", Mutant::ResentReleaseLost, scene("resent_release"), LOST),
+    rust("revoked_grant_held", Mutant::RevokedGrantHeld, scene("revoked_grant"), I1),
+    rust("loss_not_signalled", Mutant::LossNotSignalled, scene("lost_data"), I1),
+    rust("no_verify_after_gap", Mutant::NoVerifyAfterGap, scene("missed_revocation"), I1),
+    rust("lost_hold_entered", Mutant::LostHoldEntered, scene("expired_reentry"), I1),
+    rust("protect_waits_for_signal", Mutant::ProtectWaitsForSignal, scene("frozen_work"), I1),
+
+    // Who is next.
+    lua("release_wakes_nobody", &[(
+        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken, token = promote_if_free({[ticket] = true})",
+        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken, token = 0",
+    )], FAULT_FREE, I3),
+    lua("cancel_wakes_nobody", &[(
+        "local more = promote_if_free({})\nreturn {outcome,",
+        "local more = 0\nreturn {outcome,",
+    )], FAULT_FREE, I3),
+    lua("fast_path_barges", &[(
+        "if redis.call('EXISTS', lock, queue, tickets) == 0 and",
+        "if redis.call('EXISTS', lock) == 0 and",
+    )], scene("newcomers"), I4),
+    lua("try_barges", &[(
+        "  local more, taken, _, rest = promote_if_free({})\n",
+        "  local more, taken, rest = 0, redis.call('EXISTS', lock) == 1, 'none'\n",
+    )], scene("newcomers"), I4),
+    lua("client_clock_in_the_queue", &[
+        (
+            "local function refresh(ticket, ttl)\n",
+            "local function skew(ticket) return (tonumber(string.sub(ticket, 1, 1), 16) - 8) * 60000 end\n\
+            local function refresh(ticket, ttl)\n",
+        ),
+        ("redis.pcall('ZADD', tickets, now + ttl,", "redis.pcall('ZADD', tickets, now + ttl + skew(ticket),"),
+        ("redis.call('ZADD', tickets, 'XX', now + ttl,", "redis.call('ZADD', tickets, 'XX', now + ttl + skew(ticket),"),
+    ], FAULT_FREE, I3),
+    lua("enqueued_twice", &[(
+        "  if n > 0 and expiry(ticket) then\n",
+        "  if false then\n",
+    )], NETWORK, &["I10", "I12"]),
+    lua("cancelled_ticket_stays_in_the_list", &[(
+        "  if removed == 1 then redis.call('LREM', queue, from, ticket) end\n",
+        "",
+    )], FAULT_FREE, I12),
+    lua("half_a_queue", &[(
+        "  if n ~= redis.call('ZCARD', tickets) then\n",
+        "  if false then\n",
+    )], scene("half_a_queue"), I3),
+    lua("dead_counted_as_waiters", &[
+        ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
+        ("local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "local living = n"),
+    ], scene("full_of_the_dead"), I3),
+    lua("expired_ticket_granted", &[(
+        "if not id or not expires or expires <= now then",
+        "if not id or not expires then",
+    )], CRASHES, &["I3", "I4"]),
+    lua("granted_to_nobody", &[(
+        "(heard > 0 or not counts_everyone)",
+        "true",
+    )], scene("crashed_crowd"), I3),
+    lua("silent_client_tried_again", &[(
+        "    elseif silent[client] then\n",
+        "    elseif false then\n",
+    )], scene("crashed_crowd"), I3),
+    lua("own_ticket_not_known", &[(
+        "    elseif own[ticket] then\n",
+        "    elseif false then\n",
+    )], scene("deaf_waiter"), I3),
+    rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
+    rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
+    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
+    rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
+
+    // What is left.
+    rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
+    rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
+    lua("queue_for_ever", &[(
+        "  redis.call('PEXPIRE', queue, 3600000)\n",
+        "",
+    )], FAULT_FREE, I9),
+    rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),
+    rust("no_release_on_drop", Mutant::NoReleaseOnDrop, FAULT_FREE, &["I3", "I7"]),
+];

@@ -1,0 +1,66 @@
+//! Small situations, played by a script, that chance alone brings about too seldom; the seed decides every delay. Most
+//! are there because of a mutant.
+
+use futures::future::BoxFuture;
+
+use crate::number;
+use crate::scripts::Scripts;
+use crate::stage::{Played, Stage, play};
+
+mod leases;
+mod queue;
+mod requests;
+
+/// How many seeds a scene has.
+pub const SEEDS: u64 = if cfg!(debug_assertions) { 10 } else { 50 };
+
+pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
+
+/// Every scene by its name.
+pub const SCENES: &[(&str, Scene)] = &[
+    ("missed_revocation", |stage| Box::pin(leases::missed_revocation(stage))),
+    ("revoked_grant", |stage| Box::pin(leases::revoked_grant(stage))),
+    ("lost_data", |stage| Box::pin(leases::lost_data(stage))),
+    ("expired_reentry", |stage| Box::pin(leases::expired_reentry(stage))),
+    ("slow_answer", |stage| Box::pin(leases::slow_answer(stage))),
+    ("late_message", |stage| Box::pin(leases::late_message(stage))),
+    ("known_grant", |stage| Box::pin(leases::known_grant(stage))),
+    ("stale_message", |stage| Box::pin(leases::stale_message(stage))),
+    ("late_renewal", |stage| Box::pin(leases::late_renewal(stage))),
+    ("slow_clock", |stage| Box::pin(leases::slow_clock(stage))),
+    ("frozen_requester", |stage| Box::pin(leases::frozen_requester(stage))),
+    ("frozen_work", |stage| Box::pin(leases::frozen_work(stage))),
+    ("broken_renewal", |stage| Box::pin(leases::broken_renewal(stage))),
+    ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
+    ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),
+    ("gap_before_answer", |stage| Box::pin(queue::gap_before_answer(stage))),
+    ("long_wait", |stage| Box::pin(queue::long_wait(stage))),
+    ("deaf_waiter", |stage| Box::pin(queue::deaf_waiter(stage))),
+    ("crashed_crowd", |stage| Box::pin(queue::crashed_crowd(stage))),
+    ("expired_crowd", |stage| Box::pin(queue::expired_crowd(stage))),
+    ("full_of_the_dead", |stage| Box::pin(queue::full_of_the_dead(stage))),
+    ("half_a_queue", |stage| Box::pin(queue::half_a_queue(stage))),
+    ("newcomers", |stage| Box::pin(queue::newcomers(stage))),
+    ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
+    ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
+    ("late_request", |stage| Box::pin(requests::late_request(stage))),
+    ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
+];
+
+/// What is found with a mutant is the mutant's: without one, nothing is.
+#[test]
+fn scenes() {
+    let seeds = match number("BOWLINE_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS),
+    };
+    for (name, scene) in SCENES {
+        for seed in seeds.clone() {
+            let (outcome, history) = play(seed, *scene, Scripts::default());
+            if number("BOWLINE_SIM_SEED").is_some() {
+                println!("{name}\n{history}");
+            }
+            assert_eq!(outcome, Ok(()), "{name}, seed {seed}");
+        }
+    }
+}

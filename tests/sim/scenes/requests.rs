@@ -1,0 +1,80 @@
+//! Scenes about requests that are executed twice, late or at the wrong time.
+
+use bowline::{Arg, Call, Reply, Script};
+
+use crate::network::Backend;
+use crate::stage::{LONG, NAME, Played, Stage, must};
+use crate::world::MS;
+
+/// The first copy of a request is queued and granted unnoticed, and the grant expires. The second has just queued up
+/// behind another holder, when the message about the first grant arrives: it says the same wire id.
+pub async fn second_copy(mut stage: Stage) -> Played {
+    let lease = 1500 * MS;
+    let (other, waiter) = (stage.enter(LONG).await, stage.enter(lease).await);
+    let guard = stage.lock(other).lock().await.unwrap();
+    stage.link(waiter).lag(2500 * MS, 3000 * MS);
+    let mut waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.link(waiter).cut(true, false, 1700 * MS);
+    guard.release().await.unwrap();
+    let guard = stage.lock(other).lock().await.unwrap();
+    let both = stage.within(3000 * MS, "", &mut waiting).await.is_ok();
+    must(!both, "I1 the waiter got a lock that somebody else holds")?;
+    must(guard.is_valid(), "the other holder lost its lock")?;
+    let token = guard.token();
+    let _release = stage.spawn(other, guard.release());
+    // It has asked more than once, so it asks again.
+    let guard = stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?;
+    must(guard.token() > token, "I2 the waiter got an old token")
+}
+
+/// The very same request is executed again, later than it was meant to be.
+pub async fn late_copy(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let script = Script::all().find(|script| script.name() == "lock_acquire").unwrap();
+    let keys = ["", ":queue", ":tickets", ":fence"].map(|suffix| format!("bowline:lock:{{{NAME}}}{suffix}"));
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let not_after = (stage.server.now() + 100 * MS).as_millis() as u64;
+    let (text, number) = (Arg::Text, Arg::Number);
+    let inbox = "bowline:inbox:";
+    let id = "00000000-0000-0000-0000-000000000001:1";
+    let args =
+        [text(id), text("wait"), number(30_000), number(1), number(30_000), number(0), number(not_after), text(inbox)];
+    let args: Vec<Arg<'_>> = args.into_iter().chain([number(1)]).collect();
+    let call = Call { script, keys: &keys, args: &args };
+    let token = |reply| match reply {
+        Ok(Reply::Array(parts)) => parts.get(1).cloned(),
+        _ => None,
+    };
+    let first = token(stage.server.execute(process, call));
+    stage.sleep(500 * MS).await;
+    let second = token(stage.server.execute(process, call));
+    must(first.is_some() && first == second, "I10 a hold's own request is refused")
+}
+
+/// A connection breaks, and what it carried is executed later, when the client has given up.
+pub async fn late_request(mut stage: Stage) -> Played {
+    let (holder, process) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let _guard = stage.lock(holder).lock().await.unwrap();
+    let lock = stage.lock(process);
+    let waiting = stage.spawn(process, async move { lock.lock().timeout(100 * MS).await.is_err() });
+    // Sent, and not there yet.
+    stage.sleep(MS / 20).await;
+    stage.link(process).cut(true, false, 10 * MS);
+    waiting.await;
+    // The client may be wrong about the server's clock by a tenth of a second.
+    stage.sleep(200 * MS + 2 * stage.hop).await;
+    // Until then it may have been executed after all, and its ticket stands for one lease.
+    let known = stage.server.waiters(NAME);
+    stage.sleep(7000 * MS).await;
+    must(stage.server.waiters(NAME) <= known, "I7 a request was executed long after it was given up")
+}
+
+/// The server's clock is set forward: the next request seems to be too late.
+pub async fn clock_forward(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    stage.server.step_clock(60_000 * MS, true);
+    let acquired = stage.acquires(process);
+    drop(stage.within(4 * stage.hop + MS, "I3 the client does not learn what time it is", acquired).await?);
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! The cancellation sweep: every operation, in every situation, dropped after every number of polls. Nothing of it may
+//! remain, and whoever comes next is served. How to add an operation: `docs/simulation.md`.
+
+use crate::number;
+use operation::{Before, OPERATIONS, Operation};
+use polled::{Ended, Then};
+use scene::{Contention, Fault, Scene};
+
+mod afterwards;
+mod lossy;
+mod operation;
+mod polled;
+mod rivals;
+mod scene;
+
+/// The lock's.
+const NAME: &str = "swept";
+
+/// An operation that is not done after so many polls never is.
+const MOST_POLLS: usize = 100;
+
+#[derive(Default)]
+struct Count {
+    half_way: u64,
+    done: u64,
+    most_polls: usize,
+}
+
+/// Drops the operation after 0, 1, 2, ... polls, until it is done or has no use for more.
+fn sweep(operation: &Operation, situation: (Contention, Fault), seed: u64, count: &mut Count) {
+    let mut scene = Scene::new(seed);
+    let mut polls = 0;
+    loop {
+        let mut more = false;
+        for then in [Then::Drop, Then::Wait] {
+            scene.doing = format!(
+                "{}, {situation:?}, {polls} polls, then {then:?}; replay: BOWLINE_SWEEP='{}' BOWLINE_SWEEP_SEED={seed} \
+                 cargo test --features embedded --test sim sweep",
+                operation.name, operation.name
+            );
+            let ended = scene.drop_after(operation, situation, polls, then);
+            more |= matches!(ended, Ended::Unpolled | Ended::HalfWay);
+            count.half_way += u64::from(matches!(ended, Ended::HalfWay | Ended::Starved));
+            count.done += u64::from(matches!(ended, Ended::Done(_)));
+        }
+        count.most_polls = count.most_polls.max(polls);
+        if !more {
+            scene.end_client();
+            return;
+        }
+        polls += 1;
+        assert!(polls < MOST_POLLS, "it never ends: {}", scene.doing);
+    }
+}
+
+fn sweep_all(faults: &[Fault], few: u64, many: u64) {
+    const CONTENTIONS: [Contention; 4] = [Contention::Free, Contention::Held, Contention::Queue, Contention::Released];
+    let only = std::env::var("BOWLINE_SWEEP").ok();
+    let seeds = match number("BOWLINE_SWEEP_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("BOWLINE_SWEEP_SEEDS").unwrap_or(if cfg!(debug_assertions) { few } else { many }),
+    };
+    for operation in OPERATIONS.iter().filter(|operation| only.as_ref().is_none_or(|only| *only == operation.name)) {
+        let mut count = Count::default();
+        for &fault in faults {
+            // What a connecting client does is nobody else's business.
+            let contentions = if operation.before == Before::Nothing { &CONTENTIONS[..1] } else { &CONTENTIONS };
+            for &contention in contentions {
+                for seed in seeds.clone() {
+                    sweep(operation, (contention, fault), seed, &mut count);
+                }
+            }
+        }
+        let Count { half_way, done, most_polls } = count;
+        println!("{:40} {half_way:6} half way, {done:6} done, {most_polls:2} polls at most", operation.name);
+        assert!(half_way > 0, "{} was never dropped half way", operation.name);
+    }
+}
+
+#[test]
+fn without_faults() {
+    sweep_all(&[Fault::None], 3, 20);
+}
+
+#[test]
+fn with_faults() {
+    sweep_all(&[Fault::RequestLost, Fault::ReplyLost, Fault::Cut, Fault::SubscriptionCut], 1, 6);
+}

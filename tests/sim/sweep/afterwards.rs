@@ -1,0 +1,107 @@
+//! What must hold after a drop: the others are served, and nothing is left.
+
+use std::time::Duration;
+
+use bowline::ErrorKind;
+
+use super::NAME;
+use super::operation::{Before, Operation, Subject};
+use super::polled::Ended;
+use super::rivals::Rivals;
+use super::scene::{Fault, LEASE, LONGEST, OUTAGE, Scene};
+
+/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; whoever waits
+/// behind asks every third of one. The rest is connections that come back, and tries.
+pub const LATE: Duration =
+    Duration::from_millis(3100).saturating_add(LEASE).saturating_add(Duration::from_secs(1)).saturating_add(OUTAGE);
+
+/// The first pauses between tries.
+const TRIES: Duration = Duration::from_millis(100);
+
+impl Scene {
+    pub fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended, robbed: bool) {
+        self.within(LATE, "the others begin", || rivals.have_begun());
+        // Every hand-over takes two messages; the subject's own, and those of three others.
+        self.within(bound(fault, 8 * LONGEST), "the others are served", || rivals.have_ended());
+        for (who, kind) in rivals.failed() {
+            let expected = match kind {
+                ErrorKind::Lost => robbed,
+                ErrorKind::Closed => operation.closes,
+                _ => false,
+            };
+            self.must(expected, &format!("{who}: {kind:?}"));
+        }
+        if let Ended::Done(Err(kind)) = ended {
+            let faulty = fault != Fault::None && matches!(kind, ErrorKind::Unavailable);
+            self.must(faulty || operation.fails.contains(kind), &format!("it failed: {kind:?}"));
+        }
+        self.another_client_acquires(bound(fault, 4 * LONGEST));
+    }
+
+    fn another_client_acquires(&self, bound: Duration) {
+        let lock = self.other.lock(NAME);
+        let again = self.spawn(async move { lock.lock().await });
+        self.within(bound, "another client acquires", || again.lock().unwrap().is_some());
+        let guard = again.lock().unwrap().take().unwrap().unwrap();
+        self.run("release", guard.release()).unwrap();
+    }
+
+    pub fn nothing_is_left(&self, operation: &Operation, fault: Fault, subject: &Subject, idle: (usize, usize)) {
+        let (tasks, timers) = idle;
+        let scratch = operation.before == Before::Nothing;
+        // After a cut, the request may come late: its ticket is dead in the end, but lies there until somebody asks.
+        let late = fault == Fault::Cut;
+        let clean = || (late || self.keys(scratch).is_empty()) && subject.tracking.live().0 <= tasks;
+        let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
+        let (live, keys) = (subject.tracking.live(), self.keys(scratch));
+        self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
+        // The watchdog may still sleep until the next renewal of what was held; and a clean-up until its next try.
+        self.must(
+            live.1 <= timers + 1 || fault != Fault::None,
+            &format!("{live:?} tasks and timers are left, {idle:?} when idle"),
+        );
+        // Nothing comes back, and the timer goes.
+        self.pass(if scratch { Duration::from_secs(3601) } else { LEASE + bound(fault, LEASE) });
+        if late {
+            self.another_client_acquires(4 * LONGEST);
+        }
+        let (live, keys) = (subject.tracking.live(), self.keys(false));
+        self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
+        self.must(self.server.judge.violation().is_none(), &format!("{:?}", self.server.judge.violation()));
+    }
+
+    /// After the subject's client nothing at all is left of it.
+    pub fn end_client(&mut self) {
+        let Some((mut subject, _, tasks_before)) = self.idle.take() else { return };
+        if let Some(client) = subject.client.take().filter(|_| self.machine.random(|random| random.one_in(2))) {
+            self.run("close", async move { client.close().await });
+        }
+        subject.guard = None;
+        let Subject { tracking, id, connection, .. } = subject;
+        // Whoever made the connection may have kept it.
+        let ended = self.is_within(4 * LONGEST, || tracking.live() == (0, 0));
+        self.must(ended, &format!("after the client: {:?} tasks and timers", tracking.live()));
+        drop(connection);
+        let listeners = || self.server.listeners(&format!("bowline:inbox:{id}"));
+        self.within(4 * LONGEST, "the inbox is not subscribed", || listeners() == 0);
+        // The network's too.
+        self.within(2 * LATE, "the link's tasks end", || self.machine.live().0 <= tasks_before);
+    }
+
+    /// Keys but the counters, and the scratch keys if they are left out.
+    fn keys(&self, without_scratch: bool) -> Vec<String> {
+        let mut keys = self.server.keys();
+        keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
+        keys
+    }
+}
+
+/// As long as the server can be reached, a few messages and a try or two; else what is documented.
+fn bound(fault: Fault, calm: Duration) -> Duration {
+    match fault {
+        Fault::None => calm,
+        Fault::RequestLost | Fault::ReplyLost => calm + TRIES,
+        Fault::SubscriptionCut => calm + TRIES + OUTAGE,
+        Fault::Cut => LATE,
+    }
+}

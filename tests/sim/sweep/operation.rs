@@ -1,0 +1,244 @@
+//! What is dropped half way. A new operation is one entry in [`OPERATIONS`].
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, LockGuard, Result};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+use super::NAME;
+use crate::executor::Process;
+use crate::network::{Link, SimConnection};
+use crate::tracking::Tracking;
+use crate::world::MS;
+
+/// The client whose operation is dropped.
+pub struct Subject {
+    pub process: Process,
+    pub link: Arc<Link>,
+    pub connection: Arc<SimConnection>,
+    pub tracking: Arc<Tracking>,
+    pub id: Uuid,
+    pub lease: Duration,
+    pub client: Option<Client>,
+    /// What it holds before the operation; left here, it outlives the operation's future.
+    pub guard: Option<Arc<LockGuard>>,
+    pub holder: Holder,
+}
+
+impl Subject {
+    pub fn connect(&self) -> BoxFuture<'static, Result<Client>> {
+        let config = Config::builder().lease(self.lease).client_id(self.id).build().unwrap();
+        let executor: Arc<dyn Executor> = self.tracking.clone();
+        Client::new(executor, self.connection.clone(), config).boxed()
+    }
+
+    pub fn lock(&self) -> Lock {
+        self.client.as_ref().unwrap().lock(NAME)
+    }
+}
+
+/// What the subject has when the operation begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Before {
+    Nothing,
+    Client,
+    Hold,
+}
+
+/// Another task of the subject's holder, which acquires the same lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Companion {
+    First,
+    Second,
+}
+
+pub struct Operation {
+    pub name: &'static str,
+    pub before: Before,
+    /// The future that is polled and dropped. A guard that comes out of it goes at once.
+    pub start: fn(&mut Subject) -> BoxFuture<'static, Result<()>>,
+    pub companion: Option<Companion>,
+    /// How it may end without any fault.
+    pub fails: &'static [ErrorKind],
+    /// It may take the lock from somebody else.
+    pub robs: bool,
+    /// It closes the subject's client.
+    pub closes: bool,
+}
+
+const PLAIN: Operation = Operation {
+    name: "",
+    before: Before::Client,
+    start: |_| pending().boxed(),
+    companion: None,
+    fails: &[],
+    robs: false,
+    closes: false,
+};
+
+pub const OPERATIONS: &[Operation] = &[
+    Operation { name: "Client::new", before: Before::Nothing, start: |s| drops(s.connect()), ..PLAIN },
+    Operation { name: "lock", start: |s| with(s, |lock, _| drops(async move { lock.lock().await })), ..PLAIN },
+    Operation {
+        name: "lock, non_fair",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().non_fair().await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, timeout",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().timeout(1000 * MS).await })),
+        fails: &[ErrorKind::TimedOut],
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, timeout within a round trip",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().timeout(MS).await })),
+        fails: &[ErrorKind::TimedOut],
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, lease",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().lease(500 * MS).await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, max_waiters",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().max_waiters(1).await })),
+        fails: &[ErrorKind::QueueFull],
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, holder, the first of two tasks",
+        start: |s| with(s, |lock, holder| drops(async move { lock.lock().holder(&holder).await })),
+        companion: Some(Companion::Second),
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, holder, the second of two tasks",
+        start: |s| with(s, |lock, holder| drops(async move { lock.lock().holder(&holder).await })),
+        companion: Some(Companion::First),
+        ..PLAIN
+    },
+    Operation { name: "try_lock", start: |s| with(s, |lock, _| drops(async move { lock.try_lock().await })), ..PLAIN },
+    Operation {
+        name: "try_lock, holder, lease, timeout",
+        start: |s| {
+            with(s, |lock, holder| {
+                drops(async move { lock.try_lock().holder(&holder).lease(500 * MS).timeout(100 * MS).await })
+            })
+        },
+        companion: Some(Companion::Second),
+        fails: &[ErrorKind::TimedOut],
+        ..PLAIN
+    },
+    Operation { name: "a section", start: |s| with(s, |lock, _| section(lock).boxed()), ..PLAIN },
+    Operation {
+        name: "scope, re-entered",
+        start: |s| with(s, |lock, holder| async move { holder.scope(nested(lock)).await }.boxed()),
+        companion: Some(Companion::Second),
+        ..PLAIN
+    },
+    Operation { name: "inspect", start: |s| with(s, |lock, _| drops(async move { lock.inspect().await })), ..PLAIN },
+    Operation {
+        name: "force_release",
+        start: |s| with(s, |lock, _| drops(async move { lock.force_release().await })),
+        robs: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "force_release of what it holds",
+        before: Before::Hold,
+        start: |s| with(s, |lock, _| drops(async move { lock.force_release().await })),
+        robs: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "release",
+        before: Before::Hold,
+        start: |s| s.guard.take().and_then(Arc::into_inner).unwrap().release().boxed(),
+        fails: &[ErrorKind::Lost],
+        ..PLAIN
+    },
+    Operation {
+        name: "a guard dropped with its task",
+        before: Before::Hold,
+        start: |s| {
+            let guard = s.guard.take();
+            async move {
+                pending::<()>().await;
+                drop(guard);
+                Ok(())
+            }
+            .boxed()
+        },
+        ..PLAIN
+    },
+    Operation {
+        name: "protect",
+        before: Before::Hold,
+        start: |s| {
+            let (guard, executor) = (s.guard.clone().unwrap(), s.tracking.clone());
+            async move { guard.protect(executor.sleep(4 * MS)).await }.boxed()
+        },
+        fails: &[ErrorKind::Lost],
+        ..PLAIN
+    },
+    Operation {
+        name: "protect, of an acquisition",
+        before: Before::Hold,
+        start: |s| {
+            let (guard, other) = (s.guard.clone().unwrap(), s.client.as_ref().unwrap().lock("another"));
+            async move { guard.protect(section(other)).await? }.boxed()
+        },
+        fails: &[ErrorKind::Lost],
+        ..PLAIN
+    },
+    Operation {
+        name: "lost",
+        before: Before::Hold,
+        start: |s| {
+            let guard = s.guard.clone().unwrap();
+            drops(async move { Ok(guard.lost().await) })
+        },
+        ..PLAIN
+    },
+    Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
+    Operation { name: "close, waiting", start: close, companion: Some(Companion::First), closes: true, ..PLAIN },
+];
+
+fn with(
+    subject: &Subject,
+    start: fn(Lock, Holder) -> BoxFuture<'static, Result<()>>,
+) -> BoxFuture<'static, Result<()>> {
+    start(subject.lock(), subject.holder)
+}
+
+fn drops<T: 'static>(future: impl Future<Output = Result<T>> + Send + 'static) -> BoxFuture<'static, Result<()>> {
+    future.map(|ended| ended.map(drop)).boxed()
+}
+
+fn close(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
+    let client = subject.client.clone().unwrap();
+    async move {
+        client.close().await;
+        Ok(())
+    }
+    .boxed()
+}
+
+async fn section(lock: Lock) -> Result<()> {
+    lock.lock().await?.release().await
+}
+
+/// Acquires twice for the holder of the scope.
+async fn nested(lock: Lock) -> Result<()> {
+    let outer = lock.lock().await?;
+    let inner = lock.lock().await?;
+    assert_eq!(outer.token(), inner.token());
+    inner.release().await?;
+    outer.release().await
+}
