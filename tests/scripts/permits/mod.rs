@@ -13,3 +13,4 @@ mod read_write;
 mod release;
 mod renew;
 mod touch;
+mod walk;
