@@ -5,7 +5,7 @@ mod bounds;
 mod change;
 mod duplicates;
 mod half_state;
-mod lab;
+pub mod lab;
 mod limit;
 mod purge;
 mod queue;
