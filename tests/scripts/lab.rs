@@ -487,9 +487,13 @@ impl Lab {
 
     pub fn dump(&mut self) -> Dump {
         type Row = (String, String, i64, Vec<String>);
+        let start = self.now();
         let rows: Vec<Row> = redis::cmd("EVAL").arg(DUMP).arg(0).query(&mut self.connection).unwrap();
-        Dump(
-            rows.into_iter()
+        let took = self.now() - start;
+        Dump {
+            took,
+            keys: rows
+                .into_iter()
                 .map(|(key, kind, expiry, items)| {
                     let content = match kind.as_str() {
                         "hash" => Content::Map(pairs(&items).collect()),
@@ -501,21 +505,22 @@ impl Lab {
                     (key, (expiry, content))
                 })
                 .collect(),
-        )
+        }
     }
 
     /// What must hold after every call, for every lock on the server.
     #[track_caller]
     fn check(&mut self) {
-        let Dump(dump) = self.dump();
-        for (key, (expiry, content)) in &dump {
+        let whole = self.dump();
+        let dump = &whole.keys;
+        for (key, (expiry, content)) in dump {
             if self.wrong.contains(key) {
                 continue;
             }
             assert!(*expiry > 0, "{key} has no TTL");
             match content {
                 Content::Map(fields) if key.starts_with("p:sem:") || key.starts_with("p:rw:") => {
-                    self.check_permits(&dump, key, fields, *expiry);
+                    self.check_permits(&whole, key, fields, *expiry);
                 }
                 Content::Map(_) | Content::Scores(_) if key.starts_with("p:latch:") => {}
                 Content::Map(fields) => {
@@ -547,13 +552,7 @@ impl Lab {
 
     /// A hold is in the hash and has a lease; `used` is the sum of all; both keys outlive every lease.
     #[track_caller]
-    fn check_permits(
-        &self,
-        dump: &BTreeMap<String, (i64, Content)>,
-        key: &str,
-        hash: &BTreeMap<String, String>,
-        end: i64,
-    ) {
+    fn check_permits(&self, dump: &Dump, key: &str, hash: &BTreeMap<String, String>, end: i64) {
         let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{key}: {hash:?}"));
         let held = hash.iter().filter(|(field, _)| *field != "used" && *field != "limit");
         let sum: u64 = held.clone().map(|(_, hold)| number(hold.split(' ').next().unwrap())).sum();
@@ -562,11 +561,12 @@ impl Lab {
         if self.wrong.contains(&leases) {
             return;
         }
-        match dump.get(&leases) {
+        match dump.keys.get(&leases) {
             Some((leases_end, Content::Scores(scores))) => {
                 assert!(held.map(|(id, _)| id).eq(scores.keys()), "{key}: {hash:?} {scores:?}");
                 let last = *scores.values().max().unwrap();
-                assert!(end + 2 >= last && leases_end + 2 >= last, "{key}: {end}, {leases_end}, {scores:?}");
+                let slack = i64::try_from(dump.took).unwrap() + 2;
+                assert!(end + slack >= last && leases_end + slack >= last, "{key}: {end}, {leases_end}, {scores:?}");
             }
             None => assert!(sum == 0 && hash.contains_key("limit"), "{key} without leases: {hash:?}"),
             other => panic!("{other:?}"),
@@ -698,18 +698,21 @@ pub enum Content {
 
 /// Everything in the server.
 #[derive(Clone, Debug)]
-pub struct Dump(pub BTreeMap<String, (i64, Content)>);
+pub struct Dump {
+    keys: BTreeMap<String, (i64, Content)>,
+    /// In ms: a key's TTL and the clock are not read in the same instant, so its expiry is known this well.
+    took: u64,
+}
 
 impl Dump {
     /// The same, but for expiry times and scores that differ by up to `slack` ms.
     #[track_caller]
     pub fn assert_same(&self, other: &Self, slack: u64) {
-        // The clock and a TTL are not read in the same instant by every server.
-        let expiry_slack = slack + 2;
-        let names = |dump: &Self| dump.0.keys().cloned().collect::<Vec<_>>();
+        let expiry_slack = slack + self.took + other.took + 2;
+        let names = |dump: &Self| dump.keys.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(self), names(other));
-        for (key, (expiry, content)) in &self.0 {
-            let (other_expiry, other_content) = &other.0[key];
+        for (key, (expiry, content)) in &self.keys {
+            let (other_expiry, other_content) = &other.keys[key];
             assert!(expiry.abs_diff(*other_expiry) <= expiry_slack, "{key} expires at {expiry}, {other_expiry}");
             match (content, other_content) {
                 (Content::Scores(a), Content::Scores(b)) => {

@@ -71,7 +71,11 @@ pub const NONE: Inspected = Inspected { count: 0, ttl: -2, waiters: 0 };
 
 impl Latch {
     pub fn new() -> Self {
-        Self { lab: Lab::new(), keys: ["p:latch:{n}", "p:latch:{n}:tickets"].map(str::to_owned) }
+        Self::on(Lab::new())
+    }
+
+    pub fn on(lab: Lab) -> Self {
+        Self { lab, keys: ["p:latch:{n}", "p:latch:{n}:tickets"].map(str::to_owned) }
     }
 
     /// A latch with that count.

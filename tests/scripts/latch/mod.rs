@@ -3,6 +3,6 @@
 mod count;
 mod duplicates;
 mod half_state;
-mod lab;
+pub mod lab;
 mod operators;
 mod wait;

@@ -86,7 +86,11 @@ impl Permits {
     }
 
     pub fn read_write() -> Self {
-        Self { lab: Lab::new(), keys: permit_keys("rw", "n"), limit: ALL }
+        Self::read_write_on(Lab::new())
+    }
+
+    pub fn read_write_on(lab: Lab) -> Self {
+        Self { lab, keys: permit_keys("rw", "n"), limit: ALL }
     }
 
     /// The same limit for a name of its own on the same server.

@@ -56,6 +56,10 @@ fn over_is_what_ends_now() {
         lab.raw(&["ZADD", &leases, "XX", &now, &a.id]);
         assert_eq!(lab.renew_one(&a), 0);
         assert_eq!(lab.inspect().holds, []);
+        let now = lab.now().to_string();
+        lab.raw(&["ZADD", &leases, "XX", &now, &a.id]);
+        assert_eq!(lab.release(&a), NOT_HELD);
+        lab.hold(&[&a]);
     }
 }
 
