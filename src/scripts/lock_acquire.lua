@@ -41,8 +41,8 @@ if mode == 'try' then
   return {'BUSY', redis.call('PTTL', lock), more, now}
 end
 
-local room, waiters = enqueue(ticket, ARGV[5], tonumber(ARGV[6]))
-if not room then return {'FULL', waiters, now} end
+local queued, waiters = enqueue(ticket, ARGV[5], tonumber(ARGV[6]))
+if not queued then return {'FULL', waiters, now} end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 return {'QUEUED', redis.call('PTTL', lock), redis.call('LLEN', queue), more, now}

@@ -112,11 +112,11 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken, token = promote_if_free({[ticket] = true})",
-        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken, token = 0",
+        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
+        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
-        "local more = promote_if_free({})\nreturn {outcome,",
+        "local more = promote({})\nreturn {outcome,",
         "local more = 0\nreturn {outcome,",
     )], FAULT_FREE, I3),
     lua("fast_path_barges", &[(
@@ -124,8 +124,8 @@ pub const MUTANTS: &[Row] = &[
         "if redis.call('EXISTS', lock) == 0 and",
     )], scene("newcomers"), I4),
     lua("try_barges", &[(
-        "  local more, taken, _, rest = promote_if_free({})\n",
-        "  local more, taken, rest = 0, redis.call('EXISTS', lock) == 1, 'none'\n",
+        "  local more, _, rest = promote({})\n",
+        "  local more, rest = 0, redis.call('EXISTS', KEYS[1]) == 0 and 'none'\n",
     )], scene("newcomers"), I4),
     lua("client_clock_in_the_queue", &[
         (
@@ -161,13 +161,13 @@ pub const MUTANTS: &[Row] = &[
         "true",
     )], scene("crashed_crowd"), I3),
     lua("silent_client_tried_again", &[(
-        "    elseif silent[client] then\n",
+        "    elseif silent[client] and not own[ticket] then\n",
         "    elseif false then\n",
     )], scene("crashed_crowd"), I3),
-    lua("own_ticket_not_known", &[(
-        "    elseif own[ticket] then\n",
-        "    elseif false then\n",
-    )], scene("deaf_waiter"), I3),
+    lua("own_ticket_not_known", &[
+        ("elseif silent[client] and not own[ticket] then", "elseif silent[client] then"),
+        ("if own[ticket] or tell(", "if tell("),
+    ], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
