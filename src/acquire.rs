@@ -8,7 +8,7 @@ use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::timeout;
 use crate::holder::Holder;
-use crate::key::Keys;
+use crate::key::{Keys, Kind};
 use crate::lease::{Hold, deadline};
 use crate::ledger::Outcome;
 use crate::mutant::{self, Mutant};
@@ -21,7 +21,7 @@ use crate::token::Token;
 
 /// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
 /// lags by a network delay.
-const CLOCK_SLACK: Duration = Duration::from_millis(100);
+pub(crate) const CLOCK_SLACK: Duration = Duration::from_millis(100);
 
 /// So many grants in a row that come too late to be used are not bad luck.
 const MOST_LATE: u32 = 3;
@@ -48,7 +48,8 @@ impl Request {
     }
 }
 
-/// Acquires within the request's timeout. `None`: the lock is taken, and the request does not wait.
+/// Acquires within the request's timeout. `None`: the lock is taken, and the request does not wait; or it was for a
+/// latch, which is open.
 ///
 /// Dropping the future at any point leaves nothing: what Redis has or is about to have of it is cancelled in the
 /// background.
@@ -98,7 +99,7 @@ async fn attempts(context: &Arc<Context>, request: &Request, until: Option<Insta
         let attempt = Attempt::open(context, request, until)?;
         match attempt.run(&mut tries).await? {
             Decision::Held(hold) => return Ok(Some(hold)),
-            Decision::Busy => return Ok(None),
+            Decision::Busy | Decision::Open => return Ok(None),
             Decision::Again => {}
             Decision::Late if !request.wait => return Ok(None),
             Decision::Late => late += 1,
@@ -113,6 +114,8 @@ async fn attempts(context: &Arc<Context>, request: &Request, until: Option<Insta
 enum Decision {
     Held(Arc<Hold>),
     Busy,
+    /// The latch is open: there is nothing to hold.
+    Open,
     /// This wire id came to nothing; another one may.
     Again,
     /// When the grant was known, nothing was left of its lease: it is given back.
@@ -149,6 +152,10 @@ impl<'a> Attempt<'a> {
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
             match self.ask(tries).await? {
+                Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => {
+                    self.undecided.forget();
+                    return Ok(Decision::Open);
+                }
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
                     self.undecided.forget();
@@ -171,6 +178,10 @@ impl<'a> Attempt<'a> {
                     if mutant::on(Mutant::LeaseFromMessage) {
                         counted_from = self.context.now();
                     }
+                    if self.request.keys.kind == Kind::Latch {
+                        self.undecided.forget();
+                        return Ok(Decision::Open);
+                    }
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
                     // had expired, and this may be that grant: too old to be counted from the second copy.
@@ -179,6 +190,13 @@ impl<'a> Attempt<'a> {
                         return Ok(self.hold(token, counted_from));
                     }
                     // Ask again: the answer is up to date, and starts the lease anew.
+                }
+                // Asked again, a latch that is not there any more would look like an open one.
+                Outcome::Gone if self.request.keys.kind == Kind::Latch => {
+                    self.undecided.forget();
+                    let reason = "the latch ended before it was counted down, or nobody knows";
+                    let error = Error::because(ErrorKind::Lost, self.request.operation, reason);
+                    return Err(error.with_name(&self.request.keys.name));
                 }
                 Outcome::Gone => {
                     // If the request was sent twice, a touch may have been answered between the two, and the second copy

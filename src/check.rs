@@ -6,17 +6,18 @@ use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::key::{Keys, Kind, inbox_prefix};
+use crate::key::{Keys, Kind, READ, WRITE, inbox_prefix};
 use crate::scripts::Script;
-use crate::scripts::call::{AcquireArgs, Failure};
-use crate::scripts::lock::LockScripts;
+use crate::scripts::dispatch::{AcquireArgs, ChangeArgs, Failure, Scripts};
+use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
 use crate::ticket::{WireId, ticket};
 
 /// What the check acquires ends by itself after this.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Runs every script of the lock, through every branch that issues a command of its own, and reads the server's clock.
+/// Runs the scripts of every kind of primitive, through every branch that issues a command of its own, and reads the
+/// server's clock. What is stored for longer, an operator's limit of a semaphore, is not tried.
 ///
 /// Everything written has a lease of a second, and no other client looks at it: what another check holds or has left
 /// would decide which branches this one takes.
@@ -26,24 +27,40 @@ pub(crate) async fn check(
     config: &Config,
     clock: &ServerClock,
 ) -> Result<()> {
-    let keys = Keys::scratch(&config.prefix, Kind::Lock, config.client_id);
     let prefix = inbox_prefix(&config.prefix);
-    let scripts = LockScripts { connection, inbox_prefix: &prefix };
-    match run(&scripts, &keys, config).await {
+    let scripts = Scripts { connection, inbox_prefix: &prefix };
+    let keys = |kind| Keys::scratch(&config.prefix, kind, config.client_id);
+    let (lock, permits, latch) = (keys(Kind::Lock), keys(Kind::ReadWrite), keys(Kind::Latch));
+    let checked = futures::join!(
+        tidy(scripts, &lock, config, check_lock(scripts, &lock, config)),
+        tidy(scripts, &permits, config, check_permits(scripts, &permits, config)),
+        tidy(scripts, &latch, config, check_latch(scripts, &latch, config)),
+    );
+    match checked.0.and_then(|now| checked.1.and(checked.2).and(Ok(now))) {
         Ok(now) => {
             clock.observe(executor.now(), now);
             Ok(())
         }
         Err(failure) => {
-            if let Failure::Connection(ConnectionError::Refused { .. }) = failure {
-                // As far as the rights go.
-                for ticket in tickets(config) {
-                    let _ = scripts.cancel(keys.lock(), &ticket, false).await;
-                }
-            }
             Err(Error::new(failure.kind(), "connect").with_source(Unfit { at: denied_at(&failure), failure }))
         }
     }
+}
+
+type Checked = std::result::Result<ServerMillis, Failure>;
+
+/// Takes back what a refused check has left, as far as the rights go.
+async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Future<Output = Checked>) -> Checked {
+    let checked = check.await;
+    if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
+        for ticket in tickets(config, 1).into_iter().chain(tickets(config, WRITE)) {
+            let _ = scripts.cancel(keys, &ticket, false).await;
+        }
+        if keys.kind == Kind::Latch {
+            let _ = scripts.latch().delete(keys.latch(), &ids(config)[0].text(), 0).await;
+        }
+    }
+    checked
 }
 
 /// No attempt of the client will have these ids: its own count from 1.
@@ -51,45 +68,80 @@ fn ids(config: &Config) -> [WireId; 3] {
     [0, 1, 2].map(|n| WireId { client: config.client_id, n: u64::MAX - n })
 }
 
-fn tickets(config: &Config) -> [String; 3] {
-    ids(config).map(|id| ticket(id, LEASE, 1))
+fn tickets(config: &Config, amount: u32) -> [String; 3] {
+    ids(config).map(|id| ticket(id, LEASE, amount))
 }
 
-async fn run(scripts: &LockScripts<'_>, keys: &Keys, config: &Config) -> std::result::Result<u64, Failure> {
-    let lease = LEASE;
-    let [holder_id, dead_id, waiter_id] = &ids(config).map(WireId::text);
-    let tickets = tickets(config);
-    let request = |wire_id, wait, ticket_ttl, max_waiters| AcquireArgs {
+fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
+    AcquireArgs {
         wire_id,
-        wait,
-        lease,
-        amount: 1,
-        ticket_ttl,
+        wait: queue.is_some(),
+        lease: LEASE,
+        amount,
+        ticket_ttl: queue.unwrap_or(LEASE),
         max_waiters,
         not_after: 0,
-    };
-
-    // First of all the right to remove, without which the rest would stay.
-    scripts.cancel(keys.lock(), &tickets[0], false).await?;
-    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
-    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
-    // A ticket that is dead at once: dropped to make room, the second one by the release.
-    scripts.acquire(keys.lock(), request(dead_id, true, Duration::ZERO, 0)).await?;
-    scripts.acquire(keys.lock(), request(waiter_id, true, Duration::ZERO, 1)).await?;
-    scripts.release(keys.lock(), holder_id).await?;
-    // A waiter that is kept alive, and told.
-    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
-    scripts.acquire(keys.lock(), request(waiter_id, true, lease, 0)).await?;
-    scripts.touch(keys.lock(), &[(&tickets[2], lease)]).await?;
-    scripts.renew(&[(&keys.main, holder_id, lease)]).await?;
-    scripts.release(keys.lock(), holder_id).await?;
-    for ticket in &tickets {
-        scripts.cancel(keys.lock(), ticket, false).await?;
     }
+}
+
+/// What the queue, shared by lock and permits, does with a holder, a dead ticket and a living one.
+async fn check_queue(
+    scripts: Scripts<'_>,
+    keys: &Keys,
+    config: &Config,
+    amount: u32,
+) -> std::result::Result<(), Failure> {
+    let [holder, dead, waiter] = &ids(config).map(WireId::text);
+    let tickets = tickets(config, amount);
+    // First of all the right to remove, without which the rest would stay.
+    scripts.cancel(keys, &tickets[0], false).await?;
+    scripts.acquire(keys, request(holder, amount, None, 0)).await?;
+    scripts.acquire(keys, request(holder, amount, None, 0)).await?;
+    // A ticket that is dead at once: dropped to make room, the second one by the release.
+    scripts.acquire(keys, request(dead, amount, Some(Duration::ZERO), 0)).await?;
+    scripts.acquire(keys, request(waiter, amount, Some(Duration::ZERO), 1)).await?;
+    scripts.release(keys, holder).await?;
+    // A waiter that is kept alive, and told.
+    scripts.acquire(keys, request(holder, amount, None, 0)).await?;
+    scripts.acquire(keys, request(waiter, amount, Some(LEASE), 0)).await?;
+    scripts.touch(keys, &[(&tickets[2], LEASE)]).await?;
+    scripts.renew(&[(keys, holder, LEASE)]).await?;
+    scripts.release(keys, holder).await?;
+    for ticket in &tickets {
+        scripts.cancel(keys, ticket, false).await?;
+    }
+    Ok(())
+}
+
+async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
+    let holder = &ids(config)[0].text();
+    check_queue(scripts, keys, config, 1).await?;
     // The one PUBLISH whose refusal is an error: elsewhere a waiter that cannot be told is passed over.
-    scripts.acquire(keys.lock(), request(holder_id, false, lease, 0)).await?;
-    scripts.force_release(keys.lock(), holder_id).await?;
-    Ok(scripts.inspect(keys.lock()).await?.now)
+    scripts.acquire(keys, request(holder, 1, None, 0)).await?;
+    scripts.force_release_lock(keys, holder).await?;
+    Ok(scripts.inspect_lock(keys).await?.now)
+}
+
+async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
+    let [writer, reader, _] = &ids(config).map(WireId::text);
+    check_queue(scripts, keys, config, WRITE).await?;
+    scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
+    let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE };
+    scripts.change(keys, change).await?;
+    scripts.release(keys, reader).await?;
+    Ok(scripts.inspect(keys, WRITE).await?.now)
+}
+
+async fn check_latch(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
+    let [setter, waiter, other] = &ids(config).map(WireId::text);
+    let latch = scripts.latch();
+    latch.cancel(keys.latch(), waiter).await?;
+    latch.set(keys.latch(), setter, 1, LEASE, 0).await?;
+    latch.wait(keys.latch(), waiter, LEASE, 0).await?;
+    latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
+    latch.count_down(keys.latch(), other, 0).await?;
+    latch.delete(keys.latch(), waiter, 0).await?;
+    Ok(latch.inspect(keys.latch()).await?.now)
 }
 
 /// The line of a script that the user may not run. The server says its number, and not what stands there.

@@ -12,6 +12,7 @@ use crate::connection::{Connection, Warning};
 use crate::context::Context;
 use crate::error::Result;
 use crate::executor::{Executor, timeout};
+use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::owned::Owned;
 use crate::reentry::Reentry;
@@ -37,7 +38,7 @@ pub struct Client {
 impl Client {
     /// A client over any executor and connection.
     ///
-    /// Runs every script on scratch keys (`<prefix>:lock:{bowline-check}:<client id>`), so that a missing right or an
+    /// Runs every script on scratch keys (`<prefix>:<kind>:{bowline-check}:<client id>`), so that a missing right or an
     /// unsuitable server is an error now, and subscribes the client's inbox.
     ///
     /// # Errors
@@ -45,8 +46,8 @@ impl Client {
     /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable).
     ///
     /// # Cancel safety
-    /// Dropped, it may leave scratch keys behind, for at most an hour. Their counter (`<prefix>:lock:{bowline-check}:fence`)
-    /// always stays, for 24 h.
+    /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
+    /// and `<prefix>:rw:...`) always stay, for 24 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
         check(&*executor, &*connection, &config, &clock).await?;
@@ -68,6 +69,11 @@ impl Client {
     /// an error of the first operation.
     pub fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
         Semaphore::new(self.context.clone(), self.reentry.clone(), name, limit)
+    }
+
+    /// The count-down latch of this name. A bad name is an error of the first operation.
+    pub fn latch(&self, name: &str) -> CountDownLatch {
+        CountDownLatch::new(self.context.clone(), self.reentry.clone(), name)
     }
 
     /// What identifies this client in Redis, and in [`Lock::inspect`].

@@ -22,7 +22,8 @@ pub enum ErrorKind {
     OverLimit,
     /// Waiting would wait for oneself: writing while the same holder reads, or upgrading while others read.
     WouldDeadlock,
-    /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so.
+    /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so. Or the latch that was
+    /// waited for ended before it was counted down.
     Lost,
     /// The server gave no answer in time. Whether the last request was executed is unknown; what it may
     /// have left is cleaned up in the background or ends with its lease.

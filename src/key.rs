@@ -23,13 +23,14 @@ pub(crate) enum Kind {
     Lock,
     Semaphore { limit: u32 },
     ReadWrite,
+    Latch,
 }
 
 impl Kind {
     /// How many units there are, of what has units.
     pub(crate) fn limit(self) -> Option<u32> {
         match self {
-            Self::Lock => None,
+            Self::Lock | Self::Latch => None,
             Self::Semaphore { limit } => Some(limit),
             Self::ReadWrite => Some(WRITE),
         }
@@ -39,7 +40,7 @@ impl Kind {
     pub(crate) fn is_reentrant(self) -> bool {
         match self {
             Self::Lock | Self::ReadWrite => true,
-            Self::Semaphore { .. } => false,
+            Self::Semaphore { .. } | Self::Latch => false,
         }
     }
 
@@ -48,6 +49,7 @@ impl Kind {
             Self::Lock => "lock",
             Self::Semaphore { .. } => "sem",
             Self::ReadWrite => "rw",
+            Self::Latch => "latch",
         }
     }
 }
@@ -97,6 +99,11 @@ impl Keys {
     /// In the order of the lock scripts' `KEYS`.
     pub(crate) fn lock(&self) -> [&str; 4] {
         [&self.main, &self.queue, &self.tickets, &self.fence]
+    }
+
+    /// In the order of the latch scripts' `KEYS`.
+    pub(crate) fn latch(&self) -> [&str; 2] {
+        [&self.main, &self.tickets]
     }
 
     /// What `permit_renew` needs of them.

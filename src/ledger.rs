@@ -118,6 +118,16 @@ impl Ledger {
         result
     }
 
+    /// A wire id for a request that waits for nothing.
+    pub(crate) fn fresh(&self) -> Result<WireId, Closed> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(Closed);
+        }
+        state.last_id += 1;
+        Ok(self.wire_id(state.last_id))
+    }
+
     /// Begins an attempt under a new wire id. To be called before anything about it is sent, because its grant can
     /// arrive before the answer to the request.
     pub(crate) fn open(&self, keys: &Arc<Keys>, amount: u32, lease: Duration, now: Instant) -> Result<WireId, Closed> {
@@ -277,6 +287,14 @@ impl Ledger {
                     attempt.revoked = true;
                 }
                 state.lose(id.n, Loss::Revoked, effects);
+            }
+            Message::Open { ids } => {
+                for id in ids.iter().filter(|id| id.client == self.client) {
+                    if let Some(attempt) = state.open.get_mut(&id.n) {
+                        let counted_from = attempt.counted_from;
+                        attempt.decide(Outcome::Granted { token: Token::NONE, counted_from }, effects);
+                    }
+                }
             }
             Message::Gone { ids } => {
                 for id in ids.iter().filter(|id| id.client == self.client) {

@@ -27,6 +27,7 @@ mod holder;
 mod inbox;
 mod jitter;
 mod key;
+mod latch;
 mod lease;
 mod ledger;
 mod lock;
@@ -53,6 +54,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use executor::Executor;
 pub use guard::{LockGuard, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
+pub use latch::{CountDownLatch, LatchState, MAX_COUNT, MAX_LATCH_TTL, Wait};
 pub use lease::Loss;
 pub use lock::{HolderState, Lock, LockState};
 #[cfg(feature = "_mutants")]

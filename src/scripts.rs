@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 mod arity;
 pub(crate) mod call;
 pub(crate) mod dispatch;
-#[cfg_attr(not(test), expect(dead_code, reason = "the latch follows"))]
 pub(crate) mod latch;
 pub(crate) mod lock;
 pub(crate) mod permit;

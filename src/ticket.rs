@@ -42,6 +42,11 @@ pub(crate) fn ticket(id: WireId, lease: Duration, amount: u32) -> String {
     format!("{}/{}/{amount}", id.text(), lease.as_millis())
 }
 
+/// The wire id of a ticket, which is all that a latch's consists of.
+pub(crate) fn wire_id_of(ticket: &str) -> &str {
+    ticket.split('/').next().unwrap_or(ticket)
+}
+
 /// How long a ticket lives without a touch: never longer than the lease that its grant will have, so that a grant
 /// cannot come when the lease, counted from the last sign of life, is over.
 pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
@@ -58,6 +63,10 @@ pub(crate) enum Message {
     Revoked {
         id: WireId,
     },
+    /// These waited for a latch that is open now.
+    Open {
+        ids: Vec<WireId>,
+    },
     /// These tickets were dropped: they can never be granted.
     Gone {
         ids: Vec<WireId>,
@@ -71,8 +80,12 @@ impl Message {
         if let Some(id) = text.strip_prefix("revoked ") {
             return Some(Self::Revoked { id: WireId::parse(id)? });
         }
+        let list = |ids: &str| ids.split(' ').map(WireId::parse).collect::<Option<_>>();
+        if let Some(ids) = text.strip_prefix("open ") {
+            return Some(Self::Open { ids: list(ids)? });
+        }
         if let Some(ids) = text.strip_prefix("gone ") {
-            return Some(Self::Gone { ids: ids.split(' ').map(WireId::parse).collect::<Option<_>>()? });
+            return Some(Self::Gone { ids: list(ids)? });
         }
         let mut words = text.split(' ');
         let token: u64 = words.next()?.parse().ok()?;
@@ -104,6 +117,8 @@ mod tests {
         assert_eq!(Message::parse(format!("9 30000 {}", id().text()).as_bytes()), Some(granted));
         let revoked = Message::Revoked { id: id() };
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));
+        let open = Message::Open { ids: vec![id()] };
+        assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
         assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
         for junk in

@@ -23,6 +23,9 @@ impl Token {
     /// Tokens stay below 2^53, so that they survive JSON, Lua and JavaScript numbers.
     pub(crate) const MAX: u64 = (1 << 53) - 1;
 
+    /// Of what cannot be fenced.
+    pub(crate) const NONE: Self = Self(0);
+
     pub(crate) fn new(value: u64) -> Self {
         Self(value)
     }

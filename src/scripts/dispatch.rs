@@ -4,14 +4,21 @@ use std::time::Duration;
 
 use crate::connection::Connection;
 use crate::key::{Keys, Kind};
+use crate::scripts::latch::LatchScripts;
 use crate::scripts::lock::LockScripts;
 use crate::scripts::permit::PermitScripts;
+use crate::scripts::reply::latch::{LatchInspected, LatchTicket, LatchTouched, LatchWait};
 use crate::scripts::reply::lock::{ForceReleased, Inspected};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected};
-use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
+use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, ServerMillis, TicketState, Touched};
+use crate::ticket::wire_id_of;
+use crate::token::Token;
 
 pub(crate) use crate::scripts::call::{AcquireArgs, Failure, TouchArgs};
 pub(crate) use crate::scripts::permit::ChangeArgs;
+
+/// Longer than any ticket lives without a touch.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// One hold to renew. A lease of zero looks without renewing.
 pub(crate) type RenewArgs<'a> = (&'a Keys, &'a str, Duration);
@@ -28,17 +35,31 @@ impl<'a> Scripts<'a> {
         LockScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
     }
 
+    pub(crate) fn latch(self) -> LatchScripts<'a> {
+        LatchScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
+    }
+
     fn permits(self) -> PermitScripts<'a> {
         PermitScripts { connection: self.connection, inbox_prefix: self.inbox_prefix }
     }
 
     pub(crate) async fn acquire(self, keys: &Keys, args: AcquireArgs<'_>) -> Result<Acquired, Failure> {
-        match keys.kind.limit() {
-            None => self.lock().acquire(keys.lock(), args).await,
-            Some(limit) => self.permits().acquire(keys.permits(), args, limit).await,
+        match (keys.kind, keys.kind.limit()) {
+            (_, Some(limit)) => self.permits().acquire(keys.permits(), args, limit).await,
+            (Kind::Latch, _) => {
+                Ok(match self.latch().wait(keys.latch(), args.wire_id, args.ticket_ttl, args.not_after).await? {
+                    LatchWait::Open { now } => Acquired::Granted { token: Token::NONE, now },
+                    LatchWait::Queued { left, now } => {
+                        Acquired::Queued { holder_left: left, length: 0, more: false, now }
+                    }
+                    LatchWait::Stale { now } => Acquired::Stale { now },
+                })
+            }
+            (_, None) => self.lock().acquire(keys.lock(), args).await,
         }
     }
 
+    /// Of what can be held: nobody holds a latch.
     pub(crate) async fn release(self, keys: &Keys, wire_id: &str) -> Result<Released, Failure> {
         match keys.kind.limit() {
             None => self.lock().release(keys.lock(), wire_id).await,
@@ -47,16 +68,32 @@ impl<'a> Scripts<'a> {
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
-        match keys.kind.limit() {
-            None => self.lock().cancel(keys.lock(), ticket, from_tail).await,
-            Some(limit) => self.permits().cancel(keys.permits(), ticket, from_tail, limit).await,
+        match (keys.kind, keys.kind.limit()) {
+            (_, Some(limit)) => self.permits().cancel(keys.permits(), ticket, from_tail, limit).await,
+            (Kind::Latch, _) => {
+                let now = self.latch().cancel(keys.latch(), wire_id_of(ticket)).await?;
+                Ok(Cancelled { more: false, now })
+            }
+            (_, None) => self.lock().cancel(keys.lock(), ticket, from_tail).await,
         }
     }
 
     pub(crate) async fn touch(self, keys: &Keys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
-        match keys.kind.limit() {
-            None => self.lock().touch(keys.lock(), tickets).await,
-            Some(limit) => self.permits().touch(keys.permits(), tickets, limit).await,
+        match (keys.kind, keys.kind.limit()) {
+            (_, Some(limit)) => self.permits().touch(keys.permits(), tickets, limit).await,
+            (Kind::Latch, _) => {
+                let waiters: Vec<_> = tickets.iter().map(|(ticket, ttl)| (wire_id_of(ticket), *ttl)).collect();
+                let LatchTouched { now, tickets } = self.latch().touch(keys.latch(), &waiters).await?;
+                let state = |ticket| match ticket {
+                    LatchTicket::Waiting => TicketState::Waiting,
+                    LatchTicket::Open => TicketState::Granted(Token::NONE),
+                    LatchTicket::Gone => TicketState::Gone,
+                };
+                // Nobody's lease is in the way: the tickets' own time decides when to ask again.
+                let holder_left = Some(LONG);
+                Ok(Touched { now, holder_left, more: false, tickets: tickets.into_iter().map(state).collect() })
+            }
+            (_, None) => self.lock().touch(keys.lock(), tickets).await,
         }
     }
 
@@ -69,6 +106,10 @@ impl<'a> Scripts<'a> {
             let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.held(), *id, *lease)).collect();
             self.permits().renew(&holds).await
         }
+    }
+
+    pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
+        self.latch().inspect(keys.latch()).await
     }
 
     pub(crate) async fn inspect_lock(self, keys: &Keys) -> Result<Inspected, Failure> {

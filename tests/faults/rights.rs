@@ -14,14 +14,14 @@ on_every_runtime! {
     a_missing_command_is_found_when_connecting,
     a_missing_key_pattern_is_found_when_connecting,
     a_missing_channel_is_found_when_connecting,
-    connecting_leaves_nothing_but_the_scratch_counter,
+    connecting_leaves_nothing_but_the_scratch_counters,
     an_eviction_policy_is_a_warning,
 }
 
-/// Every command that a script of the lock issues. Nothing uses the others yet.
+/// Every command that a script issues.
 fn commands() -> BTreeSet<String> {
     let mut commands = BTreeSet::new();
-    for script in Script::all().filter(|script| script.name().starts_with("lock_")) {
+    for script in Script::all() {
         for call in ["redis.call(", "redis.pcall("] {
             for rest in script.source().split(call).skip(1) {
                 let command = rest.strip_prefix('\'').and_then(|rest| rest.split('\'').next());
@@ -41,7 +41,7 @@ async fn connect(env: &Env, user: &str, rights: &[&str]) -> bowline::Result<Test
     env.client_at(&url, |config| config).await
 }
 
-const COUNTER: &str = "bowline:lock:{bowline-check}:fence";
+const COUNTERS: [&str; 2] = ["bowline:lock:{bowline-check}:fence", "bowline:rw:{bowline-check}:fence"];
 
 async fn a_missing_command_is_found_when_connecting(env: Env) {
     let own = ["EVAL", "EVALSHA", "SUBSCRIBE"].map(str::to_owned);
@@ -58,17 +58,20 @@ async fn a_missing_command_is_found_when_connecting(env: Env) {
     }))
     .await;
     // Without the right to delete, a hold ends with its lease of a second.
-    env.eventually("only the counter stays", async || env.server().keys() == [COUNTER]).await;
+    env.eventually("only the counters stay", async || env.server().keys() == COUNTERS).await;
 }
 
 async fn a_missing_key_pattern_is_found_when_connecting(env: Env) {
     // Names end with a brace, the scratch name with a UUID.
     let patterns = [
-        "~bowline:lock:*[}]",
+        "~bowline:*[}]",
         "~bowline:lock:*-*-*-*-????????????",
-        "~bowline:lock:*:queue",
-        "~bowline:lock:*:tickets",
-        "~bowline:lock:*:fence",
+        "~bowline:rw:*-*-*-*-????????????",
+        "~bowline:latch:*-*-*-*-????????????",
+        "~bowline:*:leases",
+        "~bowline:*:queue",
+        "~bowline:*:tickets",
+        "~bowline:*:fence",
     ];
     let rights = |patterns: &[&'static str]| [&["allchannels", "allcommands"], patterns].concat();
     for missing in &patterns[1..] {
@@ -90,9 +93,9 @@ async fn a_missing_channel_is_found_when_connecting(env: Env) {
     pass(&env, &client, "a").await;
 }
 
-async fn connecting_leaves_nothing_but_the_scratch_counter(env: Env) {
+async fn connecting_leaves_nothing_but_the_scratch_counters(env: Env) {
     let clients = join_all((0..8).map(|_| env.client())).await;
-    assert_eq!(env.server().keys(), [COUNTER]);
+    assert_eq!(env.server().keys(), COUNTERS);
     drop(clients);
 }
 

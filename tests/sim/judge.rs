@@ -141,6 +141,7 @@ impl Judge {
         let mut told = |id: &str| {
             if let Some(attempt) = state.attempts.get_mut(id) {
                 attempt.told = Some(now);
+                attempt.learned = attempt.asked;
             }
         };
         match call.script.name() {

@@ -14,6 +14,8 @@ pub struct Attempt {
     pub appeared: Duration,
     /// When a script about it was last executed.
     pub asked: Duration,
+    /// When the last script about it was executed whose answer has reached the client: a late copy tells nobody.
+    pub learned: Duration,
     /// When the client last asked for the lock.
     pub asking: Duration,
     /// What it asks for.
@@ -84,7 +86,7 @@ impl Moment {
         let since = [self.free_since?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
         // ends. Another lease may have begun and ended since, which the next touch finds out.
-        let knows = attempt.asked >= self.held_since.max(client.calm);
+        let knows = attempt.learned >= self.held_since.max(client.calm);
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
