@@ -155,7 +155,7 @@ pub const MUTANTS: &[Row] = &[
     lua("expired_ticket_granted", &[(
         "if not id or not expires or expires <= now then",
         "if not id or not expires then",
-    )], CRASHES, &["I3", "I4"]),
+    )], CRASHES, &["I3", "I4", "I10"]),
     lua("granted_to_nobody", &[(
         "(heard > 0 or not counts_everyone)",
         "true",
