@@ -191,9 +191,9 @@ impl<'a> Attempt<'a> {
                     }
                     // Ask again: the answer is up to date, and starts the lease anew.
                 }
-                // Asked again, a latch that is not there any more would look like an open one.
+                // Asked again, a latch that is not there any more would look like an open one. The ticket may be there
+                // still: dropped undecided, it is cancelled.
                 Outcome::Gone if self.request.keys.kind == Kind::Latch => {
-                    self.undecided.forget();
                     let reason = "the latch ended before it was counted down, or nobody knows";
                     let error = Error::because(ErrorKind::Lost, self.request.operation, reason);
                     return Err(error.with_name(&self.request.keys.name));

@@ -93,8 +93,10 @@ async fn check_queue(
 ) -> std::result::Result<(), Failure> {
     let [holder, dead, waiter] = &ids(config).map(WireId::text);
     let tickets = tickets(config, amount);
-    // First of all the right to remove, without which the rest would stay.
+    // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
+    scripts.acquire(keys, request(holder, amount, None, 0)).await?;
+    scripts.release(keys, holder).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
     // A ticket that is dead at once: dropped to make room, the second one by the release.

@@ -50,7 +50,9 @@ impl<'a> Scripts<'a> {
                 Ok(match self.latch().wait(keys.latch(), args.wire_id, args.ticket_ttl, args.not_after).await? {
                     LatchWait::Open { now } => Acquired::Granted { token: Token::NONE, now },
                     LatchWait::Queued { left, now } => {
-                        Acquired::Queued { holder_left: left, length: 0, more: false, now }
+                        // Its last millisecond has to be over.
+                        let ends = left.map(|left| left + Duration::from_millis(5));
+                        Acquired::Queued { holder_left: ends, length: 0, more: false, now }
                     }
                     LatchWait::Stale { now } => Acquired::Stale { now },
                 })

@@ -289,6 +289,11 @@ impl Judge {
             }
             let highest = state.names.get(lock).map_or(0, |name| name.highest);
             let (before, after) = (view(before, lock), view(after, lock));
+            let granted = after.hold.as_ref().filter(|hold| before.hold.as_ref().is_none_or(|old| old.id != hold.id));
+            if let Some(hold) = granted {
+                state.attempts.entry(hold.id.clone()).or_default().granted_in_reply =
+                    subjects(&call).contains(&&*hold.id);
+            }
             let listens = |id: &str| state.listeners.get(client_of(id)).is_some_and(|(n, _)| *n > 0);
             Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)
         };

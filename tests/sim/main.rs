@@ -1,7 +1,7 @@
 //! The whole library in virtual time, over the real Lua: seeded processes, network, faults; invariants all the time.
 //!
-//! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, `BOWLINE_SIM_SEED=s` runs one and prints its history. Without them a
-//! debug build runs a few, a release build a thousand per test. How to add to it: `docs/simulation.md`.
+//! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s` runs
+//! one and prints its history. Without them a debug build runs a few, a release build a thousand per test. How to add to it: `docs/simulation.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 #![allow(unreachable_pub, missing_debug_implementations)]
 
@@ -43,7 +43,8 @@ fn seeds(name: &str, faults: Faults) {
     }
     let count = number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS);
     let (mut acquired, mut struck) = (0, 0);
-    for seed in 0..count {
+    let first = number("BOWLINE_SIM_FIRST").unwrap_or(0);
+    for seed in first..first + count {
         let report = catch_unwind(AssertUnwindSafe(|| run(seed, faults)));
         let replay = format!("BOWLINE_SIM_SEED={seed} cargo test --features embedded --test sim {name} -- --nocapture");
         let Report { violation, acquired: a, faults: f, .. } =

@@ -16,6 +16,8 @@ pub struct Attempt {
     pub asked: Duration,
     /// When the last script about it was executed whose answer has reached the client: a late copy tells nobody.
     pub learned: Duration,
+    /// It was granted in the reply to a request about it, and not by a message. To a late copy nobody listens.
+    pub granted_in_reply: bool,
     /// When the client last asked for the lock.
     pub asking: Duration,
     /// What it asks for.
@@ -27,6 +29,9 @@ pub struct Attempt {
     /// The client has the guard.
     pub delivered: bool,
 }
+
+/// As long as a ticket lives without a touch, if its lease is not shorter.
+const LONGEST_TICKET: Duration = Duration::from_secs(1800);
 
 impl Attempt {
     /// The client knows that it waits, so it keeps its ticket.
@@ -87,7 +92,7 @@ impl Moment {
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
         // ends. Another lease may have begun and ended since, which the next touch finds out.
         let knows = attempt.learned >= self.held_since.max(client.calm);
-        let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
+        let touch = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
         Some(format!("I3 the lock is free, and {id} waits for {waited:?}, longer than {bound:?}"))
@@ -103,7 +108,8 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = self.held_since.max(client.calm).max(client.listens);
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        let waited = self.over(since, PAUSE + self.messages(8) + asks_again)?;
+        let touch = if attempt.granted_in_reply { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
+        let waited = self.over(since, PAUSE + self.messages(8) + asks_again + touch)?;
         Some(format!("I3 {} holds the lock for {waited:?} and does not know", hold.id))
     }
 

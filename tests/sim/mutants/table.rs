@@ -79,7 +79,7 @@ pub const MUTANTS: &[Row] = &[
     lua("resend_not_known", &[(
         "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
         "if false then\n",
-    )], NETWORK, I10),
+    )], NETWORK, &["I3", "I10"]),
     lua("stale_before_mine", &[(
         "-- A resend, or the message that said so was lost.\n",
         "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
