@@ -97,3 +97,41 @@ impl<T> Drop for Vacant<'_, T> {
         self.event.notify(usize::MAX);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Kind;
+
+    /// Leaves as what guards share does, unless the table is locked.
+    struct Shared {
+        reentry: Arc<Reentry<Self>>,
+        holder: Holder,
+        keys: Arc<Keys>,
+    }
+
+    impl Drop for Shared {
+        fn drop(&mut self) {
+            assert!(self.reentry.slots.try_lock().is_ok(), "dropped under the lock that it takes itself");
+            self.reentry.leave(self.holder, &self.keys);
+        }
+    }
+
+    /// Another thread drops the last guard of a lost hold while this one looks whether it can be entered.
+    #[test]
+    fn the_last_guard_may_go_while_its_hold_is_looked_at() {
+        let (reentry, holder) = (Arc::new(Reentry::new()), Holder::new());
+        let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+        let guard = Arc::new(Shared { reentry: reentry.clone(), holder, keys: keys.clone() });
+        let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("nobody holds") };
+        vacant.fill(&guard);
+        let guard = Mutex::new(Some(guard));
+        let entry = reentry.enter(holder, &keys, |_| {
+            drop(lock(&guard).take());
+            false
+        });
+        assert!(matches!(entry, Entry::Vacant(_)));
+        drop(entry);
+        assert!(lock(&reentry.slots).is_empty());
+    }
+}
