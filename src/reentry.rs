@@ -42,15 +42,18 @@ impl<T> Reentry<T> {
     /// `valid` says whether what is held may still be entered.
     pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
+        // Dropped after the lock: if the others have gone meanwhile, this is the last one, and its drop leaves.
+        let mut looked_at: Option<Arc<T>> = None;
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
             Some(Slot::Acquiring(event)) => return Entry::Acquiring(event.listen()),
-            Some(Slot::Held(owned)) => {
-                if let Some(owned) = owned.upgrade().filter(|owned| valid(owned)) {
-                    return Entry::Held(owned);
-                }
-            }
+            Some(Slot::Held(owned)) => looked_at = owned.upgrade(),
             None => {}
+        }
+        if looked_at.as_deref().is_some_and(valid)
+            && let Some(owned) = looked_at.take()
+        {
+            return Entry::Held(owned);
         }
         let event = Arc::new(Event::new());
         slots.insert(key.clone(), Slot::Acquiring(event.clone()));
