@@ -19,10 +19,6 @@ use crate::scripts::reply::Acquired;
 use crate::ticket::ticket_ttl;
 use crate::token::Token;
 
-/// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
-/// lags by a network delay.
-pub(crate) const CLOCK_SLACK: Duration = Duration::from_millis(100);
-
 /// So many grants in a row that come too late to be used are not bad luck.
 const MOST_LATE: u32 = 3;
 
@@ -269,9 +265,7 @@ impl<'a> Attempt<'a> {
         if mutant::on(Mutant::NoNotAfter) {
             return 0;
         }
-        let longest = self.context.config.command_timeout;
-        let wait = self.until.map_or(longest, |until| until.saturating_duration_since(sent).min(longest));
-        self.context.clock.at(sent, wait + CLOCK_SLACK)
+        self.context.not_after(sent, self.until.map(|until| until.saturating_duration_since(sent)))
     }
 
     fn hold(self, token: Token, counted_from: Instant) -> Decision {

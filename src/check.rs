@@ -128,7 +128,7 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Ch
     let [writer, reader, _] = &ids(config).map(WireId::text);
     check_queue(scripts, keys, config, WRITE).await?;
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
-    let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE };
+    let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
     scripts.change(keys, change).await?;
     scripts.release(keys, reader).await?;
     Ok(scripts.inspect(keys, WRITE).await?.now)

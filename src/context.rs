@@ -19,6 +19,10 @@ use crate::ticket::WireId;
 use crate::token::Token;
 use crate::watchdog::{Backoff, Watchdog};
 
+/// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
+/// lags by a network delay.
+const CLOCK_SLACK: Duration = Duration::from_millis(100);
+
 /// Kept alive by clients, primitives and guards; when the last of them goes, the tasks end.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -70,6 +74,13 @@ impl Context {
     /// Every reply says what the server's clock shows.
     pub(crate) fn observe(&self, server: ServerMillis) {
         self.clock.observe(self.now(), server);
+    }
+
+    /// Until when the server may execute a request sent at `sent`: nobody will be there for a later answer. `longest` if
+    /// somebody waits for less than the connection does.
+    pub(crate) fn not_after(&self, sent: Instant, longest: Option<Duration>) -> ServerMillis {
+        let wait = self.config.command_timeout;
+        self.clock.at(sent, longest.map_or(wait, |longest| longest.min(wait)) + CLOCK_SLACK)
     }
 
     /// A series of tries of one operation.

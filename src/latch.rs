@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{CLOCK_SLACK, Request, acquire};
+use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::connection::ConnectionError;
 use crate::context::Context;
@@ -180,11 +180,10 @@ impl CountDownLatch {
         let keys = self.primitive.keys(operation)?;
         let id = context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text();
         let mut tries = context.tries(operation, &keys.name);
-        let longest = context.config.command_timeout + CLOCK_SLACK;
         let (mut not_after, mut unknown) = (0, false);
         loop {
             if !unknown {
-                not_after = context.clock.at(context.now(), longest);
+                not_after = context.not_after(context.now(), None);
             }
             match call(context.scripts(), keys, id.clone(), not_after).await {
                 Ok((Some(outcome), now)) => {

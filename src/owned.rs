@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::{Context, Undecided};
+use crate::context::{Context, Late, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::lease::{Hold, Loss};
@@ -68,13 +68,7 @@ impl Owned {
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
         let opened = Undecided::open(&context, &old.keys, amount, old.lease);
         let undecided = opened.map_err(|_| context.closed(operation, &old.keys))?;
-        let args = ChangeArgs {
-            old_id: &old.id.text(),
-            new_id: &undecided.id.text(),
-            units: amount,
-            lease: old.lease,
-            limit: old.keys.kind.limit().unwrap_or(amount),
-        };
+        let (old_id, new_id) = (old.id.text(), undecided.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
         context.ledger.release(&old);
         let mut tries = context.tries(operation, &old.keys.name);
@@ -83,19 +77,39 @@ impl Owned {
             if let Some(loss) = old.loss(sent) {
                 return Err(lost_error(&old, operation, loss));
             }
+            // Closing has cancelled the new wire id: sent after that, the request would change the hold for nobody.
+            if context.ledger.is_closed() {
+                return Err(context.closed(operation, &old.keys));
+            }
+            let args = ChangeArgs {
+                old_id: &old_id,
+                new_id: &new_id,
+                units: amount,
+                lease: old.lease,
+                limit: old.keys.kind.limit().unwrap_or(amount),
+                not_after: context.not_after(sent, None),
+            };
             match context.scripts().change(&old.keys, args).await {
                 Ok(Answer::Done { token, more, now }) => {
                     self.ended(more, now);
                     let held = undecided.hold(token, old.renewed, old.lease, sent);
-                    // Only for a while that nobody has counted: it is given back.
-                    let Ok(Some(hold)) = held else { return Err(lost_error(&old, operation, Loss::Expired)) };
+                    let hold = match held {
+                        Ok(Some(hold)) => hold,
+                        // The client was closed meanwhile, which has cancelled it.
+                        Ok(None) => return Err(context.closed(operation, &old.keys)),
+                        // Only for a while that nobody has counted: it is given back.
+                        Err(Late) => return Err(lost_error(&old, operation, Loss::Expired)),
+                    };
                     let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
                     if let Some(vacant) = vacant {
                         vacant.fill(&owned);
                     }
                     return Ok(Changed::To(owned));
                 }
-                Ok(Answer::Busy { now }) => {
+                // Leases are left to end; or the request took longer than the server's clock allowed, and its answer has
+                // set our idea of that clock right.
+                Ok(Answer::Busy { more: true, now } | Answer::Stale { now }) => context.observe(now),
+                Ok(Answer::Busy { more: false, now }) => {
                     context.observe(now);
                     undecided.forget();
                     context.ledger.keep(&old, context.now());

@@ -42,15 +42,18 @@ impl<T> Reentry<T> {
     /// `valid` says whether what is held may still be entered.
     pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
+        // Dropped after the lock: if the others have gone meanwhile, this is the last one, and its drop leaves.
+        let mut looked_at: Option<Arc<T>> = None;
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
             Some(Slot::Acquiring(event)) => return Entry::Acquiring(event.listen()),
-            Some(Slot::Held(owned)) => {
-                if let Some(owned) = owned.upgrade().filter(|owned| valid(owned)) {
-                    return Entry::Held(owned);
-                }
-            }
+            Some(Slot::Held(owned)) => looked_at = owned.upgrade(),
             None => {}
+        }
+        if looked_at.as_deref().is_some_and(valid)
+            && let Some(owned) = looked_at.take()
+        {
+            return Entry::Held(owned);
         }
         let event = Arc::new(Event::new());
         slots.insert(key.clone(), Slot::Acquiring(event.clone()));
@@ -95,5 +98,43 @@ impl<T> Drop for Vacant<'_, T> {
         }
         drop(slots);
         self.event.notify(usize::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Kind;
+
+    /// Leaves as what guards share does, unless the table is locked.
+    struct Shared {
+        reentry: Arc<Reentry<Self>>,
+        holder: Holder,
+        keys: Arc<Keys>,
+    }
+
+    impl Drop for Shared {
+        fn drop(&mut self) {
+            assert!(self.reentry.slots.try_lock().is_ok(), "dropped under the lock that it takes itself");
+            self.reentry.leave(self.holder, &self.keys);
+        }
+    }
+
+    /// Another thread drops the last guard of a lost hold while this one looks whether it can be entered.
+    #[test]
+    fn the_last_guard_may_go_while_its_hold_is_looked_at() {
+        let (reentry, holder) = (Arc::new(Reentry::new()), Holder::new());
+        let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+        let guard = Arc::new(Shared { reentry: reentry.clone(), holder, keys: keys.clone() });
+        let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("nobody holds") };
+        vacant.fill(&guard);
+        let guard = Mutex::new(Some(guard));
+        let entry = reentry.enter(holder, &keys, |_| {
+            drop(lock(&guard).take());
+            false
+        });
+        assert!(matches!(entry, Entry::Vacant(_)));
+        drop(entry);
+        assert!(lock(&reentry.slots).is_empty());
     }
 }

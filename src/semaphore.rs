@@ -128,7 +128,7 @@ impl Semaphore {
         loop {
             let sent = context.now();
             // Late, it could undo what somebody else has set since.
-            let not_after = context.clock.at(sent, context.config.command_timeout);
+            let not_after = context.not_after(sent, None);
             match context.scripts().set_limit(keys, limit, not_after).await {
                 Ok(Limited::Limit { more, now }) => {
                     context.observe(now);
@@ -175,7 +175,7 @@ pub struct SemaphoreState {
     pub limit: u32,
     /// How many permits are held. More than the limit, if it was made smaller meanwhile.
     pub used: u32,
-    /// Who holds them.
+    /// Who holds them: the thousand whose leases end first, if there are more.
     pub holders: Vec<PermitState>,
     /// How many acquisitions wait, those left out whose sign of life has expired.
     pub waiters: u64,

@@ -82,7 +82,7 @@ fn every_call_passes_what_the_header_says() {
 
     let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["permits", "leases", "queue", "tickets", "fence"];
-    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: WRITE };
+    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: WRITE, not_after: 0 };
     assert!(scripts.acquire(keys, acquire, WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.release(keys, &wire_id, WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &ticket, true, WRITE).now_or_never().unwrap().is_err());

@@ -29,6 +29,7 @@ pub(crate) struct ChangeArgs<'a> {
     pub(crate) units: u32,
     pub(crate) lease: Duration,
     pub(crate) limit: u32,
+    pub(crate) not_after: ServerMillis,
 }
 
 /// One hold to renew: its keys permits and leases, wire id, lease. A lease of zero looks without renewing.
@@ -105,6 +106,7 @@ impl PermitScripts<'_> {
             Arg::Number(args.units.into()),
             millis(args.lease),
             limit,
+            Arg::Number(args.not_after),
             prefix,
             counts,
         ];

@@ -3,8 +3,8 @@
 -- ARGV: limit inbox_prefix counts_everyone [ticket ticket_ttl_ms]...
 -- Reply: now ttl_ms more [WAITING '' | GRANTED token | GONE '']...
 -- ttl_ms is what is left of the first lease in the way, negative if there is none. A granted hold gets its full lease
--- again, counted from this call. GONE: the queue was lost, or the ticket asks for more than the limit that an operator
--- has set; acquire again. more = 1: call again.
+-- again, counted from this call. GONE: the queue was lost, or the ticket asks for more than the limit in force; acquire
+-- again. more = 1: call again.
 
 local limit = tonumber(ARGV[1])
 local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
@@ -16,7 +16,8 @@ if length() > 0 then
   for i = 4, #ARGV, 2 do
     if expiry(ARGV[i]) then
       local _, _, _, amount = parse(ARGV[i])
-      if amount and oversized(amount) then
+      -- By the limit in force for its own call site: a stored one that it counted on may be lost.
+      if amount and amount > limit then
         remove(ARGV[i], 1)
       else
         refresh(ARGV[i], ARGV[i + 1])

@@ -48,18 +48,26 @@ local function oversized(amount)
 end
 
 local function write_used()
-  if used > 0 or stored then
+  if stored then
+    redis.call('HSET', permits, 'used', used, 'limit', stored)
+    outlive(permits, DAY)
+  elseif used > 0 then
     redis.call('HSET', permits, 'used', used)
-    if stored then outlive(permits, DAY) end
   else
     redis.call('DEL', permits)
   end
 end
 
 -- After half of the two keys was lost: a hold is what both know of, and `used` is the sum. The only loop over all
--- holds, and nothing that the scripts do leads to it.
+-- holds, and nothing that the scripts do leads to it. That no lease is left is no such case: the last ones end with
+-- their key while a stored limit keeps the hash.
 local function recount()
   used = 0
+  if redis.call('EXISTS', leases) == 0 then
+    redis.call('UNLINK', permits)
+    write_used()
+    return
+  end
   local ids, all = {}, redis.call('HGETALL', permits)
   for i = 1, #all, 2 do
     local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+$'))

@@ -90,7 +90,9 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
                 let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
                 ("permit_renew", keys, args)
             });
-    let change = [vec![wire_id(), wire_id(), units(at), lease()], site(at)].concat();
+    let change =
+        [vec![wire_id(), wire_id(), units(at), lease(), limit(at), not_after()], vec![inbox(), counts_everyone()]]
+            .concat();
     let set_limit = vec![
         mostly(&["1", "2", "3", "5"], &["0", "-1", "x", "", "1048576", "1e2"]),
         not_after(),

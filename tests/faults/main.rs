@@ -7,6 +7,7 @@
 mod support;
 
 mod acquire;
+mod change;
 mod faulty;
 mod gone;
 mod lease;

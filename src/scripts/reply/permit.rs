@@ -11,7 +11,8 @@ use crate::token::Token;
 pub(crate) enum Changed {
     Done { token: Token, more: bool, now: ServerMillis },
     NotHeld { more: bool, now: ServerMillis },
-    Busy { now: ServerMillis },
+    Busy { more: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,8 @@ pub(crate) fn changed(script: &Script, reply: &Reply) -> Result<Changed, Unexpec
         Some(match fields.word()? {
             "CHANGED" => Changed::Done { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
             "NOT_HELD" => Changed::NotHeld { more: fields.flag()?, now: fields.number()? },
-            "BUSY" => Changed::Busy { now: fields.number()? },
+            "BUSY" => Changed::Busy { more: fields.flag()?, now: fields.number()? },
+            "STALE" => Changed::Stale { now: fields.number()? },
             _ => return None,
         })
     })

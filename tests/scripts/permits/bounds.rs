@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::lab::{Permits, writer};
+use super::lab::{LEASES, PERMITS, Permits, writer};
 use crate::lab::{Acquired, Attempt, RELEASED, Released, attempt};
 
 const WAITERS: u32 = 10_000;
@@ -81,4 +81,34 @@ fn ten_thousand_expired_readers() {
     assert_eq!(calls, WAITERS.div_ceil(256));
     lab.checked = true;
     lab.assert_held(&[&next]);
+}
+
+/// How often the server has executed the command since the last look.
+fn executed(lab: &mut Permits, command: &str) -> u64 {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut lab.connection).unwrap();
+    let of = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    of.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+}
+
+/// All holders crash, and with the last lease its key is gone; that of the stored limit stays.
+#[test]
+fn ten_thousand_holders_that_a_stored_limit_outlives() {
+    let mut lab = Permits::semaphore(2 * WAITERS);
+    lab.set_limit(WAITERS);
+    lab.checked = false;
+    for n in 0..u64::from(WAITERS) {
+        lab.acquire(&attempt(1, n)).granted();
+    }
+    lab.del(LEASES);
+    lab.raw(&["CONFIG", "RESETSTAT"]);
+    let next = attempt(2, 1);
+    assert!(matches!(lab.try_acquire(&next), Acquired::Granted(_)));
+    for command in ["hdel", "zscore", "hgetall"] {
+        let calls = executed(&mut lab, command);
+        assert!(calls < 10, "{calls} times {command}");
+    }
+    lab.checked = true;
+    assert_eq!(lab.inspect().limit, WAITERS);
+    lab.assert_held(&[&next]);
+    assert!(lab.ttl(PERMITS) > 80_000_000);
 }

@@ -54,7 +54,7 @@ fn an_upgrade_is_busy_while_anybody_else_reads_and_never_waits() {
     let (r, other, w) = (attempt(1, 1), attempt(2, 1), writer(1, 2));
     lab.hold(&[&r, &other]);
     let before = lab.dump();
-    assert_eq!(lab.change(&r, &w), Changed::Busy);
+    assert_eq!(lab.change(&r, &w), Changed::Busy { more: false });
     before.assert_same(&lab.dump(), 0);
     lab.assert_held(&[&r, &other]);
     // Somebody whose lease is over reads no more.
@@ -89,6 +89,25 @@ fn a_second_copy_reports_what_the_first_one_did() {
         lab.change(&old, &new).token();
         assert!(lab.inspect().holds[0].3 > LEASE as i64 / 2, "with its full lease");
     }
+}
+
+/// The first copy was busy, and left the old hold to its holder.
+#[test]
+fn a_late_copy_of_what_was_busy_changes_nothing() {
+    let mut lab = Permits::read_write();
+    let (r, other) = (attempt(1, 1), attempt(2, 1));
+    let w = writer(1, 2).not_after(lab.now() + 60_000);
+    lab.hold(&[&r, &other]);
+    assert_eq!(lab.change(&r, &w), Changed::Busy { more: false });
+    lab.release(&other);
+    let late = writer(1, 2).not_after(lab.now() - 1);
+    assert_eq!(lab.twice(0, |lab| lab.change(&r, &late)), (Changed::Stale, Changed::Stale));
+    lab.assert_held(&[&r]);
+    // What an earlier copy has done is reported whenever it is asked.
+    lab.change(&r, &w).token();
+    lab.change(&r, &late).token();
+    lab.release(&w);
+    assert_eq!(lab.change(&r, &late), GONE);
 }
 
 /// Downgrade, upgrade, then the copy of the downgrade: no reader beside the writer.

@@ -50,7 +50,8 @@ pub enum Acquired {
 pub enum Changed {
     Changed { token: u64, more: bool },
     NotHeld { more: bool },
-    Busy,
+    Busy { more: bool },
+    Stale,
 }
 
 impl Changed {
@@ -234,12 +235,14 @@ impl Permits {
     }
 
     pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
-        let mode = [old.id.clone(), new.id.clone(), new.span.to_string(), new.lease.to_string()];
-        let args = [mode.to_vec(), self.site()].concat();
+        let [limit, prefix, counts] = self.site().try_into().unwrap();
+        let (units, lease, not_after) = (new.span.to_string(), new.lease.to_string(), new.not_after.to_string());
+        let args = [old.id.clone(), new.id.clone(), units, lease, limit, not_after, prefix, counts];
         self.call("permit_change", &args, |words| match words.next::<String>().as_str() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
-            "BUSY" => Changed::Busy,
+            "BUSY" => Changed::Busy { more: words.flag() },
+            "STALE" => Changed::Stale,
             other => panic!("{other}"),
         })
     }

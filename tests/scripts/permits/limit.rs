@@ -146,6 +146,21 @@ fn a_call_sites_smaller_limit_drops_no_ticket() {
     assert!(matches!(lab.state(&big), State::Granted(0)));
 }
 
+/// The stored limit is lost while somebody waits for more than the call site's own: it would wait for ever at the head.
+#[test]
+fn a_ticket_beyond_what_is_left_of_the_limit_is_dropped() {
+    let mut lab = Permits::semaphore(3);
+    lab.set_limit(9);
+    let (a, big, small) = (attempt(1, 1).units(9), attempt(2, 1).units(5), attempt(3, 1));
+    lab.hold(&[&a]);
+    lab.queue(&[&big, &small]);
+    lab.listen(3);
+    lab.del(PERMITS);
+    assert_eq!(lab.state(&big), State::Gone);
+    assert_eq!(lab.acquire_as("wait", &big), Ok(Acquired::Over(3)));
+    lab.assert_held(&[&small]);
+}
+
 #[test]
 fn a_copy_that_comes_late_sets_nothing() {
     let mut lab = Permits::semaphore(5);

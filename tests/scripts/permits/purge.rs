@@ -1,6 +1,6 @@
 //! Expired leases, and keys of which half is gone: `used` is what the live holds hold.
 
-use super::lab::{Acquired, LEASES, PERMITS, Permits, writer};
+use super::lab::{Acquired, Changed, LEASES, PERMITS, Permits, writer};
 use crate::lab::{Acquired as Granted, CANCEL_GONE, NOT_HELD, RELEASED, State, attempt};
 
 #[test]
@@ -184,4 +184,22 @@ fn a_release_that_brings_the_count_to_nothing_counts_again() {
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_held(&[&b]);
     lab.try_acquire(&attempt(3, 1).units(3)).busy();
+}
+
+/// More leases are over than one call may end: that nobody else reads takes a second look.
+#[test]
+fn an_upgrade_past_many_expired_readers() {
+    let mut lab = Permits::read_write();
+    let (r, w) = (attempt(1, 1), writer(1, 2));
+    lab.hold(&[&r]);
+    lab.checked = false;
+    let dead: Vec<_> = (0..300).map(|n| attempt(2, n)).collect();
+    lab.hold(&dead.iter().collect::<Vec<_>>());
+    for reader in &dead {
+        lab.expire_hold(reader);
+    }
+    lab.checked = true;
+    assert_eq!(lab.change(&r, &w), Changed::Busy { more: true });
+    lab.change(&r, &w).token();
+    lab.assert_held(&[&w]);
 }

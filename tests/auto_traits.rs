@@ -1,0 +1,81 @@
+//! What a program may do with every public type and future: send it to another thread, share it, put it behind `dyn`.
+//! Nothing here runs: it compiles or not.
+#![cfg(feature = "tokio")]
+#![allow(missing_docs)]
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use bowline::{
+    Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, Error, ErrorKind, Executor, Holder,
+    HolderState, Lock, LockGuard, LockState, Loss, Notice, Permit, PermitState, ReadGuard, RedisConnection, Reply,
+    RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token, Topology, TryAcquire, Upgrade, Warning, WriteGuard,
+};
+
+fn shared<T: Send + Sync>() {}
+fn kept<T: Send + Sync + Unpin + 'static>() {}
+fn sent<T: Send>(value: T) -> T {
+    value
+}
+
+#[test]
+fn every_type_is_send_and_sync() {
+    kept::<(Client, Config, ConfigBuilder, RedisConnection)>();
+    kept::<(Lock, RwLock, Semaphore)>();
+    kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade)>();
+    kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, Token, Loss)>();
+    kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
+    kept::<bowline::embedded::Server>();
+    shared::<(Call<'_>, Arg<'_>)>();
+    shared::<(Acquire<'_, LockGuard>, Acquire<'_, ReadGuard>, Acquire<'_, WriteGuard>, Acquire<'_, Permit>)>();
+    shared::<(TryAcquire<'_, LockGuard>, TryAcquire<'_, ReadGuard>, TryAcquire<'_, WriteGuard>, TryAcquire<'_, Permit>)>(
+    );
+    kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
+}
+
+/// Never called: it is enough that it compiles.
+#[expect(dead_code, reason = "checked by the compiler")]
+async fn every_future_is_send(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) {
+    let url = "redis://localhost";
+    drop(sent(bowline::tokio::connect(url)));
+    drop(sent(bowline::tokio::connect_with(url, config.clone())));
+    drop(sent(bowline::tokio::open(executor.clone(), url, &config)));
+    let Ok(client) = sent(Client::new(executor, connection, config)).await else { return };
+    let (lock, rw_lock, semaphore) = (client.lock("a"), client.rw_lock("a"), client.semaphore("a", 1));
+    sent(Holder::new().scope(sent(async {}))).await;
+
+    let Ok(guard) = sent(lock.lock().into_future()).await else { return };
+    drop(sent(lock.try_lock().into_future()));
+    drop(sent(lock.inspect()));
+    drop(sent(lock.force_release()));
+    drop(sent(guard.lost()));
+    drop(sent(guard.protect(async {})));
+    drop(sent(guard.release()));
+
+    let Ok(reading) = sent(rw_lock.read().into_future()).await else { return };
+    drop(sent(rw_lock.try_read().into_future()));
+    drop(sent(rw_lock.try_write().into_future()));
+    drop(sent(rw_lock.inspect()));
+    drop(sent(reading.lost()));
+    drop(sent(reading.protect(async {})));
+    let Ok(Upgrade::Writing(writing)) = sent(reading.try_upgrade()).await else { return };
+    drop(sent(writing.lost()));
+    drop(sent(writing.protect(async {})));
+    drop(sent(writing.release()));
+    let Ok(writing) = sent(rw_lock.write().into_future()).await else { return };
+    let Ok(reading) = sent(writing.downgrade()).await else { return };
+    drop(sent(reading.release()));
+
+    let Ok(permit) = sent(semaphore.acquire_many(1).into_future()).await else { return };
+    drop(sent(semaphore.acquire().into_future()));
+    drop(sent(semaphore.try_acquire().into_future()));
+    drop(sent(semaphore.try_acquire_many(1).into_future()));
+    drop(sent(semaphore.available()));
+    drop(sent(semaphore.inspect()));
+    drop(sent(semaphore.set_limit(1)));
+    drop(sent(permit.lost()));
+    drop(sent(permit.protect(async {})));
+    drop(sent(permit.release()));
+
+    drop(sent(client.close()));
+}

@@ -1,0 +1,97 @@
+//! Downgrades and upgrades that get lost, whose answers get lost, and that arrive late.
+
+use bowline::{ErrorKind, ReadGuard, Upgrade};
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::ms;
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_change_survives_lost_requests_and_replies,
+    a_late_copy_of_an_upgrade_that_was_busy_changes_nothing,
+    a_change_that_is_never_answered_leaves_nothing,
+    a_change_is_not_sent_again_after_its_client_was_closed,
+}
+
+fn reading(upgrade: Upgrade) -> ReadGuard {
+    match upgrade {
+        Upgrade::WouldDeadlock(guard) => guard,
+        Upgrade::Writing(_) => panic!("somebody else reads"),
+    }
+}
+
+fn key(name: &str) -> String {
+    format!("bowline:rw:{{{name}}}")
+}
+
+/// Nobody holds the lock, long before any lease is over.
+async fn until_free(env: &Env, name: &str) {
+    env.eventually("the lock is free", async || env.redis::<u64>(&["EXISTS", &key(name)]) == 0).await;
+}
+
+async fn a_change_survives_lost_requests_and_replies(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.rw_lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (writing, changes) = (lock.write().await.unwrap(), faults.calls("permit_change"));
+        faults.next("permit_change", [fault.clone(), fault.clone()]);
+        let reading = writing.downgrade().await.unwrap();
+        faults.next("permit_change", [fault.clone(), fault]);
+        let Upgrade::Writing(writing) = reading.try_upgrade().await.unwrap() else { panic!("nobody else reads") };
+        assert_eq!(faults.calls("permit_change"), changes + 6);
+        writing.release().await.unwrap();
+        until_free(&env, "a").await;
+    }
+}
+
+/// It would take the hold from the guard that the first answer left it to, for a writer that nobody knows of.
+async fn a_late_copy_of_an_upgrade_that_was_busy_changes_nothing(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config.command_timeout(ms(300))).await;
+    let lock = client.rw_lock("a");
+    let (one, two) = (lock.read().await.unwrap(), other.read().await.unwrap());
+    faults.next("permit_change", [Fault::Late]);
+    let one = reading(one.try_upgrade().await.unwrap());
+    two.release().await.unwrap();
+    env.sleep(ms(600)).await;
+    faults.send_late().await[0].as_ref().unwrap();
+    other.try_read().await.unwrap().expect("one reads").release().await.unwrap();
+    one.release().await.unwrap();
+    until_free(&env, "a").await;
+}
+
+async fn a_change_that_is_never_answered_leaves_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(300))).await;
+    let lock = client.rw_lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let writing = lock.write().await.unwrap();
+        faults.always("permit_change", fault);
+        assert_eq!(writing.downgrade().await.unwrap_err().kind(), ErrorKind::Unavailable);
+        until_free(&env, "a").await;
+        faults.heal();
+    }
+}
+
+/// Closing has cleaned up what it might have become: sent after that, it would hold for nobody.
+async fn a_change_is_not_sent_again_after_its_client_was_closed(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (lock, waiting) = (client.rw_lock("a"), client.lock("b"));
+    let writing = lock.write().await.unwrap();
+    // A clean-up that takes its time keeps the connection open.
+    let held = waiting.lock().await.unwrap();
+    faults.always("lock_cancel", Fault::Slow(ms(1000)));
+    faults.always("permit_change", Fault::LoseRequest);
+    let change = env.spawn(writing.downgrade());
+    env.eventually("the change is sent", async || faults.calls("permit_change") > 0).await;
+    let closing = env.spawn({
+        let client = client.clone();
+        async move { client.close().await }
+    });
+    env.eventually("what it became is cleaned up", async || faults.answered("permit_cancel") > 0).await;
+    faults.heal();
+    let error = change.await.unwrap_err();
+    closing.await;
+    until_free(&env, "a").await;
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    drop(held);
+}
