@@ -37,11 +37,12 @@ pub struct Client {
 impl Client {
     /// A client over any executor and connection.
     ///
-    /// Runs every script on scratch keys (`<prefix>:lock:{bowline-check}:<client id>`), so that a missing right or an
-    /// unsuitable server is an error now, and subscribes the client's inbox.
+    /// Runs every script of the lock on scratch keys (`<prefix>:lock:{bowline-check}:<client id>`), so that a missing right
+    /// or an unsuitable server is an error now, and subscribes the client's inbox. Rights that only the other primitives
+    /// need are missed by their first use.
     ///
     /// # Errors
-    /// [`Denied`](crate::ErrorKind::Denied) if the user may not run a command or use a key or channel,
+    /// [`Denied`](crate::ErrorKind::Denied) if the user may not run a command of these or use a key or channel,
     /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable).
     ///
     /// # Cancel safety
