@@ -38,8 +38,9 @@ pub struct Client {
 impl Client {
     /// A client over any executor and connection.
     ///
-    /// Runs every script on scratch keys (`<prefix>:<kind>:{bowline-check}:<client id>`), so that a missing right or an
-    /// unsuitable server is an error now, and subscribes the client's inbox.
+    /// Runs the scripts of every kind of primitive on scratch keys (`<prefix>:<kind>:{bowline-check}:<client id>`; a
+    /// semaphore's are those of a read-write lock), so that a missing right or an unsuitable server is an error now, and
+    /// subscribes the client's inbox.
     ///
     /// # Errors
     /// [`Denied`](crate::ErrorKind::Denied) if the user may not run a command or use a key or channel,

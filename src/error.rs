@@ -20,7 +20,7 @@ pub enum ErrorKind {
     QueueFull,
     /// More permits than the semaphore has.
     OverLimit,
-    /// Waiting would wait for oneself: writing while the same holder reads, or upgrading while others read.
+    /// Waiting would wait for oneself: the holder that asks to write reads already.
     WouldDeadlock,
     /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so. Or the latch that was
     /// waited for ended before it was counted down.

@@ -9,7 +9,7 @@ use crate::guard::{ReadGuard, WriteGuard};
 use crate::key::{Kind, READ, WRITE};
 use crate::lock::HolderState;
 use crate::options::{Acquire, TryAcquire};
-use crate::owned::{Changed, Owned};
+use crate::owned::{Changed, Owned, lost_error};
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
 use crate::ticket::WireId;
@@ -125,7 +125,7 @@ impl fmt::Debug for RwLock {
 
 impl WriteGuard {
     /// Goes on as a reader, in one step: no other writer comes in between, and the readers that wait next do come in.
-    /// The token stays.
+    /// The token stays; a fixed lease begins anew.
     ///
     /// While other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's until they all are
     /// gone.
@@ -137,6 +137,7 @@ impl WriteGuard {
     /// # Cancel safety
     /// Dropping the future releases in the background.
     pub async fn downgrade(self) -> Result<ReadGuard> {
+        still_held(&self.owned, "downgrade")?;
         match Arc::try_unwrap(self.owned) {
             Err(shared) => Ok(ReadGuard::new(shared)),
             Ok(owned) => match owned.change("downgrade", READ).await? {
@@ -159,7 +160,8 @@ pub enum Upgrade {
 }
 
 impl ReadGuard {
-    /// Goes on as the writer if nobody else reads, in one step and before those who wait. Never waits.
+    /// Goes on as the writer if nobody else reads, in one step and before those who wait. Never waits. A fixed lease begins
+    /// anew.
     ///
     /// A guard that shares its hold with others of the same [`Holder`](crate::Holder) is not upgraded; a guard got by
     /// reading while its holder writes is the writer's already.
@@ -171,6 +173,7 @@ impl ReadGuard {
     /// # Cancel safety
     /// Dropping the future releases in the background.
     pub async fn try_upgrade(self) -> Result<Upgrade> {
+        still_held(&self.owned, "try_upgrade")?;
         if self.owned.hold.amount == WRITE {
             return Ok(Upgrade::Writing(WriteGuard::new(self.owned)));
         }
@@ -182,6 +185,11 @@ impl ReadGuard {
             }),
         }
     }
+}
+
+/// Also of guards that share a hold, and ask the server nothing.
+fn still_held(owned: &Owned, operation: &'static str) -> Result<()> {
+    owned.hold.loss(owned.context.now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
 }
 
 fn would_deadlock(owned: &Owned, operation: &'static str) -> Error {

@@ -110,6 +110,14 @@ async fn what_is_lost_cannot_be_changed(env: Env) {
     let reading = lock.read().lease(Duration::from_millis(150)).await.unwrap();
     env.soon("the loss", reading.lost()).await;
     assert_eq!(reading.try_upgrade().await.unwrap_err().kind(), ErrorKind::Lost);
+    // Nor by guards that would not ask the server.
+    let holder = Holder::new();
+    let writing = lock.write().holder(&holder).lease(Duration::from_millis(150)).await.unwrap();
+    let again = lock.write().holder(&holder).await.unwrap();
+    let reading = lock.read().holder(&holder).await.unwrap();
+    env.soon("the loss", writing.lost()).await;
+    assert_eq!(again.downgrade().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(reading.try_upgrade().await.unwrap_err().kind(), ErrorKind::Lost);
 }
 
 async fn guards_that_share_a_hold_are_changed_by_none_of_them(env: Env) {

@@ -1,0 +1,40 @@
+//! Three workers start, and one who needs them all waits for that.
+//!
+//! `cargo run --example latch`, without a Redis, or on the one at `REDIS_URL`.
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+#[path = "support/client.rs"]
+mod support;
+
+use std::error::Error;
+use std::time::Duration;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let client = support::connect().await?;
+    let started = client.latch("workers started");
+    // Whoever comes first sets it; for the others it is set already.
+    let first = started.try_set(3, Duration::from_secs(60)).await?;
+    println!("set by us: {first}");
+
+    let workers: Vec<_> = (1..=3)
+        .map(|number| {
+            let started = started.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(20 * number)).await;
+                let left = started.count_down().await?;
+                println!("  worker {number} is up, {left} to go");
+                bowline::Result::Ok(())
+            })
+        })
+        .collect();
+
+    started.wait().timeout(Duration::from_secs(10)).await?;
+    println!("all of them are up");
+    for worker in workers {
+        worker.await??;
+    }
+    started.delete().await?;
+    client.close().await;
+    Ok(())
+}
