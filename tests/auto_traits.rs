@@ -5,11 +5,13 @@
 
 use std::future::IntoFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline::{
-    Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, Error, ErrorKind, Executor, Holder,
-    HolderState, Lock, LockGuard, LockState, Loss, Notice, Permit, PermitState, ReadGuard, RedisConnection, Reply,
-    RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token, Topology, TryAcquire, Upgrade, Warning, WriteGuard,
+    Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, CountDownLatch, Error, ErrorKind,
+    Executor, Holder, HolderState, LatchState, Lock, LockGuard, LockState, Loss, Notice, Permit, PermitState,
+    ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token, Topology,
+    TryAcquire, Upgrade, Wait, Warning, WriteGuard,
 };
 
 fn shared<T: Send + Sync>() {}
@@ -21,15 +23,16 @@ fn sent<T: Send>(value: T) -> T {
 #[test]
 fn every_type_is_send_and_sync() {
     kept::<(Client, Config, ConfigBuilder, RedisConnection)>();
-    kept::<(Lock, RwLock, Semaphore)>();
+    kept::<(Lock, RwLock, Semaphore, CountDownLatch)>();
     kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade)>();
-    kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, Token, Loss)>();
+    kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
     shared::<(Call<'_>, Arg<'_>)>();
     shared::<(Acquire<'_, LockGuard>, Acquire<'_, ReadGuard>, Acquire<'_, WriteGuard>, Acquire<'_, Permit>)>();
     shared::<(TryAcquire<'_, LockGuard>, TryAcquire<'_, ReadGuard>, TryAcquire<'_, WriteGuard>, TryAcquire<'_, Permit>)>(
     );
+    shared::<Wait<'_>>();
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
 }
 
@@ -76,6 +79,14 @@ async fn every_future_is_send(executor: Arc<dyn Executor>, connection: Arc<dyn C
     drop(sent(permit.lost()));
     drop(sent(permit.protect(async {})));
     drop(sent(permit.release()));
+
+    let latch = client.latch("a");
+    drop(sent(latch.try_set(1, Duration::from_secs(1))));
+    drop(sent(latch.count_down()));
+    drop(sent(latch.count()));
+    drop(sent(latch.wait().into_future()));
+    drop(sent(latch.inspect()));
+    drop(sent(latch.delete()));
 
     drop(sent(client.close()));
 }
