@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 tokio::time::sleep(Duration::from_millis(20 * number)).await;
                 let left = started.count_down().await?;
                 println!("  worker {number} is up, {left} to go");
-                bowline::Result::Ok(())
+                Ok::<_, bowline::Error>(())
             })
         })
         .collect();

@@ -104,8 +104,11 @@ impl Hold {
         }
     }
 
-    pub(crate) fn extend(&self, deadline: Instant) {
-        if let State::Held { deadline: current } = &mut *lock(&self.state) {
+    /// Not past its deadline: whoever has looked at it since found it lost.
+    pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
+        if let State::Held { deadline: current } = &mut *lock(&self.state)
+            && now < *current
+        {
             *current = deadline.max(*current);
         }
     }
@@ -210,7 +213,7 @@ mod tests {
         assert!(hold.lost().now_or_never().is_none());
         assert!(hold.lose(Loss::Revoked));
         assert!(!hold.lose(Loss::Expired));
-        hold.extend(now + LEASE * 9);
+        hold.extend(now + LEASE * 9, now);
         assert_eq!(hold.remaining(now), Duration::ZERO);
         assert_eq!(hold.release(now), Err(Loss::Revoked));
         assert_eq!(hold.lost().now_or_never(), Some(Loss::Revoked));
@@ -231,9 +234,18 @@ mod tests {
     fn a_late_answer_never_shortens_a_lease() {
         let now = Instant::now();
         let hold = hold(now);
-        hold.extend(deadline(now + LEASE / 2, LEASE));
-        hold.extend(deadline(now + LEASE / 4, LEASE));
+        hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE / 2);
+        hold.extend(deadline(now + LEASE / 4, LEASE), now + LEASE / 2);
         assert_eq!(hold.remaining(now), LEASE + LEASE / 2 - Duration::from_millis(60));
+    }
+
+    #[test]
+    fn an_answer_after_the_deadline_revives_nothing() {
+        let now = Instant::now();
+        let hold = hold(now);
+        hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE);
+        assert_eq!(hold.loss(now + LEASE), Some(Loss::Expired));
+        assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
     }
 
     #[test]

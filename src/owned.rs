@@ -58,7 +58,7 @@ impl Owned {
 
     /// Turns the hold into one of that many units, under a wire id of its own: a late copy of the request must find
     /// nobody. For the last guard of the hold. Dropped half way, both are cleaned up in the background.
-    pub(crate) async fn change(mut self, operation: &'static str, amount: u32) -> Result<Changed> {
+    pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Changed> {
         let (context, old) = (self.context.clone(), self.hold.clone());
         if let Some(loss) = old.loss(context.now()) {
             return Err(lost_error(&old, operation, loss));
@@ -68,6 +68,8 @@ impl Owned {
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
         let opened = Undecided::open(&context, &old.keys, amount, old.lease);
         let undecided = opened.map_err(|_| context.closed(operation, &old.keys))?;
+        // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
+        let mut this = self;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
         context.ledger.release(&old);
@@ -91,7 +93,7 @@ impl Owned {
             };
             match context.scripts().change(&old.keys, args).await {
                 Ok(Answer::Done { token, more, now }) => {
-                    self.ended(more, now);
+                    this.ended(more, now);
                     let held = undecided.hold(token, old.renewed, old.lease, sent);
                     let hold = match held {
                         Ok(Some(hold)) => hold,
@@ -113,14 +115,14 @@ impl Owned {
                     context.observe(now);
                     undecided.forget();
                     context.ledger.keep(&old, context.now());
-                    let owned = Arc::new(self);
+                    let owned = Arc::new(this);
                     if let Some(vacant) = vacant {
                         vacant.fill(&owned);
                     }
                     return Ok(Changed::Not(owned));
                 }
                 Ok(Answer::NotHeld { more, now }) => {
-                    self.ended(more, now);
+                    this.ended(more, now);
                     undecided.forget();
                     return Err(lost_error(&old, operation, Loss::Gone));
                 }

@@ -90,7 +90,7 @@ impl Watchdog {
                     holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
                 let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
                 let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
-                self.ledger.renewed(sent, &held, &gone);
+                self.ledger.renewed(sent, self.executor.now(), &held, &gone);
             }
             Err(_) => self.ledger.not_renewed(&holds, self.executor.now()),
         }

@@ -72,10 +72,10 @@ impl Ledger {
     }
 
     /// The server answered a renewal sent at `sent`: these are held, these are not.
-    pub(crate) fn renewed(&self, sent: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
+    pub(crate) fn renewed(&self, sent: Instant, now: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
         self.change(|state, effects| {
             for hold in held.iter().filter(|hold| hold.renewed) {
-                hold.extend(deadline(sent, hold.lease));
+                hold.extend(deadline(sent, hold.lease), now);
             }
             let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
             state.schedule.renewed(held, sent);
