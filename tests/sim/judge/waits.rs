@@ -16,12 +16,16 @@ pub struct Attempt {
     pub asked: Duration,
     /// When the client last asked for the lock.
     pub asking: Duration,
+    /// When it got what it holds.
+    pub granted: Duration,
     /// What it asks for.
     pub lease: Duration,
     /// When the client was last told that it waits.
     pub told: Option<Duration>,
     /// When the client began to release or cancel it.
     pub decided: Option<Duration>,
+    /// The client is about to change it, and renews it no more unless that fails.
+    pub changing: bool,
     /// The client has the guard.
     pub delivered: bool,
 }
@@ -49,7 +53,8 @@ pub struct Moment {
     pub longest_delay: Duration,
     /// When the last hold began.
     pub held_since: Duration,
-    pub free_since: Option<Duration>,
+    /// When something was done to the data.
+    pub damaged: Duration,
 }
 
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
@@ -67,8 +72,14 @@ impl Moment {
         (waited > bound).then_some(waited)
     }
 
-    /// A ticket in the queue.
-    pub fn ticket(&self, ticket: &Ticket, attempt: &Attempt, client: Option<Client>) -> Option<String> {
+    /// A ticket in the queue, and since when there has been room for it.
+    pub fn ticket(
+        &self,
+        ticket: &Ticket,
+        fits: Option<Duration>,
+        attempt: &Attempt,
+        client: Option<Client>,
+    ) -> Option<String> {
         if let Some(undone) = self.undone(&ticket.id, attempt, client).filter(|_| ticket.lives(self.server)) {
             return Some(undone);
         }
@@ -81,14 +92,14 @@ impl Moment {
                 return Some(format!("I3 {id} was not touched for {waited:?} after its client listens again"));
             }
         }
-        let since = [self.free_since?, client.calm, client.listens, attempt.told?].into_iter().max()?;
+        let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
         // ends. Another lease may have begun and ended since, which the next touch finds out.
         let knows = attempt.asked >= self.held_since.max(client.calm);
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
-        Some(format!("I3 the lock is free, and {id} waits for {waited:?}, longer than {bound:?}"))
+        Some(format!("I3 there is room, and {id} waits for {waited:?}, longer than {bound:?}"))
     }
 
     /// The hold, if it has not expired.
@@ -99,10 +110,10 @@ impl Moment {
         // Whoever was told to wait learns of the grant, and if it is old by then asks again.
         let told = attempt.told.filter(|told| *told >= attempt.appeared);
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
-        let since = self.held_since.max(client.calm).max(client.listens);
+        let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
         let waited = self.over(since, PAUSE + self.messages(8) + asks_again)?;
-        Some(format!("I3 {} holds the lock for {waited:?} and does not know", hold.id))
+        Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 
     /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back

@@ -3,7 +3,7 @@
 use bowline::Mutant;
 
 use crate::scripts::Patch;
-use crate::world::Faults;
+use crate::world::{Faults, Workload};
 
 /// How a mistake is made.
 pub enum Mistake {
@@ -13,8 +13,8 @@ pub enum Mistake {
 
 /// Where it must be noticed.
 pub enum Place {
-    /// A run with these faults.
-    Run(&'static str, Faults),
+    /// A run with that workload and these faults.
+    Run(&'static str, Workload, Faults),
     Scene(&'static str),
 }
 
@@ -26,11 +26,10 @@ pub struct Row {
     pub caught_by: &'static [&'static str],
 }
 
-const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
-const FAULT_FREE: Place = Place::Run("fault_free", NONE);
-const NETWORK: Place = Place::Run("network", Faults { network: true, ..NONE });
-const CRASHES: Place = Place::Run("crashes", Faults { network: true, crashes: true, ..NONE });
-const LOSSES: Place = Place::Run("losses", Faults { losses: true, ..NONE });
+const FAULT_FREE: Place = Place::Run("fault_free", Workload::Locks, crate::NONE);
+const NETWORK: Place = Place::Run("network", Workload::Locks, crate::NETWORK);
+const CRASHES: Place = Place::Run("crashes", Workload::Locks, crate::CRASHES);
+const LOSSES: Place = Place::Run("losses", Workload::Locks, crate::LOSSES);
 
 const I1: &[&str] = &["I1"];
 const I2: &[&str] = &["I2"];
