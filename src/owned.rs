@@ -76,7 +76,9 @@ impl Owned {
             limit: old.keys.kind.limit().unwrap_or(amount),
         };
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
-        context.ledger.release(&old);
+        if !mutant::on(Mutant::RenewedWhileChanging) {
+            context.ledger.release(&old);
+        }
         let mut tries = context.tries(operation, &old.keys.name);
         loop {
             let sent = context.now();

@@ -224,7 +224,15 @@ impl Judge {
             let longest_delay = self.longest_delay.get().copied().unwrap_or_default();
             let moment = Moment { now, server, longest_delay, held_since: *held_since, damaged: *damaged };
             let attempt = |id: &str| state.attempts.get(id).cloned().unwrap_or_default();
-            let ticket = |t: &view::Ticket| moment.ticket(t, fits.get(&t.id).copied(), &attempt(&t.id), client(&t.id));
+            let ticket = |t: &view::Ticket| {
+                moment.ticket(
+                    t,
+                    fits.get(&t.id).copied(),
+                    !view.is_behind_dead(t, server),
+                    &attempt(&t.id),
+                    client(&t.id),
+                )
+            };
             let tickets = view.queue.iter().find_map(ticket);
             let mut holds = view.holds.iter().filter(|hold| hold.lives(server));
             let hold = holds.find_map(|hold| moment.hold(hold, &attempt(&hold.id), client(&hold.id)));

@@ -67,7 +67,7 @@ impl Step<'_> {
         let granted: Vec<&Hold> =
             self.after.holds.iter().filter(|hold| hold.lives(self.now) && !self.held(&hold.id)).collect();
         let wrong = granted.iter().find_map(|hold| self.token(hold, highest, &listens));
-        wrong.or_else(|| self.order(&granted, &listens)).or_else(|| {
+        wrong.or_else(|| self.change(&granted)).or_else(|| self.order(&granted, &listens)).or_else(|| {
             let used: u64 = self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
             // What an operator has made smaller drains.
             let more = used > self.after.limit && !granted.is_empty();
@@ -96,6 +96,13 @@ impl Step<'_> {
             _ => *token > highest,
         };
         (!right).then(|| format!("I2 {id} got token {token} for {units} after {highest}, the counter was {fence:?}"))
+    }
+
+    /// I10: a late copy finds that what it was to change is gone.
+    fn change(&self, granted: &[&Hold]) -> Option<String> {
+        let [old, new] = subjects(&self.call)[..] else { return None };
+        let revived = verb(&self.call) == "change" && granted.iter().any(|hold| hold.id == new) && !self.held(old);
+        revived.then(|| format!("I10 {new} was changed from {old}, which holds nothing"))
     }
 
     /// Who is in the queue when the script looks for the next ones; the caller is behind all others.

@@ -45,6 +45,13 @@ impl View {
         self.limit.saturating_sub(used)
     }
 
+    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: nobody
+    /// is told when that happens.
+    pub fn is_behind_dead(&self, ticket: &Ticket, now: Duration) -> bool {
+        let mut before = self.queue.iter().take_while(|other| other.id != ticket.id);
+        before.any(|other| !other.lives(now) && other.units > ticket.units)
+    }
+
     /// Whoever waits, and there is room for it and for everybody before it.
     pub fn fitting(&self, now: Duration) -> impl Iterator<Item = &Ticket> {
         let free = self.free(now);

@@ -72,11 +72,12 @@ impl Moment {
         (waited > bound).then_some(waited)
     }
 
-    /// A ticket in the queue, and since when there has been room for it.
+    /// A ticket in the queue; since when there has been room for it, and whether its client could know when.
     pub fn ticket(
         &self,
         ticket: &Ticket,
         fits: Option<Duration>,
+        foreseen: bool,
         attempt: &Attempt,
         client: Option<Client>,
     ) -> Option<String> {
@@ -95,7 +96,7 @@ impl Moment {
         let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
         // ends. Another lease may have begun and ended since, which the next touch finds out.
-        let knows = attempt.asked >= self.held_since.max(client.calm);
+        let knows = foreseen && attempt.asked >= self.held_since.max(client.calm);
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(Duration::from_secs(1800)) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
