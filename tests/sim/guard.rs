@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use bowline::{Acquire, Client, Holder, LockGuard, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard};
+use bowline::{Acquire, Client, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard};
 
 use crate::judge::view::{WRITE, permits};
 
@@ -19,6 +19,22 @@ pub enum What {
 impl What {
     pub fn is_reentrant(self) -> bool {
         !matches!(self, Self::Permits(_))
+    }
+
+    /// What excludes everybody else.
+    pub fn all(self, name: &str) -> Self {
+        match self {
+            Self::Lock => Self::Lock,
+            Self::Read | Self::Write => Self::Write,
+            Self::Permits(_) => Self::Permits(permits(name)),
+        }
+    }
+
+    /// Acquires it for nobody in particular, however long that takes.
+    pub async fn acquire(self, client: Client, name: &'static str) -> Result<Guard> {
+        let waits = Waits { fair: true, ..Waits::default() };
+        let how = How { lease: None, holder: None, waits: Some(waits) };
+        Ok(how.acquire(&client, self, name).await?.expect("it waits"))
     }
 
     /// The key of who holds it.
@@ -144,6 +160,15 @@ impl Guard {
 
     pub fn is_valid(&self) -> bool {
         !self.remaining().is_zero()
+    }
+
+    pub async fn lost(&self) -> Loss {
+        match self {
+            Self::Lock(guard) => guard.lost().await,
+            Self::Read(guard) => guard.lost().await,
+            Self::Write(guard) => guard.lost().await,
+            Self::Permits(permit) => permit.lost().await,
+        }
     }
 
     pub async fn protect<T>(&self, work: impl Future<Output = T>) -> Result<T> {
