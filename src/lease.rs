@@ -176,7 +176,9 @@ pub(crate) fn drift(lease: Duration) -> Duration {
 
 /// Until when a holder may trust a lease that the server started or renewed some time after `sent`.
 pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
-    sent + lease - drift(lease)
+    // The server is asked for whole milliseconds.
+    let asked = lease - Duration::from_nanos(u64::from(lease.subsec_nanos() % 1_000_000));
+    sent + asked - drift(lease)
 }
 
 #[cfg(test)]
@@ -204,6 +206,12 @@ mod tests {
         assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
         assert_eq!(hold.loss(now), None);
         assert_eq!(hold.loss(now + LEASE - Duration::from_millis(60)), Some(Loss::Expired));
+    }
+
+    #[test]
+    fn does_not_count_on_what_the_server_is_not_asked_for() {
+        let now = Instant::now();
+        assert_eq!(deadline(now, Duration::from_micros(500_999)), deadline(now, Duration::from_millis(500)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What every handle on a primitive is made of.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::context::Context;
@@ -9,12 +10,19 @@ use crate::owned::Owned;
 use crate::reentry::Reentry;
 use crate::scripts::dispatch::{Failure, Scripts};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Primitive {
     pub(crate) context: Arc<Context>,
     pub(crate) reentry: Arc<Reentry<Owned>>,
     /// A bad name is an error of the first operation.
     keys: Result<Arc<Keys>>,
+}
+
+/// The context knows wire ids, which nobody is shown.
+impl fmt::Debug for Primitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Primitive").field("name", &self.name()).finish_non_exhaustive()
+    }
 }
 
 impl Primitive {

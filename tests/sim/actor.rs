@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bowline::{Client, Error, ErrorKind, Executor, Holder, LockGuard};
+use bowline::{Client, Error, ErrorKind, Executor, Holder, Upgrade};
 use futures::future::{Either, select};
 
 use crate::executor::Process;
+use crate::guard::{Guard, How, Waits, What};
+use crate::judge::view::permits;
 use crate::random::Random;
-use crate::world::{MS, World};
+use crate::world::{Got, MS, Workload, World};
 
 /// When a future is dropped before it is done.
 enum GiveUp {
@@ -49,50 +51,45 @@ impl Actor {
 
     async fn operate(&mut self, holder: &Holder) {
         let name = self.random.pick(&self.names).clone();
-        let lock = self.client.lock(&name);
+        let what = match self.world.workload {
+            Workload::Locks => What::Lock,
+            Workload::Permits => self.what(&name),
+        };
         let started = self.world.machine.now();
         let awake = self.world.machine.awake(self.process);
         let mut deadline = None;
         let with_holder = self.random.one_in(4);
         let calm = self.world.calm;
-        let fixed = self.random.one_in(3).then(|| self.random.between(100 * MS, 2000 * MS)).filter(|_| !calm);
+        let lease = self.random.one_in(3).then(|| self.random.between(100 * MS, 2000 * MS)).filter(|_| !calm);
         let gives_up = self.maybe_gives_up(4, 60 * MS);
-        let acquired = if self.random.one_in(4) {
-            let mut attempt = lock.try_lock();
-            if let Some(lease) = fixed {
-                attempt = attempt.lease(lease);
-            }
-            if with_holder {
-                attempt = attempt.holder(holder);
-            }
+        let waits = if self.random.one_in(4) {
             deadline = Some(self.world.longest_try());
-            self.or_give_up(attempt.into_future(), gives_up).await
+            None
         } else {
-            let mut attempt = if self.random.one_in(2) { lock.lock().fair() } else { lock.lock().non_fair() };
-            if let Some(lease) = fixed {
-                attempt = attempt.lease(lease);
-            }
-            if with_holder {
-                attempt = attempt.holder(holder);
-            }
-            if !calm && self.random.one_in(3) {
-                let timeout = self.random.between(MS, 3000 * MS);
-                deadline = Some(timeout);
-                attempt = attempt.timeout(timeout);
-            }
-            if !calm && self.random.one_in(8) {
-                attempt = attempt.max_waiters(1 + self.random.below(3) as u32);
-            }
-            let waits = async { attempt.await.map(Some) };
-            self.or_give_up(waits, gives_up).await
+            let fair = self.random.one_in(2);
+            let timeout = (!calm && self.random.one_in(3)).then(|| self.random.between(MS, 3000 * MS));
+            deadline = timeout.or(deadline);
+            let max_waiters = (!calm && self.random.one_in(8)).then(|| 1 + self.random.below(3) as u32);
+            Some(Waits { fair, timeout, max_waiters })
         };
+        let holder = Some(holder).filter(|_| with_holder && what.is_reentrant());
+        let how = How { lease, holder, waits };
+        let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);
         match acquired {
-            Some(Ok(Some(guard))) => self.hold(&name, started, guard, with_holder.then_some(holder)).await,
-            Some(Ok(None)) => self.world.log(format!("{} {name} busy", self.name)),
+            Some(Ok(Some(guard))) => self.hold(&name, started, guard, holder).await,
+            Some(Ok(None)) => self.world.log(format!("{} {name} {what:?} busy", self.name)),
             Some(Err(error)) => self.failed(&name, &error),
-            None => self.world.log(format!("{} {name} dropped", self.name)),
+            None => self.world.log(format!("{} {name} {what:?} dropped", self.name)),
         }
+    }
+
+    fn what(&mut self, name: &str) -> What {
+        if self.random.one_in(2) {
+            let most = if self.random.one_in(4) { permits(name) } else { 2 };
+            return What::Permits(1 + self.random.below(most.into()) as u32);
+        }
+        if self.random.one_in(3) { What::Write } else { What::Read }
     }
 
     /// Drops the future, wherever it stands by then.
@@ -129,37 +126,28 @@ impl Actor {
         })
     }
 
-    async fn hold(&mut self, name: &str, started: Duration, guard: LockGuard, holder: Option<&Holder>) {
+    async fn hold(&mut self, name: &str, started: Duration, guard: Guard, holder: Option<&Holder>) {
         let guard = Arc::new(guard);
-        self.world.log(format!("{} {name} token {} for {:?}", self.name, guard.token(), guard.remaining()));
-        self.world.acquired(self, name, started, &guard, false);
+        self.log(name, &guard, "held");
+        self.world.acquired(self, name, started, &guard, Got::Granted);
         if let Some(holder) = holder.filter(|_| self.random.one_in(2)) {
-            match self.client.lock(name).lock().holder(holder).await {
-                Ok(inner) => {
-                    let entered = inner.token() == guard.token();
-                    self.world.must(entered || !guard.is_valid(), || format!("{name}: re-entry got another token"));
-                    let inner = Arc::new(inner);
-                    self.world.acquired(self, name, started, &inner, entered);
-                    self.world.gone(name, &inner);
-                }
-                Err(error) => self.failed(name, &error),
-            }
+            self.enter(name, started, &guard, holder).await;
         }
+        let Some(guard) = self.change(name, started, guard).await else { return };
         let work = if !self.world.calm && self.random.one_in(10) { 1500 * MS } else { 10 * MS };
         let work = self.random.between(Duration::ZERO, work);
         let done = guard.protect(self.executor.sleep(work)).await;
         if let Err(error) = &done {
-            self.world.log(format!("{} {name} token {}: {error}", self.name, guard.token()));
+            self.log(name, &guard, &error.to_string());
         }
-        self.world.gone(name, &guard);
+        self.world.gone(self, name, &guard);
         let Some(guard) = Arc::into_inner(guard) else { return };
-        let token = guard.token();
-        self.world.handing_over(name);
+        self.world.handing_over(&guard.what().key(name));
         if self.random.one_in(3) {
-            self.world.log(format!("{} {name} token {token} dropped", self.name));
+            self.log(name, &guard, "dropped");
             drop(guard);
         } else {
-            self.world.log(format!("{} {name} token {token} released", self.name));
+            self.log(name, &guard, "released");
             let gives_up = self.maybe_gives_up(6, 5 * MS);
             let awake = self.world.machine.awake(self.process);
             let released = self.or_give_up(guard.release(), gives_up).await;
@@ -168,6 +156,80 @@ impl Actor {
                 self.failed(name, &error);
             }
         }
+    }
+
+    /// Acquires what is held already for the same holder.
+    async fn enter(&mut self, name: &str, started: Duration, guard: &Guard, holder: &Holder) {
+        let what = match guard.what() {
+            What::Read | What::Write if self.random.one_in(2) => What::Write,
+            What::Read | What::Write => What::Read,
+            what => what,
+        };
+        let how = How { lease: None, holder: Some(holder), waits: Some(Waits::default()) };
+        match how.acquire(&self.client, what, name).await {
+            Ok(inner) => {
+                let inner = Arc::new(inner.expect("it waits"));
+                let entered = (inner.token(), inner.remaining()) == (guard.token(), guard.remaining());
+                self.world.must(entered || !guard.is_valid(), || format!("{name}: re-entry got another hold"));
+                let got = if entered { Got::Entered { units: guard.units() } } else { Got::Granted };
+                self.world.acquired(self, name, started, &inner, got);
+                self.world.gone(self, name, &inner);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldDeadlock => {
+                let expected = (guard.what(), what) == (What::Read, What::Write);
+                self.world.must(expected, || format!("{}: {error}", self.name));
+            }
+            Err(error) => self.failed(name, &error),
+        }
+    }
+
+    /// A writer may go on as a reader, and the other way round.
+    async fn change(&mut self, name: &str, started: Duration, guard: Arc<Guard>) -> Option<Arc<Guard>> {
+        if !matches!(guard.what(), What::Read | What::Write) || !self.random.one_in(2) {
+            return Some(guard);
+        }
+        self.world.gone(self, name, &guard);
+        let (was, token) = (guard.what(), guard.token());
+        let guard = Arc::into_inner(guard).expect("nobody else has it");
+        let gives_up = self.maybe_gives_up(6, 5 * MS);
+        let awake = self.world.machine.awake(self.process);
+        let changed = async {
+            match guard {
+                Guard::Write(guard) => guard.downgrade().await.map(Guard::Read),
+                Guard::Read(guard) => guard.try_upgrade().await.map(|upgraded| match upgraded {
+                    Upgrade::Writing(guard) => Guard::Write(guard),
+                    Upgrade::WouldDeadlock(guard) => Guard::Read(guard),
+                }),
+                guard => Ok(guard),
+            }
+        };
+        let changed = self.or_give_up(changed, gives_up).await;
+        self.in_time(name, awake, Some(self.world.longest_try()));
+        match changed {
+            Some(Ok(guard)) => {
+                let same = (was, guard.what()) != (What::Read, What::Write);
+                self.log(name, &guard, if guard.what() == was { "not changed" } else { "changed" });
+                let right = if same { guard.token() == token } else { guard.token() > token };
+                self.world.must(right, || format!("I2 {name}: token {token} became {}", guard.token()));
+                let guard = Arc::new(guard);
+                let got = if same { Got::Kept } else { Got::Granted };
+                self.world.acquired(self, name, started, &guard, got);
+                Some(guard)
+            }
+            Some(Err(error)) => {
+                self.failed(name, &error);
+                None
+            }
+            None => {
+                self.world.log(format!("{} {name} change dropped", self.name));
+                None
+            }
+        }
+    }
+
+    fn log(&self, name: &str, guard: &Guard, what: &str) {
+        let (held, token, left) = (guard.what(), guard.token(), guard.remaining());
+        self.world.log(format!("{} {name} {held:?} token {token} {what}, {left:?} left", self.name));
     }
 
     /// I11: an operation that has a deadline ended by then, not counting the time that the process stood still.

@@ -9,8 +9,8 @@ use bowline::{Call, Reply};
 use crate::executor::Machine;
 use crate::network::Link;
 use crate::world::MS;
-use grants::{Step, arg, number, subjects};
-use view::{Dump, View, client_of, is_used, locks, view};
+use grants::{Step, number, subjects, verb};
+use view::{Dump, View, client_of, conserved, is_used, locks, view};
 use waits::{Attempt, Client, Moment};
 
 mod grants;
@@ -44,9 +44,33 @@ struct State {
 struct Name {
     view: View,
     held_since: Duration,
-    free_since: Option<Duration>,
-    seen: Duration,
+    damaged: Duration,
+    /// For whom in the queue there is room, and since when.
+    fits: BTreeMap<String, Duration>,
     highest: u64,
+}
+
+impl Name {
+    fn look(&mut self, now: Duration, server: Duration) {
+        let since = std::mem::take(&mut self.fits);
+        let fits = self.view.fitting(server).map(|t| (t.id.clone(), since.get(&t.id).copied().unwrap_or(now)));
+        self.fits = fits.collect();
+    }
+}
+
+/// What a guard tells of its hold: the key of the name, and whose it is. Several may be the same.
+pub struct Known<'a> {
+    pub key: &'a str,
+    pub client: &'a str,
+    pub units: u64,
+    pub token: u64,
+}
+
+impl Known<'_> {
+    fn holds<'n>(&self, names: &'n BTreeMap<String, Name>) -> impl Iterator<Item = &'n view::Hold> {
+        let holds = names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
+        holds.filter(|hold| client_of(&hold.id) == self.client && hold.units == self.units && hold.token == self.token)
+    }
 }
 
 impl Judge {
@@ -113,19 +137,23 @@ impl Judge {
         let mut state = self.lock();
         for id in subjects(&call) {
             let attempt = state.attempts.entry(id.to_owned()).or_default();
-            match call.script.name() {
-                "lock_release" | "lock_cancel" => {
+            match verb(&call) {
+                "release" | "cancel" => {
                     attempt.decided.get_or_insert(now);
                 }
-                "lock_force_release" => {}
-                script => {
-                    if script == "lock_acquire" {
+                "force_release" => {}
+                verb => {
+                    if let "acquire" | "change" = verb {
                         attempt.asking = now;
-                        attempt.lease = Duration::from_millis(number(&call, 2));
+                        attempt.lease = Duration::from_millis(number(&call, if verb == "acquire" { 2 } else { 3 }));
                     }
-                    if let Some(decided) = attempt.decided {
+                    if verb == "renew" && attempt.changing {
+                        state.violation.get_or_insert(format!("I8 renew of {id}, which is being changed"));
+                    } else if let Some(decided) = attempt.decided {
                         let ago = now - decided;
-                        state.violation.get_or_insert(format!("I8 {script} of {id}, given up {ago:?} ago"));
+                        state.violation.get_or_insert(format!("I8 {verb} of {id}, given up {ago:?} ago"));
+                    } else {
+                        attempt.changing = verb == "change" && id == subjects(&call)[0];
                     }
                 }
             }
@@ -144,9 +172,16 @@ impl Judge {
                 attempt.learned = attempt.asked;
             }
         };
-        match call.script.name() {
-            "lock_acquire" if twice::word(reply) == "QUEUED" => told(arg(&call, 0)),
-            "lock_touch" => {
+        match (verb(&call), twice::word(reply)) {
+            ("acquire", "QUEUED") => told(subjects(&call)[0]),
+            ("change", word) => {
+                let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
+                old.changing = false;
+                if word != "BUSY" {
+                    old.decided.get_or_insert(now);
+                }
+            }
+            ("touch", _) => {
                 let states = items[3..].iter().step_by(2);
                 subjects(&call)
                     .into_iter()
@@ -158,20 +193,19 @@ impl Judge {
         }
     }
 
-    /// A process has the guard of that token.
-    pub fn delivered(&self, name: &str, token: u64) {
+    /// A process has the guard.
+    pub fn delivered(&self, known: &Known<'_>) {
         let mut state = self.lock();
-        let hold = state.names.get(&format!("bowline:lock:{{{name}}}")).and_then(|name| name.view.hold.as_ref());
-        if let Some(id) = hold.filter(|hold| hold.token == token).map(|hold| hold.id.clone()) {
+        let ids: Vec<String> = known.holds(&state.names).map(|hold| hold.id.clone()).collect();
+        for id in ids {
             state.attempts.entry(id).or_default().delivered = true;
         }
     }
 
-    /// What is left of the lease of the hold with that token, for the server.
-    pub fn left(&self, name: &str, token: u64, server: Duration) -> Duration {
-        let state = self.lock();
-        let hold = state.names.get(&format!("bowline:lock:{{{name}}}")).and_then(|name| name.view.hold.as_ref());
-        hold.filter(|hold| hold.token == token).map_or(Duration::ZERO, |hold| hold.ends.saturating_sub(server))
+    /// What is left of the lease, for the server; of the longest, if there are several.
+    pub fn left(&self, known: &Known<'_>, server: Duration) -> Duration {
+        let left = known.holds(&self.lock().names).map(|hold| hold.ends.saturating_sub(server)).max();
+        left.unwrap_or_default()
     }
 
     /// What only time has changed. To be called before anything else changes something.
@@ -180,25 +214,29 @@ impl Judge {
         let mut state = self.lock();
         let state = &mut *state;
         state.looked = now;
-        for name in state.names.values_mut() {
-            if let Some(hold) = name.view.hold.take_if(|hold| hold.ends.as_millis() < server.as_millis()) {
-                let ended = now.saturating_sub(server - hold.ends);
-                name.free_since = Some(ended.clamp(name.seen, now));
-            }
-            name.seen = now;
-        }
+        state.names.values_mut().for_each(|name| name.look(now, server));
         if state.violation.is_some() {
             return;
         }
         let client = |id: &str| self.client(client_of(id), state.server_calm, &state.listeners);
         let mut found = None;
         for name in state.names.values() {
-            let Name { view, held_since, free_since, .. } = name;
+            let Name { view, fits, held_since, damaged, .. } = name;
             let longest_delay = self.longest_delay.get().copied().unwrap_or_default();
-            let moment = Moment { now, server, longest_delay, held_since: *held_since, free_since: *free_since };
+            let moment = Moment { now, server, longest_delay, held_since: *held_since, damaged: *damaged };
             let attempt = |id: &str| state.attempts.get(id).cloned().unwrap_or_default();
-            let tickets = view.queue.iter().find_map(|t| moment.ticket(t, &attempt(&t.id), client(&t.id)));
-            let hold = view.hold.as_ref().and_then(|hold| moment.hold(hold, &attempt(&hold.id), client(&hold.id)));
+            let ticket = |t: &view::Ticket| {
+                moment.ticket(
+                    t,
+                    fits.get(&t.id).copied(),
+                    !view.is_behind_dead(t, server),
+                    &attempt(&t.id),
+                    client(&t.id),
+                )
+            };
+            let tickets = view.queue.iter().find_map(ticket);
+            let mut holds = view.holds.iter().filter(|hold| hold.lives(server));
+            let hold = holds.find_map(|hold| moment.hold(hold, &attempt(&hold.id), client(&hold.id)));
             found = found.or(tickets).or(hold);
         }
         state.violation = found;
@@ -225,15 +263,16 @@ impl Judge {
     }
 
     /// Something was done to the data that no script of ours did: nobody knows how long a lease lasts now.
-    pub fn damaged(&self, dump: &Dump) {
-        self.update(dump);
+    pub fn damaged(&self, dump: &Dump, server: Duration) {
+        self.update(dump, server);
         let now = self.machine.now();
         for name in self.lock().names.values_mut() {
             name.held_since = now;
+            name.damaged = now;
         }
     }
 
-    fn update(&self, dump: &Dump) {
+    fn update(&self, dump: &Dump, server: Duration) {
         let now = self.machine.now();
         let mut state = self.lock();
         let state = &mut *state;
@@ -242,26 +281,20 @@ impl Judge {
             let new = view(dump, &lock);
             let name = state.names.entry(lock).or_default();
             let old = std::mem::replace(&mut name.view, new);
-            let was = |id: &str| {
-                old.hold.as_ref().is_some_and(|hold| hold.id == id) || old.queue.iter().any(|ticket| ticket.id == id)
-            };
-            let ids = name.view.hold.iter().map(|hold| &hold.id).chain(name.view.queue.iter().map(|ticket| &ticket.id));
+            let was = |id: &str| old.hold(id).is_some() || old.queue.iter().any(|ticket| ticket.id == id);
+            let ids =
+                name.view.holds.iter().map(|hold| &hold.id).chain(name.view.queue.iter().map(|ticket| &ticket.id));
             for id in ids.filter(|id| !was(id)) {
                 state.attempts.entry(id.clone()).or_default().appeared = now;
             }
-            match &name.view.hold {
-                Some(hold) => {
-                    name.free_since = None;
-                    name.highest = name.highest.max(hold.token);
-                    if old.hold.is_none_or(|old| old.id != hold.id) {
-                        name.held_since = now;
-                    }
-                }
-                None => {
-                    name.free_since.get_or_insert(now);
+            for hold in &name.view.holds {
+                name.highest = name.highest.max(hold.token);
+                if !old.hold(&hold.id).is_some_and(|hold| hold.lives(server)) {
+                    name.held_since = now;
+                    state.attempts.entry(hold.id.clone()).or_default().granted = now;
                 }
             }
-            name.seen = now;
+            name.look(now, server);
         }
     }
 
@@ -272,7 +305,7 @@ impl Judge {
             let view = view(after, call.keys[0]);
             format!("    {} {:?}: {word}, {view:?}", call.script.name(), subjects(&call))
         });
-        if call.script.name() == "lock_renew" {
+        if verb(&call) == "renew" {
             let created = after.keys().find(|key| !before.contains_key(*key));
             self.found(created.map(|key| format!("I8 a renewal created {key}")));
         }
@@ -283,14 +316,13 @@ impl Judge {
         let found = {
             let mut state = self.lock();
             for id in subjects(&call) {
-                if !matches!(call.script.name(), "lock_release" | "lock_cancel") {
+                if !matches!(verb(&call), "release" | "cancel") {
                     state.attempts.entry(id.to_owned()).or_default().asked = now;
                 }
             }
             let highest = state.names.get(lock).map_or(0, |name| name.highest);
             let (before, after) = (view(before, lock), view(after, lock));
-            let granted = after.hold.as_ref().filter(|hold| before.hold.as_ref().is_none_or(|old| old.id != hold.id));
-            if let Some(hold) = granted {
+            for hold in after.holds.iter().filter(|hold| before.hold(&hold.id).is_none()) {
                 state.attempts.entry(hold.id.clone()).or_default().granted_in_reply =
                     subjects(&call).contains(&&*hold.id);
             }
@@ -298,6 +330,9 @@ impl Judge {
             Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)
         };
         self.found(found);
-        self.update(after);
+        if call.script.name().starts_with("permit_") && !matches!(verb(&call), "renew" | "inspect") {
+            self.found(conserved(after, lock));
+        }
+        self.update(after, server);
     }
 }

@@ -7,10 +7,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::world::{Faults, Report, run};
+use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
 mod executor;
+mod guard;
 mod judge;
 #[cfg(feature = "_mutants")]
 mod mutants;
@@ -34,9 +35,9 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs many seeds, or the one that was asked for, and fails at the first violation.
-fn seeds(name: &str, faults: Faults) {
+fn seeds(name: &str, workload: Workload, faults: Faults) {
     if let Some(seed) = number("BOWLINE_SIM_SEED") {
-        let report = run(seed, faults);
+        let report = run(seed, workload, faults);
         println!("{}", report.history);
         assert_eq!(report.violation, None, "{name}, seed {seed}");
         return;
@@ -45,7 +46,7 @@ fn seeds(name: &str, faults: Faults) {
     let (mut acquired, mut struck) = (0, 0);
     let first = number("BOWLINE_SIM_FIRST").unwrap_or(0);
     for seed in first..first + count {
-        let report = catch_unwind(AssertUnwindSafe(|| run(seed, faults)));
+        let report = catch_unwind(AssertUnwindSafe(|| run(seed, workload, faults)));
         let replay = format!("BOWLINE_SIM_SEED={seed} cargo test --features embedded --test sim {name} -- --nocapture");
         let Report { violation, acquired: a, faults: f, .. } =
             report.unwrap_or_else(|_| panic!("seed {seed} panicked; replay: {replay}"));
@@ -56,41 +57,80 @@ fn seeds(name: &str, faults: Faults) {
     println!("{name}: {count} seeds, {acquired} acquisitions, {struck} faults, no violation");
 }
 
+const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
+const NETWORK: Faults = Faults { network: true, ..NONE };
+const FREEZES: Faults = Faults { freezes: true, ..NETWORK };
+const CRASHES: Faults = Faults { crashes: true, ..NETWORK };
+const LOSSES: Faults = Faults { losses: true, ..NONE };
+const EVERYTHING: Faults = Faults { network: true, freezes: true, crashes: true, losses: true };
+
 #[test]
 fn fault_free() {
-    seeds("fault_free", Faults::default());
+    seeds("fault_free", Workload::Locks, NONE);
 }
 
 #[test]
 fn network() {
-    seeds("network", Faults { network: true, ..Faults::default() });
+    seeds("network", Workload::Locks, NETWORK);
 }
 
 #[test]
 fn freezes() {
-    seeds("freezes", Faults { freezes: true, network: true, ..Faults::default() });
+    seeds("freezes", Workload::Locks, FREEZES);
 }
 
 #[test]
 fn crashes() {
-    seeds("crashes", Faults { crashes: true, network: true, ..Faults::default() });
+    seeds("crashes", Workload::Locks, CRASHES);
 }
 
 #[test]
 fn losses() {
-    seeds("losses", Faults { losses: true, ..Faults::default() });
+    seeds("losses", Workload::Locks, LOSSES);
 }
 
 #[test]
 fn everything() {
-    seeds("everything", Faults { network: true, freezes: true, crashes: true, losses: true });
+    seeds("everything", Workload::Locks, EVERYTHING);
+}
+
+#[test]
+fn permits_fault_free() {
+    seeds("permits_fault_free", Workload::Permits, NONE);
+}
+
+#[test]
+fn permits_network() {
+    seeds("permits_network", Workload::Permits, NETWORK);
+}
+
+#[test]
+fn permits_freezes() {
+    seeds("permits_freezes", Workload::Permits, FREEZES);
+}
+
+#[test]
+fn permits_crashes() {
+    seeds("permits_crashes", Workload::Permits, CRASHES);
+}
+
+#[test]
+fn permits_losses() {
+    seeds("permits_losses", Workload::Permits, LOSSES);
+}
+
+#[test]
+fn permits_everything() {
+    seeds("permits_everything", Workload::Permits, EVERYTHING);
 }
 
 /// The same seed gives the same run, to the last line.
 #[test]
 fn runs_repeat() {
-    let faults = Faults { network: true, freezes: true, crashes: true, losses: true };
-    for seed in 0..5 {
-        assert_eq!(run(seed, faults).history, run(seed, faults).history);
+    for workload in [Workload::Locks, Workload::Permits] {
+        for seed in 0..5 {
+            let again = || run(seed, workload, EVERYTHING).history;
+            assert_eq!(again(), again());
+        }
     }
 }

@@ -24,8 +24,8 @@ impl Row {
             Mistake::Rust(mutant) => Some(Switch::on(mutant)),
         };
         match self.place {
-            Place::Run(_, faults) => {
-                let report = run_with(seed, faults, scripts);
+            Place::Run(_, workload, faults) => {
+                let report = run_with(seed, workload, faults, scripts);
                 (report.violation, report.history)
             }
             Place::Scene(name) => {
@@ -61,7 +61,7 @@ impl Row {
 
     fn place(&self) -> &'static str {
         match self.place {
-            Place::Run(name, _) | Place::Scene(name) => name,
+            Place::Run(name, ..) | Place::Scene(name) => name,
         }
     }
 }

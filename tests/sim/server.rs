@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Judge, may_be_long, twice};
+use crate::judge::{Judge, Known, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -55,9 +55,14 @@ impl SimServer {
         self.dump().into_keys().collect()
     }
 
-    /// How many tickets of a name stand in the queue.
+    /// How many tickets stand in the queue of a lock.
     pub fn waiters(&self, name: &str) -> usize {
-        view(&self.dump(), &format!("bowline:lock:{{{name}}}")).queue.len()
+        self.queued(&format!("bowline:lock:{{{name}}}"))
+    }
+
+    /// The same of any primitive, by the key of who holds it.
+    pub fn queued(&self, key: &str) -> usize {
+        view(&self.dump(), key).queue.len()
     }
 
     /// Holds and tickets that live.
@@ -66,14 +71,15 @@ impl SimServer {
         let of = |lock: String| {
             let view = view(&dump, &lock);
             let tickets = view.queue.into_iter().filter(|ticket| ticket.lives(now)).map(|ticket| ticket.id);
-            view.hold.into_iter().map(|hold| hold.id).chain(tickets).collect::<Vec<_>>()
+            let holds = view.holds.into_iter().filter(|hold| hold.lives(now)).map(|hold| hold.id);
+            holds.chain(tickets).collect::<Vec<_>>()
         };
         locks(&dump).into_iter().flat_map(of).collect()
     }
 
-    /// What is left of the lease of the hold with that token.
-    pub fn left(&self, name: &str, token: u64) -> Duration {
-        self.judge.left(name, token, self.server.now())
+    /// What is left of the lease of a hold.
+    pub fn left(&self, known: &Known<'_>) -> Duration {
+        self.judge.left(known, self.server.now())
     }
 
     /// By how much longer than it should something may live.
@@ -105,7 +111,7 @@ impl SimServer {
     pub fn flush(&self) {
         self.judge.look(self.server.now());
         self.server.flush_all();
-        self.judge.damaged(&self.dump());
+        self.judge.damaged(&self.dump(), self.server.now());
     }
 
     /// Drops one key, as a server that is short of memory may.
@@ -115,7 +121,7 @@ impl SimServer {
         let key = keys.get(draw as usize % keys.len().max(1))?;
         *self.evicted.lock().unwrap() = true;
         self.server.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
-        self.judge.damaged(&self.dump());
+        self.judge.damaged(&self.dump(), self.server.now());
         Some(key.clone())
     }
 
@@ -131,7 +137,7 @@ impl SimServer {
             *self.set_back.lock().unwrap() += by;
         }
         self.judge.look(self.server.now());
-        self.judge.damaged(&self.dump());
+        self.judge.damaged(&self.dump(), self.server.now());
     }
 
     fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
@@ -165,7 +171,7 @@ impl SimServer {
         }
         let again = self.run(call).unwrap();
         let now_ms = now.as_millis() as f64;
-        self.judge.found(twice::check(call.script.name(), (reply, &again), (after, &self.dump()), now_ms));
+        self.judge.found(twice::check(&call, (reply, &again), (after, &self.dump()), now_ms));
     }
 }
 

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Client, Config, LockGuard, Token};
+use bowline::{Client, Config};
 use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
+use crate::guard::{Guard, What};
+use crate::judge::Known;
+use crate::judge::view::limit;
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -39,6 +42,14 @@ impl Faults {
     }
 }
 
+/// What the processes of a run use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Workload {
+    Locks,
+    /// Semaphores and read-write locks.
+    Permits,
+}
+
 /// How a run ended.
 #[derive(Debug)]
 pub struct Report {
@@ -52,6 +63,7 @@ pub struct Report {
 pub struct World {
     pub machine: Arc<Machine>,
     pub server: Arc<SimServer>,
+    pub workload: Workload,
     pub faults: Faults,
     /// Nobody gives up, so that every hand-over can be timed.
     pub calm: bool,
@@ -63,8 +75,10 @@ pub struct World {
 
 #[derive(Default)]
 pub struct State {
+    /// By the key of who holds it, as the following ones.
     pub guards: HashMap<String, Vec<Seen>>,
-    pub highest: HashMap<String, Token>,
+    /// The highest token of those that nobody shares.
+    pub highest: HashMap<String, u64>,
     /// Holds asked for before this may overlap others: the server lost data, or its clock was set.
     pub lost_at: Option<Duration>,
     /// When the last release of a name was begun, while somebody was known to wait.
@@ -79,14 +93,27 @@ pub struct State {
 pub struct Seen {
     pub process: Process,
     pub started: Duration,
-    pub guard: Arc<LockGuard>,
+    pub guard: Arc<Guard>,
+    pub got: Got,
 }
 
-pub fn run(seed: u64, faults: Faults) -> Report {
-    run_with(seed, faults, Scripts::default())
+/// How somebody came to a guard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Got {
+    Granted,
+    /// A writer that goes on as a reader, or what could not be changed.
+    Kept,
+    /// The hold, with that many units, is another guard's too.
+    Entered {
+        units: u64,
+    },
 }
 
-pub fn run_with(seed: u64, faults: Faults, scripts: Scripts) -> Report {
+pub fn run(seed: u64, workload: Workload, faults: Faults) -> Report {
+    run_with(seed, workload, faults, Scripts::default())
+}
+
+pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts) -> Report {
     let machine = Machine::new(seed);
     let mut random = Random::new(!seed);
     let server = SimServer::new(&machine, scripts);
@@ -94,6 +121,7 @@ pub fn run_with(seed: u64, faults: Faults, scripts: Scripts) -> Report {
     let world = Arc::new(World {
         machine: machine.clone(),
         server: server.clone(),
+        workload,
         faults,
         calm: !faults.any() && random.one_in(2),
         longest_delay: longest,
@@ -212,82 +240,119 @@ impl World {
     }
 
     /// A guard was given out.
-    pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<LockGuard>, reentered: bool) {
+    pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<Guard>, got: Got) {
         let now = self.machine.now();
-        self.server.judge.delivered(name, guard.token().get());
-        self.backed(actor.process, name, started, guard);
-        let mut broken = None;
-        {
+        let key = guard.what().key(name);
+        let seen = Seen { process: actor.process, started, guard: guard.clone(), got };
+        let client = actor.client.id().to_string();
+        self.server.judge.delivered(&seen.known(&key, &client));
+        self.backed(&key, &client, &seen);
+        let broken = {
             let mut state = self.state.lock().unwrap();
             state.acquired += 1;
-            let lost_at = state.lost_at;
-            let waived = |since: Duration| lost_at.is_some_and(|lost| since <= lost);
-            let others = state.guards.entry(name.to_owned()).or_default();
-            let same = others.iter().any(|seen| seen.guard.token() == guard.token());
-            if guard.is_valid() && !reentered {
-                for seen in others.iter().filter(|seen| seen.guard.is_valid() && !waived(seen.started)) {
-                    if !waived(started) {
-                        broken = Some(format!(
-                            "I1 {name}: process {} holds token {} until +{:?}, and process {} got token {}",
-                            seen.process,
-                            seen.guard.token(),
-                            seen.guard.remaining(),
-                            actor.process,
-                            guard.token()
-                        ));
-                    }
-                }
-            }
-            others.push(Seen { process: actor.process, started, guard: guard.clone() });
-            if !reentered {
-                let highest = state.highest.get(name).copied();
-                if same || (highest.is_some_and(|highest| highest >= guard.token()) && !waived(started)) {
-                    broken.get_or_insert(format!("I2 {name}: token {} after {highest:?}", guard.token()));
-                }
-                if highest.is_none_or(|highest| highest < guard.token()) {
-                    state.highest.insert(name.to_owned(), guard.token());
-                }
-                if let Some(released) = state.released_at.remove(name) {
-                    let bound = 2 * self.longest_delay + MS / 10;
-                    if now - released > bound && broken.is_none() {
-                        broken = Some(format!("I3 {name}: handed over after {:?}, not {bound:?}", now - released));
-                    }
-                }
-            }
-        }
+            let broken = state.overlaps(&key, &seen).or_else(|| state.token(&key, &seen));
+            state.guards.entry(key.clone()).or_default().push(seen);
+            let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
+            let bound = 2 * self.longest_delay + MS / 10;
+            let late = released.map(|released| now - released).filter(|took| *took > bound);
+            broken.or_else(|| Some(format!("I3 {key}: handed over after {:?}, not {bound:?}", late?)))
+        };
         if let Some(broken) = broken {
             self.must(false, || broken);
         }
     }
 
     /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
-    fn backed(&self, process: Process, name: &str, started: Duration, guard: &LockGuard) {
-        if self.state.lock().unwrap().lost_at.is_some_and(|lost| started <= lost) {
+    fn backed(&self, key: &str, client: &str, seen: &Seen) {
+        let Seen { process, started, guard, .. } = seen;
+        if self.state.lock().unwrap().waived(*started) {
             return;
         }
-        let counted = self.machine.takes(process, guard.remaining());
-        let left = self.server.left(name, guard.token().get());
+        let counted = self.machine.takes(*process, guard.remaining());
+        let left = self.server.left(&seen.known(key, client));
         // In its last millisecond a key still exists.
         let backed = counted.is_zero() || counted <= left + MS;
-        self.must(backed, || format!("I1 {name}: process {process} counts on {counted:?}, and the server on {left:?}"));
+        self.must(backed, || format!("I1 {key}: process {process} counts on {counted:?}, and the server on {left:?}"));
     }
 
-    /// The last guard of a hold goes: whoever waits now gets the lock within two messages.
-    pub fn handing_over(&self, name: &str) {
-        if self.calm && self.server.waiters(name) > 0 {
-            self.state.lock().unwrap().released_at.insert(name.to_owned(), self.machine.now());
+    /// The last guard of a hold goes: whoever waits now gets the lock within two messages. So it is with permits if
+    /// nobody else has any.
+    pub fn handing_over(&self, key: &str) {
+        if self.calm && self.server.queued(key) > 0 {
+            let mut state = self.state.lock().unwrap();
+            if state.guards.get(key).is_none_or(Vec::is_empty) {
+                state.released_at.insert(key.to_owned(), self.machine.now());
+            }
         }
     }
 
     /// The guard goes.
-    pub fn gone(&self, name: &str, guard: &Arc<LockGuard>) {
+    pub fn gone(&self, actor: &Actor, name: &str, guard: &Arc<Guard>) {
+        let key = guard.what().key(name);
         let gone = {
             let mut state = self.state.lock().unwrap();
-            let seen = state.guards.entry(name.to_owned()).or_default();
+            let seen = state.guards.entry(key.clone()).or_default();
             seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
         };
-        if let Some(Seen { process, started, guard }) = gone {
-            self.backed(process, name, started, &guard);
+        if let Some(seen) = gone {
+            self.backed(&key, &actor.client.id().to_string(), &seen);
         }
+    }
+}
+
+impl State {
+    /// What was asked for before data was lost may overlap with others.
+    fn waived(&self, since: Duration) -> bool {
+        self.lost_at.is_some_and(|lost| since <= lost)
+    }
+
+    /// I1, I5, I6: valid guards have no more together than there is.
+    fn overlaps(&self, key: &str, new: &Seen) -> Option<String> {
+        if !new.guard.is_valid() || matches!(new.got, Got::Entered { .. }) || self.waived(new.started) {
+            return None;
+        }
+        let others = self.guards.get(key).into_iter().flatten();
+        let counts = |seen: &&Seen| seen.guard.is_valid() && !matches!(seen.got, Got::Entered { .. });
+        let others: Vec<&Seen> = others.filter(counts).filter(|seen| !self.waived(seen.started)).collect();
+        let used: u64 = others.iter().map(|seen| seen.guard.units()).sum();
+        if used + new.guard.units() <= limit(key) {
+            return None;
+        }
+        let invariant = match new.guard.what() {
+            What::Lock => "I1",
+            What::Read | What::Write => "I6",
+            What::Permits(_) => "I5",
+        };
+        let others: Vec<_> = others.iter().map(|seen| seen.tell()).collect();
+        Some(format!("{invariant} {key}: {}, and {others:?} are valid", new.tell()))
+    }
+
+    /// I2. Readers share the token of the last writer.
+    fn token(&mut self, key: &str, new: &Seen) -> Option<String> {
+        let (token, highest) = (new.guard.token(), self.highest.get(key).copied().unwrap_or(0));
+        if new.got != Got::Granted || matches!(new.guard.what(), What::Permits(_)) {
+            return None;
+        }
+        let reads = new.guard.what() == What::Read;
+        if !reads {
+            self.highest.insert(key.to_owned(), highest.max(token));
+        }
+        let right = if reads { token >= highest } else { token > highest };
+        (!right && !self.waived(new.started)).then(|| format!("I2 {key}: token {token} after {highest}"))
+    }
+}
+
+impl Seen {
+    fn known<'a>(&self, key: &'a str, client: &'a str) -> Known<'a> {
+        let units = match self.got {
+            Got::Entered { units } => units,
+            Got::Granted | Got::Kept => self.guard.units(),
+        };
+        Known { key, client, units, token: self.guard.token() }
+    }
+
+    fn tell(&self) -> String {
+        let Self { process, guard, .. } = self;
+        format!("process {process} has {:?} token {} until +{:?}", guard.what(), guard.token(), guard.remaining())
     }
 }

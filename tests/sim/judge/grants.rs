@@ -1,11 +1,12 @@
-//! I2, I4: who is granted the lock by a script, and with which token; I3: nobody who could be served is left waiting.
+//! I2, I4: who is granted what by a script, and with which token; I3: nobody who could be served is left waiting; I5:
+//! nobody gets more than there is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bowline::{Arg, Call};
 
-use super::view::{Ticket, View, id_of};
+use super::view::{Hold, Ticket, View, client_of, id_of};
 
 /// How many expired tickets one script drops: with more of them it may leave the lock free and be called again.
 const MOST_DROPPED: usize = 64;
@@ -35,13 +36,22 @@ pub fn number(call: &Call<'_>, n: usize) -> u64 {
     }
 }
 
+/// What a script does, whatever the primitive: `acquire`, `touch`, ...
+pub fn verb(call: &Call<'_>) -> &'static str {
+    call.script.name().split_once('_').map_or("", |(_, verb)| verb)
+}
+
 /// Wire ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
-    match call.script.name() {
-        "lock_acquire" | "lock_release" | "lock_force_release" => vec![arg(call, 0)],
-        "lock_cancel" => vec![id_of(arg(call, 0))],
-        "lock_touch" => (2..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect(),
-        "lock_renew" => (0..call.args.len()).step_by(2).map(|n| arg(call, n)).collect(),
+    match verb(call) {
+        "acquire" | "release" | "force_release" => vec![arg(call, 0)],
+        "cancel" => vec![id_of(arg(call, 0))],
+        "change" => vec![arg(call, 0), arg(call, 1)],
+        "touch" => {
+            let first = if call.script.name() == "lock_touch" { 2 } else { 3 };
+            (first..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect()
+        }
+        "renew" => (0..call.args.len()).step_by(2).map(|n| arg(call, n)).collect(),
         _ => Vec::new(),
     }
 }
@@ -52,43 +62,112 @@ pub fn may_be_long(before: &View, now: Duration) -> bool {
 }
 
 impl Step<'_> {
-    /// The caller reads the reply, so that these need no message.
-    fn own(&self) -> BTreeSet<&str> {
-        match self.call.script.name() {
-            "lock_acquire" if arg(&self.call, 1) == "wait" => BTreeSet::from([arg(&self.call, 0)]),
-            "lock_touch" => subjects(&self.call).into_iter().collect(),
-            _ => BTreeSet::new(),
-        }
-    }
-
-    fn first<'v>(&self, queue: &'v [Ticket], listens: &impl Fn(&str) -> bool) -> Option<&'v Ticket> {
-        let own = self.own();
-        let cancelled = (self.call.script.name() == "lock_cancel").then(|| id_of(arg(&self.call, 0)));
-        let mut queue = queue.iter().filter(|ticket| cancelled != Some(&*ticket.id));
-        // The caller's own are refreshed before anybody is looked for, also when they had expired.
-        queue.find(|ticket| own.contains(&*ticket.id) || (ticket.lives(self.now) && listens(&ticket.id)))
-    }
-
     /// What is wrong with it. `listens` says of a wire id whether its client hears a message now.
     pub fn check(&self, highest: u64, listens: impl Fn(&str) -> bool) -> Option<String> {
-        let held = self.before.hold.as_ref().map(|hold| &hold.id);
-        match &self.after.hold {
-            Some(hold) if held != Some(&hold.id) => {
-                if hold.token <= highest {
-                    return Some(format!("I2 {} got token {} after {highest}", hold.id, hold.token));
-                }
-                let first = self.first(&self.before.queue, &listens)?;
-                (first.id != hold.id).then(|| format!("I4 {} got the lock before {}", hold.id, first.id))
-            }
-            None if self.promotes() && !may_be_long(self.before, self.now) => {
-                let left = self.first(&self.after.queue, &listens)?;
-                Some(format!("I3 the lock is left free, and {} waits", left.id))
-            }
+        let granted: Vec<&Hold> =
+            self.after.holds.iter().filter(|hold| hold.lives(self.now) && !self.held(&hold.id)).collect();
+        let wrong = granted.iter().find_map(|hold| self.token(hold, highest, &listens));
+        wrong.or_else(|| self.change(&granted)).or_else(|| self.order(&granted, &listens)).or_else(|| {
+            let used: u64 = self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
+            // What an operator has made smaller drains.
+            let more = used > self.after.limit && !granted.is_empty();
+            more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
+        })
+    }
+
+    fn held(&self, id: &str) -> bool {
+        self.before.hold(id).is_some_and(|hold| hold.lives(self.now))
+    }
+
+    /// I2. Semaphores have no tokens.
+    fn token(&self, hold: &Hold, highest: u64, listens: &impl Fn(&str) -> bool) -> Option<String> {
+        let View { limit, fence, queue, .. } = self.before;
+        let Hold { id, units, token, .. } = hold;
+        let old = match verb(&self.call) {
+            "change" if id == arg(&self.call, 1) => self.before.hold(arg(&self.call, 0)),
             _ => None,
+        };
+        // A writer that was tried, and did not hear of it, has used up a token.
+        let tried = || queue.iter().any(|ticket| ticket.units == *limit && !listens(&ticket.id));
+        let right = match (old, fence) {
+            _ if self.call.keys[0].starts_with("bowline:sem:") => true,
+            (Some(old), _) if old.units > *units => *token == old.token,
+            (_, Some(last)) if units < limit => token == last || tried(),
+            _ => *token > highest,
+        };
+        (!right).then(|| format!("I2 {id} got token {token} for {units} after {highest}, the counter was {fence:?}"))
+    }
+
+    /// I10: a late copy finds that what it was to change is gone.
+    fn change(&self, granted: &[&Hold]) -> Option<String> {
+        let [old, new] = subjects(&self.call)[..] else { return None };
+        let revived = verb(&self.call) == "change" && granted.iter().any(|hold| hold.id == new) && !self.held(old);
+        revived.then(|| format!("I10 {new} was changed from {old}, which holds nothing"))
+    }
+
+    /// Who is in the queue when the script looks for the next ones; the caller is behind all others.
+    fn queue(&self) -> Vec<Ticket> {
+        let mut queue = self.before.queue.clone();
+        let ids = subjects(&self.call);
+        match verb(&self.call) {
+            "cancel" => queue.retain(|ticket| ticket.id != ids[0]),
+            "acquire" if queue.iter().all(|ticket| ticket.id != ids[0]) => {
+                let units = if self.call.script.name() == "lock_acquire" { 1 } else { number(&self.call, 3) };
+                let lease = Duration::from_millis(number(&self.call, 2));
+                queue.push(Ticket { id: ids[0].to_owned(), units, lease, expires_ms: 0.0 });
+            }
+            _ => {}
         }
+        queue
+    }
+
+    /// I4 and I3: whoever is first is granted what there is room for, then the next, and nobody else.
+    fn order(&self, granted: &[&Hold], listens: &impl Fn(&str) -> bool) -> Option<String> {
+        let changed = (verb(&self.call) == "change").then(|| arg(&self.call, 1));
+        let granted: Vec<&str> = granted.iter().map(|hold| &*hold.id).filter(|id| changed != Some(*id)).collect();
+        let (after, queue) = (self.after.holds.iter(), self.queue());
+        let kept = after.filter(|hold| hold.lives(self.now) && !granted.contains(&&*hold.id));
+        let mut free = self.after.limit.saturating_sub(kept.map(|hold| hold.units).sum());
+        // The caller reads the reply, so that it needs no message; and its tickets are refreshed first.
+        let own = match verb(&self.call) {
+            "acquire" | "touch" => subjects(&self.call),
+            _ => Vec::new(),
+        };
+        let (mut silent, mut expected) = (BTreeSet::new(), Vec::new());
+        for Ticket { id, units, .. } in
+            queue.iter().filter(|ticket| own.contains(&&*ticket.id) || ticket.lives(self.now))
+        {
+            let hears = own.contains(&&**id) || listens(id);
+            if !hears && silent.contains(client_of(id)) {
+                continue;
+            }
+            if *units > self.after.limit {
+                continue;
+            }
+            if *units > free {
+                break;
+            }
+            if hears {
+                expected.push(&**id);
+                free -= units;
+            } else {
+                silent.insert(client_of(id));
+            }
+        }
+        if let Some(first) = granted.iter().find(|id| !expected.contains(id)) {
+            return Some(format!("I4 {first} was granted before {expected:?}"));
+        }
+        let left = expected.iter().find(|id| !granted.contains(id))?;
+        (self.promotes() && !may_be_long(self.before, self.now))
+            .then(|| format!("I3 there is room left, and {left} waits"))
     }
 
     fn promotes(&self) -> bool {
-        !matches!(self.call.script.name(), "lock_renew" | "lock_inspect") && !matches!(self.word, "STALE" | "FULL")
+        match (verb(&self.call), self.word) {
+            ("renew" | "inspect", _) | (_, "STALE" | "FULL" | "OVER") | ("change", "BUSY") => false,
+            // It is told what it knows.
+            ("acquire", _) => !self.held(subjects(&self.call)[0]),
+            _ => true,
+        }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
 //! be dropped a few at a time; with a free lock and waiters that nobody can tell, each call tries them again, and
-//! each try reserves a token.
+//! each try reserves a token, and lets the keys of permits live for its lease.
 
-use bowline::Reply;
+use std::time::Duration;
+
 use bowline::embedded::Content;
+use bowline::{Call, Reply};
 
+use super::grants::verb;
 use super::view::{Dump, locks, queue, view};
 
 /// What of a dump counts.
@@ -14,11 +17,14 @@ fn essence(dump: &Dump, now_ms: f64) -> Dump {
     let mut dump = dump.clone();
     for lock in locks(&dump) {
         let seen = view(&dump, &lock);
-        let unreachable = seen.hold.is_none() && seen.queue.iter().any(|ticket| ticket.expires_ms > now_ms);
+        let unreachable = seen.fitting(Duration::from_millis(now_ms as u64)).next().is_some();
         let sound = queue(&dump, &lock).is_some();
         let (list, set) = (format!("{lock}:queue"), format!("{lock}:tickets"));
         if unreachable {
             dump.remove(&format!("{lock}:fence"));
+            for key in [lock.clone(), format!("{lock}:leases")] {
+                dump.entry(key).and_modify(|entry| entry.expires = None);
+            }
         }
         if !sound || !seen.queue.iter().any(|ticket| ticket.expires_ms > now_ms) {
             dump.remove(&list);
@@ -47,13 +53,13 @@ pub fn word(reply: &Reply) -> &str {
 }
 
 /// The second answer says the same, or that the first has done it.
-fn answers(script: &str, first: &Reply, second: &Reply) -> bool {
-    match (script, word(first), word(second)) {
-        ("lock_release", "RELEASED" | "GRANTED", "NOT_HELD") => true,
-        ("lock_force_release", "RELEASED", "NOT_HELD") => true,
-        ("lock_cancel", "CANCELLED" | "RELEASED", "GONE") => true,
+fn answers(verb: &str, first: &Reply, second: &Reply) -> bool {
+    match (verb, word(first), word(second)) {
+        ("release", "RELEASED" | "GRANTED", "NOT_HELD") => true,
+        ("force_release", "RELEASED", "NOT_HELD") => true,
+        ("cancel", "CANCELLED" | "RELEASED", "GONE") => true,
         // The lease in the way may be the caller's, and is whole again.
-        ("lock_touch", ..) => match (first, second) {
+        ("touch", ..) => match (first, second) {
             (Reply::Array(first), Reply::Array(second)) => first[2..] == second[2..],
             _ => false,
         },
@@ -61,9 +67,10 @@ fn answers(script: &str, first: &Reply, second: &Reply) -> bool {
     }
 }
 
-pub fn check(script: &str, replies: (&Reply, &Reply), dumps: (&Dump, &Dump), now_ms: f64) -> Option<String> {
+pub fn check(call: &Call<'_>, replies: (&Reply, &Reply), dumps: (&Dump, &Dump), now_ms: f64) -> Option<String> {
     let (first, second) = replies;
-    if !answers(script, first, second) {
+    let script = call.script.name();
+    if !answers(verb(call), first, second) {
         return Some(format!("I10 {script} answered {first:?}, and {second:?} to the same once more"));
     }
     let (once, twice) = (essence(dumps.0, now_ms), essence(dumps.1, now_ms));

@@ -10,21 +10,59 @@ pub type Dump = BTreeMap<String, Entry>;
 
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    pub hold: Option<Hold>,
+    /// How many units there are; a lock is one.
+    pub limit: u64,
+    /// The expired permits too, until a script purges them.
+    pub holds: Vec<Hold>,
     /// Everybody in the list, the expired too. Empty if list and sorted set differ: the next script drops both.
     pub queue: Vec<Ticket>,
+    /// The counter of the tokens.
+    pub fence: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Hold {
     pub id: String,
+    pub units: u64,
     pub token: u64,
+    /// Its last millisecond.
     pub ends: Duration,
+}
+
+impl Hold {
+    pub fn lives(&self, now: Duration) -> bool {
+        self.ends.as_millis() >= now.as_millis()
+    }
+}
+
+impl View {
+    pub fn hold(&self, id: &str) -> Option<&Hold> {
+        self.holds.iter().find(|hold| hold.id == id)
+    }
+
+    pub fn free(&self, now: Duration) -> u64 {
+        let used: u64 = self.holds.iter().filter(|hold| hold.lives(now)).map(|hold| hold.units).sum();
+        self.limit.saturating_sub(used)
+    }
+
+    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: nobody
+    /// is told when that happens.
+    pub fn is_behind_dead(&self, ticket: &Ticket, now: Duration) -> bool {
+        let mut before = self.queue.iter().take_while(|other| other.id != ticket.id);
+        before.any(|other| !other.lives(now) && other.units > ticket.units)
+    }
+
+    /// Whoever waits, and there is room for it and for everybody before it.
+    pub fn fitting(&self, now: Duration) -> impl Iterator<Item = &Ticket> {
+        let free = self.free(now);
+        self.queue.iter().filter(move |ticket| ticket.lives(now)).take_while(move |ticket| ticket.units <= free)
+    }
 }
 
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub id: String,
+    pub units: u64,
     pub lease: Duration,
     pub expires_ms: f64,
 }
@@ -47,17 +85,84 @@ pub fn client_of(id: &str) -> &str {
 
 /// Whether a key is of a name that the actors use, not of the check that a client makes when it connects.
 pub fn is_used(key: &str) -> bool {
-    key.starts_with("bowline:lock:{name ")
+    key.contains(":{name ")
 }
 
-/// The names of the workload that the server has something of, by the key of the lock.
+/// The units of a read-write lock; a writer takes them all.
+pub const WRITE: u64 = 1 << 20;
+
+/// How many permits the semaphore of that name has.
+pub fn permits(name: &str) -> u32 {
+    2 + name.bytes().last().map_or(0, |last| u32::from(last % 4))
+}
+
+/// How many units there are behind that key.
+pub fn limit(key: &str) -> u64 {
+    match key.split([':', '{', '}']).collect::<Vec<_>>()[..] {
+        ["bowline", "sem", _, name, ..] => permits(name).into(),
+        ["bowline", "rw", ..] => WRITE,
+        _ => 1,
+    }
+}
+
+/// The names of the workload that the server has something of, by the key of who holds.
 pub fn locks(dump: &Dump) -> BTreeSet<String> {
     let lock = |key: &String| Some(key[..=key.find('}')?].to_owned());
     dump.keys().filter(|key| is_used(key)).filter_map(lock).collect()
 }
 
 pub fn view(dump: &Dump, lock: &str) -> View {
-    View { hold: dump.get(lock).and_then(hold), queue: queue(dump, lock).unwrap_or_default() }
+    let stored = fields(dump, lock).get("limit").map(|stored| stored.parse().unwrap());
+    let mut queue = queue(dump, lock).unwrap_or_default();
+    let holds = if limit(lock) > 1 {
+        permits_held(dump, lock)
+    } else {
+        // A ticket of a lock says how many tokens it reserves.
+        queue.iter_mut().for_each(|ticket| ticket.units = 1);
+        dump.get(lock).and_then(hold).into_iter().collect()
+    };
+    let fence = match dump.get(&format!("{lock}:fence")).map(|entry| &entry.content) {
+        Some(Content::String(fence)) => text(fence).parse().ok(),
+        _ => None,
+    };
+    View { limit: stored.unwrap_or(limit(lock)), holds, queue, fence }
+}
+
+/// What both keys know of.
+fn permits_held(dump: &Dump, lock: &str) -> Vec<Hold> {
+    let leases = leases(dump, lock);
+    let held = fields(dump, lock).into_iter().filter_map(|(id, value)| {
+        let (units, token) = value.split_once(' ')?;
+        // It is over when its time has come.
+        let ends = Duration::from_millis(*leases.get(&id)? as u64).saturating_sub(Duration::from_millis(1));
+        Some(Hold { id, units: units.parse().unwrap(), token: token.parse().unwrap(), ends })
+    });
+    held.collect()
+}
+
+fn fields(dump: &Dump, lock: &str) -> BTreeMap<String, String> {
+    match dump.get(lock).map(|entry| &entry.content) {
+        Some(Content::Hash(fields)) => fields.iter().map(|(field, value)| (text(field), text(value))).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn leases(dump: &Dump, lock: &str) -> BTreeMap<String, f64> {
+    match dump.get(&format!("{lock}:leases")).map(|entry| &entry.content) {
+        Some(Content::SortedSet(members)) => members.iter().map(|(id, ends)| (text(id), *ends)).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// I5: the units held are what is written down as used, and both keys know the same holds.
+pub fn conserved(dump: &Dump, lock: &str) -> Option<String> {
+    let mut fields = fields(dump, lock);
+    let used = fields.remove("used").unwrap_or_else(|| "0".to_owned());
+    fields.remove("limit");
+    let sum: u64 = permits_held(dump, lock).iter().map(|hold| hold.units).sum();
+    let leases = leases(dump, lock);
+    let same = fields.keys().eq(leases.keys());
+    (used != sum.to_string() || !same).then(|| format!("I5 {lock}: {used} used, {sum} held; {fields:?}, {leases:?}"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -68,7 +173,8 @@ fn hold(entry: &Entry) -> Option<Hold> {
     let Content::Hash(fields) = &entry.content else { return None };
     let id = fields.iter().find(|(field, _)| field != b"token")?;
     let token = fields.iter().find(|(field, _)| field == b"token")?;
-    Some(Hold { id: text(&id.0), token: text(&token.1).parse().unwrap(), ends: entry.expires.unwrap_or(Duration::MAX) })
+    let ends = entry.expires.unwrap_or(Duration::MAX);
+    Some(Hold { id: text(&id.0), units: 1, token: text(&token.1).parse().unwrap(), ends })
 }
 
 /// `None` if list and sorted set do not hold the same tickets, each once.
@@ -85,8 +191,9 @@ pub fn queue(dump: &Dump, lock: &str) -> Option<Vec<Ticket>> {
     for ticket in list {
         let expires_ms = scores.remove(&ticket[..])?;
         let ticket = text(ticket);
-        let lease = ticket.split('/').nth(1).unwrap().parse().unwrap();
-        tickets.push(Ticket { id: id_of(&ticket).to_owned(), lease: Duration::from_millis(lease), expires_ms });
+        let mut numbers = ticket.split('/').skip(1).map(|number| number.parse().unwrap());
+        let (lease, units) = (Duration::from_millis(numbers.next().unwrap()), numbers.next().unwrap());
+        tickets.push(Ticket { id: id_of(&ticket).to_owned(), units, lease, expires_ms });
     }
     scores.is_empty().then_some(tickets)
 }

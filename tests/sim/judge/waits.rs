@@ -20,12 +20,16 @@ pub struct Attempt {
     pub granted_in_reply: bool,
     /// When the client last asked for the lock.
     pub asking: Duration,
+    /// When it got what it holds.
+    pub granted: Duration,
     /// What it asks for.
     pub lease: Duration,
     /// When the client was last told that it waits.
     pub told: Option<Duration>,
     /// When the client began to release or cancel it.
     pub decided: Option<Duration>,
+    /// The client is about to change it, and renews it no more unless that fails.
+    pub changing: bool,
     /// The client has the guard.
     pub delivered: bool,
 }
@@ -56,7 +60,8 @@ pub struct Moment {
     pub longest_delay: Duration,
     /// When the last hold began.
     pub held_since: Duration,
-    pub free_since: Option<Duration>,
+    /// When something was done to the data.
+    pub damaged: Duration,
 }
 
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
@@ -74,8 +79,15 @@ impl Moment {
         (waited > bound).then_some(waited)
     }
 
-    /// A ticket in the queue.
-    pub fn ticket(&self, ticket: &Ticket, attempt: &Attempt, client: Option<Client>) -> Option<String> {
+    /// A ticket in the queue; since when there has been room for it, and whether its client could know when.
+    pub fn ticket(
+        &self,
+        ticket: &Ticket,
+        fits: Option<Duration>,
+        foreseen: bool,
+        attempt: &Attempt,
+        client: Option<Client>,
+    ) -> Option<String> {
         if let Some(undone) = self.undone(&ticket.id, attempt, client).filter(|_| ticket.lives(self.server)) {
             return Some(undone);
         }
@@ -84,18 +96,20 @@ impl Moment {
         // Messages may have been missed until it listened again. One touch may be under way by then; the next counts.
         if attempt.appeared < client.listens && attempt.asked < client.listens {
             let since = client.listens.max(client.calm);
-            if let Some(waited) = self.over(since, self.messages(5)) {
+            // A touch that was lost with its connection is sent again.
+            let lost = if client.calm > client.listens { PAUSE } else { Duration::ZERO };
+            if let Some(waited) = self.over(since, lost + self.messages(5)) {
                 return Some(format!("I3 {id} was not touched for {waited:?} after its client listens again"));
             }
         }
-        let since = [self.free_since?, client.calm, client.listens, attempt.told?].into_iter().max()?;
+        let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
         // ends. Another lease may have begun and ended since, which the next touch finds out.
-        let knows = attempt.learned >= self.held_since.max(client.calm);
+        let knows = foreseen && attempt.learned >= self.held_since.max(client.calm);
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
-        Some(format!("I3 the lock is free, and {id} waits for {waited:?}, longer than {bound:?}"))
+        Some(format!("I3 there is room, and {id} waits for {waited:?}, longer than {bound:?}"))
     }
 
     /// The hold, if it has not expired.
@@ -106,11 +120,11 @@ impl Moment {
         // Whoever was told to wait learns of the grant, and if it is old by then asks again.
         let told = attempt.told.filter(|told| *told >= attempt.appeared);
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
-        let since = self.held_since.max(client.calm).max(client.listens);
+        let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
         let touch = if attempt.granted_in_reply { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
         let waited = self.over(since, PAUSE + self.messages(8) + asks_again + touch)?;
-        Some(format!("I3 {} holds the lock for {waited:?} and does not know", hold.id))
+        Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 
     /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back

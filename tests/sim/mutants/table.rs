@@ -3,7 +3,7 @@
 use bowline::Mutant;
 
 use crate::scripts::Patch;
-use crate::world::Faults;
+use crate::world::{Faults, Workload};
 
 /// How a mistake is made.
 pub enum Mistake {
@@ -13,8 +13,8 @@ pub enum Mistake {
 
 /// Where it must be noticed.
 pub enum Place {
-    /// A run with these faults.
-    Run(&'static str, Faults),
+    /// A run with that workload and these faults.
+    Run(&'static str, Workload, Faults),
     Scene(&'static str),
 }
 
@@ -26,16 +26,19 @@ pub struct Row {
     pub caught_by: &'static [&'static str],
 }
 
-const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
-const FAULT_FREE: Place = Place::Run("fault_free", NONE);
-const NETWORK: Place = Place::Run("network", Faults { network: true, ..NONE });
-const CRASHES: Place = Place::Run("crashes", Faults { network: true, crashes: true, ..NONE });
-const LOSSES: Place = Place::Run("losses", Faults { losses: true, ..NONE });
+const FAULT_FREE: Place = Place::Run("fault_free", Workload::Locks, crate::NONE);
+const NETWORK: Place = Place::Run("network", Workload::Locks, crate::NETWORK);
+const CRASHES: Place = Place::Run("crashes", Workload::Locks, crate::CRASHES);
+const LOSSES: Place = Place::Run("losses", Workload::Locks, crate::LOSSES);
+
+const PERMITS_FAULT_FREE: Place = Place::Run("permits_fault_free", Workload::Permits, crate::NONE);
+const PERMITS_NETWORK: Place = Place::Run("permits_network", Workload::Permits, crate::NETWORK);
 
 const I1: &[&str] = &["I1"];
 const I2: &[&str] = &["I2"];
 const I3: &[&str] = &["I3"];
 const I4: &[&str] = &["I4"];
+const I5: &[&str] = &["I5"];
 const I7: &[&str] = &["I7"];
 const I8: &[&str] = &["I8"];
 const I9: &[&str] = &["I9"];
@@ -172,6 +175,48 @@ pub const MUTANTS: &[Row] = &[
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
+
+    // Permits.
+    lua("reader_passes_a_writer", &[(
+        "  and redis.call('EXISTS', queue, tickets) == 0 and redis.call('HEXISTS', permits, id) == 0 then",
+        "  and redis.call('HEXISTS', permits, id) == 0 then",
+    )], PERMITS_FAULT_FREE, I4),
+    lua("reader_tries_past_a_writer", &[(
+        "  if rest == 'none' and room(units) then",
+        "  if room(units) then",
+    )], PERMITS_FAULT_FREE, I4),
+    lua("reader_has_its_own_token", &[(
+        "  if units == ALL then return reserve(1) end",
+        "  if true then return reserve(1) end",
+    )], PERMITS_FAULT_FREE, I2),
+    lua("one_is_woken", &[(
+        "        granted = granted + 1\n",
+        "        do return again, taken, 'full' end\n",
+    )], PERMITS_FAULT_FREE, I3),
+    lua("downgrade_wakes_nobody", &[(
+        "local more = promote({})\nreturn {'CHANGED',",
+        "local more = 0\nreturn {'CHANGED',",
+    )], PERMITS_FAULT_FREE, I3),
+    lua("upgrade_beside_readers", &[(
+        "  if units > old and not room(units - old) then return {'BUSY', again, now} end\n",
+        "",
+    )], PERMITS_FAULT_FREE, I5),
+    lua("late_change_honoured", &[(
+        "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
+        "  if not old then old, old_token = 0, reserve(0) end\n",
+    )], PERMITS_NETWORK, I10),
+    rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
+    lua("late_release_credits", &[
+        ("  if held then undo(id, held) end\n  return {held and", "  undo(id, held or 1)\n  return {held and"),
+        (
+            "if not held then\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
+            "undo(id, held or 1)",
+        ),
+    ], PERMITS_FAULT_FREE, &["I5", "I10"]),
+    lua("used_outlives_its_leases", &[(
+        "      used = used - (units_in(string.match(held or '', '^%d+')) or 0)\n",
+        "",
+    )], PERMITS_NETWORK, I5),
 
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),

@@ -35,12 +35,11 @@ impl Scene {
             let faulty = fault != Fault::None && matches!(kind, ErrorKind::Unavailable);
             self.must(faulty || operation.fails.contains(kind), &format!("it failed: {kind:?}"));
         }
-        self.another_client_acquires(bound(fault, 4 * LONGEST));
+        self.another_client_acquires(operation, bound(fault, 4 * LONGEST));
     }
 
-    fn another_client_acquires(&self, bound: Duration) {
-        let lock = self.other.lock(NAME);
-        let again = self.spawn(async move { lock.lock().await });
+    fn another_client_acquires(&self, operation: &Operation, bound: Duration) {
+        let again = self.spawn(operation.on.all(NAME).acquire(self.other.clone(), NAME));
         self.within(bound, "another client acquires", || again.lock().unwrap().is_some());
         let guard = again.lock().unwrap().take().unwrap().unwrap();
         self.run("release", guard.release()).unwrap();
@@ -51,9 +50,9 @@ impl Scene {
         let scratch = operation.before == Before::Nothing;
         // After a cut, the request may come late: its ticket is dead in the end, but lies there until somebody asks.
         let late = fault == Fault::Cut;
-        let clean = || (late || self.keys(scratch).is_empty()) && subject.tracking.live().0 <= tasks;
+        let clean = || (late || self.keys(operation, scratch).is_empty()) && subject.tracking.live().0 <= tasks;
         let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
-        let (live, keys) = (subject.tracking.live(), self.keys(scratch));
+        let (live, keys) = (subject.tracking.live(), self.keys(operation, scratch));
         self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
         // The watchdog may still sleep until the next renewal of what was held; and a clean-up until its next try.
         self.must(
@@ -63,9 +62,9 @@ impl Scene {
         // Nothing comes back, and the timer goes.
         self.pass(if scratch { Duration::from_secs(3601) } else { LEASE + bound(fault, LEASE) });
         if late {
-            self.another_client_acquires(4 * LONGEST);
+            self.another_client_acquires(operation, 4 * LONGEST);
         }
-        let (live, keys) = (subject.tracking.live(), self.keys(false));
+        let (live, keys) = (subject.tracking.live(), self.keys(operation, false));
         self.must(keys.is_empty() && live <= idle, &format!("in the end: {keys:?}, {live:?} tasks and timers"));
         self.must(self.server.judge.violation().is_none(), &format!("{:?}", self.server.judge.violation()));
     }
@@ -88,9 +87,11 @@ impl Scene {
         self.within(2 * LATE, "the link's tasks end", || self.machine.live().0 <= tasks_before);
     }
 
-    /// Keys but the counters, and the scratch keys if they are left out.
-    fn keys(&self, without_scratch: bool) -> Vec<String> {
+    /// Keys but the counters, what the operation is to leave, and the scratch keys if they are left out.
+    fn keys(&self, operation: &Operation, without_scratch: bool) -> Vec<String> {
         let mut keys = self.server.keys();
+        // Whatever were held would have a lease too.
+        keys.retain(|key| !(operation.limits && *key == operation.on.key(NAME)));
         keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
         keys
     }

@@ -4,13 +4,15 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, LockGuard, Result};
+use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, Result};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::NAME;
 use crate::executor::Process;
+use crate::guard::{Guard, What};
+use crate::judge::view::permits;
 use crate::network::{Link, SimConnection};
 use crate::tracking::Tracking;
 use crate::world::MS;
@@ -25,7 +27,7 @@ pub struct Subject {
     pub lease: Duration,
     pub client: Option<Client>,
     /// What it holds before the operation; left here, it outlives the operation's future.
-    pub guard: Option<Arc<LockGuard>>,
+    pub guard: Option<Arc<Guard>>,
     pub holder: Holder,
 }
 
@@ -62,10 +64,14 @@ pub struct Operation {
     /// The future that is polled and dropped. A guard that comes out of it goes at once.
     pub start: fn(&mut Subject) -> BoxFuture<'static, Result<()>>,
     pub companion: Option<Companion>,
+    /// What it holds before, if anything; the others want all of it.
+    pub on: What,
     /// How it may end without any fault.
     pub fails: &'static [ErrorKind],
     /// It may take the lock from somebody else.
     pub robs: bool,
+    /// It stores a limit, and that stays.
+    pub limits: bool,
     /// It closes the subject's client.
     pub closes: bool,
 }
@@ -75,10 +81,14 @@ const PLAIN: Operation = Operation {
     before: Before::Client,
     start: |_| pending().boxed(),
     companion: None,
+    on: What::Lock,
     fails: &[],
     robs: false,
+    limits: false,
     closes: false,
 };
+
+const LOST: &[ErrorKind] = &[ErrorKind::Lost];
 
 pub const OPERATIONS: &[Operation] = &[
     Operation { name: "Client::new", before: Before::Nothing, start: |s| drops(s.connect()), ..PLAIN },
@@ -206,6 +216,52 @@ pub const OPERATIONS: &[Operation] = &[
         },
         ..PLAIN
     },
+    Operation {
+        name: "read",
+        on: What::Read,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).read().await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "write",
+        on: What::Write,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).write().await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "inspect of a read-write lock",
+        on: What::Write,
+        start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).inspect().await })),
+        ..PLAIN
+    },
+    Operation { name: "downgrade", before: Before::Hold, on: What::Write, start: change, fails: LOST, ..PLAIN },
+    Operation { name: "try_upgrade", before: Before::Hold, on: What::Read, start: change, fails: LOST, ..PLAIN },
+    Operation {
+        name: "release of a reader",
+        before: Before::Hold,
+        on: What::Read,
+        start: |s| s.guard.take().and_then(Arc::into_inner).unwrap().release().boxed(),
+        ..PLAIN
+    },
+    Operation {
+        name: "acquire_many",
+        on: What::Permits(2),
+        start: |s| shared(s, |client| drops(What::Permits(2).acquire(client, NAME))),
+        ..PLAIN
+    },
+    Operation {
+        name: "set_limit",
+        on: What::Permits(2),
+        start: |s| shared(s, |client| drops(async move { client.semaphore(NAME, 1).set_limit(permits(NAME)).await })),
+        limits: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "inspect of a semaphore",
+        on: What::Permits(2),
+        start: |s| shared(s, |client| drops(async move { client.semaphore(NAME, permits(NAME)).inspect().await })),
+        ..PLAIN
+    },
     Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
     Operation { name: "close, waiting", start: close, companion: Some(Companion::First), closes: true, ..PLAIN },
 ];
@@ -215,6 +271,19 @@ fn with(
     start: fn(Lock, Holder) -> BoxFuture<'static, Result<()>>,
 ) -> BoxFuture<'static, Result<()>> {
     start(subject.lock(), subject.holder)
+}
+
+fn shared(subject: &Subject, start: fn(Client) -> BoxFuture<'static, Result<()>>) -> BoxFuture<'static, Result<()>> {
+    start(subject.client.clone().unwrap())
+}
+
+/// A writer goes on as a reader, a reader as a writer.
+fn change(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
+    match subject.guard.take().and_then(Arc::into_inner) {
+        Some(Guard::Write(guard)) => drops(guard.downgrade()),
+        Some(Guard::Read(guard)) => drops(guard.try_upgrade()),
+        _ => unreachable!("it holds a read-write lock"),
+    }
 }
 
 fn drops<T: 'static>(future: impl Future<Output = Result<T>> + Send + 'static) -> BoxFuture<'static, Result<()>> {

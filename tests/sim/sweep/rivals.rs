@@ -4,7 +4,10 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{ErrorKind, Executor, Lock, Result};
+use bowline::{Client, ErrorKind, Executor, Result};
+
+use super::NAME;
+use crate::guard::What;
 
 /// Tasks of others.
 #[derive(Clone)]
@@ -44,9 +47,10 @@ impl Rivals {
         }));
     }
 
-    /// Waits for the lock, and gives it back at once.
-    pub fn wait(&self, who: &'static str, delay: Duration, lock: Lock) {
-        self.spawn(who, delay, async move { lock.lock().await?.release().await });
+    /// Waits for it, and gives it back at once.
+    pub fn wait(&self, who: &'static str, delay: Duration, client: &Client, what: What) {
+        let client = client.clone();
+        self.spawn(who, delay, async move { what.acquire(client, NAME).await?.release().await });
     }
 
     pub fn have_begun(&self) -> bool {

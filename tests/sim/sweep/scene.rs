@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Client, Config, Executor, Holder, LockGuard};
+use bowline::{Client, Config, Executor, Holder};
 use uuid::Uuid;
 
 use super::NAME;
@@ -14,6 +14,7 @@ use super::operation::{Before, Companion, Operation, Subject};
 use super::polled::{Ended, Then, polled};
 use super::rivals::Rivals;
 use crate::executor::{Machine, Process, WORLD};
+use crate::guard::{Guard, What};
 use crate::network::{Link, SimConnection};
 use crate::scripts::Scripts;
 use crate::server::SimServer;
@@ -155,32 +156,35 @@ impl Scene {
         contention: Contention,
         subject: &mut Subject,
         rivals: &Rivals,
-    ) -> Option<LockGuard> {
-        let lock = self.other.lock(NAME);
+    ) -> Option<Guard> {
+        let (all, key) = (operation.on.all(NAME), operation.on.key(NAME));
         let mut held = None;
         if operation.before == Before::Hold {
-            let acquire = subject.lock();
-            let guard = self.run("hold", async move { acquire.lock().await }).unwrap();
+            let client = subject.client.clone().unwrap();
+            let guard = self.run("hold", operation.on.acquire(client, NAME)).unwrap();
             subject.guard = Some(Arc::new(guard));
         } else if contention != Contention::Free {
-            let acquire = lock.clone();
-            held = Some(self.run("hold", async move { acquire.lock().await }).unwrap());
+            held = Some(self.run("hold", all.acquire(self.other.clone(), NAME)).unwrap());
         }
         let waits = operation.before == Before::Hold && contention != Contention::Free;
         if waits || contention == Contention::Queue {
-            rivals.wait("the waiter before", Duration::ZERO, lock.clone());
-            self.within(LATE, "queued", || self.server.waiters(NAME) == 1);
+            rivals.wait("the waiter before", Duration::ZERO, &self.other, all);
+            self.within(LATE, "queued", || self.server.queued(&key) == 1);
         }
         if contention == Contention::Queue {
-            let neighbour = subject.client.is_some() && self.machine.random(|random| random.one_in(2));
-            let behind = if neighbour { subject.lock() } else { lock.clone() };
-            rivals.wait("the waiter behind", self.draw(4 * MS), behind);
+            let neighbour = subject.client.as_ref().filter(|_| self.machine.random(|random| random.one_in(2)));
+            rivals.wait("the waiter behind", self.draw(4 * MS), neighbour.unwrap_or(&self.other), all);
         }
         if contention == Contention::Released {
             let delay = self.draw(5 * MS);
             match held.take() {
                 Some(held) => rivals.spawn("the holder", delay, held.release()),
-                None => rivals.spawn("the operator", delay, async move { lock.force_release().await.map(drop) }),
+                // Only locks can be taken away.
+                None if operation.on != What::Lock => {}
+                None => rivals.spawn("the operator", delay, {
+                    let lock = self.other.lock(NAME);
+                    async move { lock.force_release().await.map(drop) }
+                }),
             }
         }
         if let Some(companion) = operation.companion {
@@ -189,9 +193,9 @@ impl Scene {
             rivals.spawn("the companion", delay, async move { lock.lock().holder(&holder).await?.release().await });
             if companion == Companion::First {
                 let alone = contention == Contention::Free;
-                let waiters = self.server.waiters(NAME);
+                let waiters = self.server.queued(&key);
                 self.within(LATE, "the companion is first", || {
-                    rivals.have_ended() || self.server.waiters(NAME) > waiters || alone && rivals.have_begun()
+                    rivals.have_ended() || self.server.queued(&key) > waiters || alone && rivals.have_begun()
                 });
             }
         }

@@ -1,0 +1,191 @@
+//! What the runs acquire, how, and what they get.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bowline::{Acquire, Client, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard};
+
+use crate::judge::view::{WRITE, permits};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    Lock,
+    Read,
+    Write,
+    Permits(u32),
+}
+
+impl What {
+    pub fn is_reentrant(self) -> bool {
+        !matches!(self, Self::Permits(_))
+    }
+
+    /// What excludes everybody else.
+    pub fn all(self, name: &str) -> Self {
+        match self {
+            Self::Lock => Self::Lock,
+            Self::Read | Self::Write => Self::Write,
+            Self::Permits(_) => Self::Permits(permits(name)),
+        }
+    }
+
+    /// Acquires it for nobody in particular, however long that takes.
+    pub async fn acquire(self, client: Client, name: &'static str) -> Result<Guard> {
+        let waits = Waits { fair: true, ..Waits::default() };
+        let how = How { lease: None, holder: None, waits: Some(waits) };
+        Ok(how.acquire(&client, self, name).await?.expect("it waits"))
+    }
+
+    /// The key of who holds it.
+    pub fn key(self, name: &str) -> String {
+        let kind = match self {
+            Self::Lock => "lock",
+            Self::Read | Self::Write => "rw",
+            Self::Permits(_) => "sem",
+        };
+        format!("bowline:{kind}:{{{name}}}")
+    }
+}
+
+/// How it is asked for.
+pub struct How<'a> {
+    pub lease: Option<Duration>,
+    pub holder: Option<&'a Holder>,
+    /// `None`: if it is free at once.
+    pub waits: Option<Waits>,
+}
+
+#[derive(Default)]
+pub struct Waits {
+    pub fair: bool,
+    pub timeout: Option<Duration>,
+    pub max_waiters: Option<u32>,
+}
+
+impl How<'_> {
+    pub async fn acquire(&self, client: &Client, what: What, name: &str) -> Result<Option<Guard>> {
+        match what {
+            What::Lock => {
+                let lock = client.lock(name);
+                Ok(self.reenter(lock.lock(), lock.try_lock()).await?.map(Guard::Lock))
+            }
+            What::Read => {
+                let lock = client.rw_lock(name);
+                Ok(self.reenter(lock.read(), lock.try_read()).await?.map(Guard::Read))
+            }
+            What::Write => {
+                let lock = client.rw_lock(name);
+                Ok(self.reenter(lock.write(), lock.try_write()).await?.map(Guard::Write))
+            }
+            What::Permits(count) => {
+                let semaphore = client.semaphore(name, permits(name));
+                let (acquire, attempt) = (semaphore.acquire_many(count), semaphore.try_acquire_many(count));
+                Ok(self.enter(acquire, attempt).await?.map(Guard::Permits))
+            }
+        }
+    }
+
+    fn reenter<'a, G: Reentrant + 'a>(
+        &self,
+        acquire: Acquire<'a, G>,
+        attempt: TryAcquire<'a, G>,
+    ) -> impl Future<Output = Result<Option<G>>> {
+        match self.holder {
+            Some(holder) => self.enter(acquire.holder(holder), attempt.holder(holder)),
+            None => self.enter(acquire, attempt),
+        }
+    }
+
+    async fn enter<'a, G: 'a>(&self, mut acquire: Acquire<'a, G>, mut attempt: TryAcquire<'a, G>) -> Result<Option<G>> {
+        if let Some(lease) = self.lease {
+            (acquire, attempt) = (acquire.lease(lease), attempt.lease(lease));
+        }
+        let Some(waits) = &self.waits else { return attempt.await };
+        acquire = if waits.fair { acquire.fair() } else { acquire.non_fair() };
+        if let Some(timeout) = waits.timeout {
+            acquire = acquire.timeout(timeout);
+        }
+        if let Some(limit) = waits.max_waiters {
+            acquire = acquire.max_waiters(limit);
+        }
+        acquire.await.map(Some)
+    }
+}
+
+/// What was got.
+pub enum Guard {
+    Lock(LockGuard),
+    Read(ReadGuard),
+    Write(WriteGuard),
+    Permits(Permit),
+}
+
+impl Guard {
+    pub fn what(&self) -> What {
+        match self {
+            Self::Lock(_) => What::Lock,
+            Self::Read(_) => What::Read,
+            Self::Write(_) => What::Write,
+            Self::Permits(permit) => What::Permits(permit.count()),
+        }
+    }
+
+    pub fn units(&self) -> u64 {
+        match self.what() {
+            What::Lock | What::Read => 1,
+            What::Write => WRITE,
+            What::Permits(count) => count.into(),
+        }
+    }
+
+    /// 0 for permits.
+    pub fn token(&self) -> u64 {
+        match self {
+            Self::Lock(guard) => guard.token().get(),
+            Self::Read(guard) => guard.token().get(),
+            Self::Write(guard) => guard.token().get(),
+            Self::Permits(_) => 0,
+        }
+    }
+
+    pub fn remaining(&self) -> Duration {
+        match self {
+            Self::Lock(guard) => guard.remaining(),
+            Self::Read(guard) => guard.remaining(),
+            Self::Write(guard) => guard.remaining(),
+            Self::Permits(permit) => permit.remaining(),
+        }
+    }
+
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    pub async fn lost(&self) -> Loss {
+        match self {
+            Self::Lock(guard) => guard.lost().await,
+            Self::Read(guard) => guard.lost().await,
+            Self::Write(guard) => guard.lost().await,
+            Self::Permits(permit) => permit.lost().await,
+        }
+    }
+
+    pub async fn protect<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        match self {
+            Self::Lock(guard) => guard.protect(work).await,
+            Self::Read(guard) => guard.protect(work).await,
+            Self::Write(guard) => guard.protect(work).await,
+            Self::Permits(permit) => permit.protect(work).await,
+        }
+    }
+
+    pub async fn release(self) -> Result<()> {
+        match self {
+            Self::Lock(guard) => guard.release().await,
+            Self::Read(guard) => guard.release().await,
+            Self::Write(guard) => guard.release().await,
+            Self::Permits(permit) => permit.release().await,
+        }
+    }
+}
