@@ -72,9 +72,7 @@ impl Owned {
         let mut this = self;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
-        if !mutant::on(Mutant::RenewedWhileChanging) {
-            context.ledger.release(&old);
-        }
+        context.ledger.release(&old);
         let mut tries = context.tries(operation, &old.keys.name);
         loop {
             let sent = context.now();

@@ -165,6 +165,10 @@ impl Judge {
         let Reply::Array(items) = reply else { return };
         let now = self.machine.now();
         self.machine.log_detail(|| format!("    {} {:?} answered", call.script.name(), subjects(&call)));
+        if call.script.name().starts_with("latch_") {
+            // Tried when a client connects; no actor uses one.
+            return;
+        }
         let mut state = self.lock();
         let mut told = |id: &str| {
             if let Some(attempt) = state.attempts.get_mut(id) {
@@ -177,7 +181,7 @@ impl Judge {
             ("change", word) => {
                 let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
                 old.changing = false;
-                if word != "BUSY" {
+                if !matches!(word, "BUSY" | "STALE") {
                     old.decided.get_or_insert(now);
                 }
             }

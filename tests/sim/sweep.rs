@@ -17,7 +17,7 @@ mod scene;
 const NAME: &str = "swept";
 
 /// An operation that is not done after so many polls never is.
-const MOST_POLLS: usize = 100;
+const MOST_POLLS: usize = 300;
 
 #[derive(Default)]
 struct Count {

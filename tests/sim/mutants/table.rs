@@ -205,7 +205,6 @@ pub const MUTANTS: &[Row] = &[
         "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
         "  if not old then old, old_token = 0, reserve(0) end\n",
     )], PERMITS_NETWORK, I10),
-    rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         ("  if held then undo(id, held) end\n  return {held and", "  undo(id, held or 1)\n  return {held and"),
         (
