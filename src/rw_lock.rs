@@ -166,6 +166,10 @@ impl ReadGuard {
     /// A guard that shares its hold with others of the same [`Holder`](crate::Holder) is not upgraded; a guard got by
     /// reading while its holder writes is the writer's already.
     ///
+    /// # Not guaranteed
+    /// An upgrade that would deadlock is not remembered: if its request had to be sent again, a late copy of it may take
+    /// effect until the command timeout is over. The guard then learns from its next renewal that it is lost.
+    ///
     /// # Errors
     /// [`Lost`](ErrorKind::Lost), [`Unavailable`](ErrorKind::Unavailable) and other answers of the server; the guard is
     /// gone then, and what it held is released in the background.
