@@ -79,10 +79,10 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
 
 #[test]
 fn without_faults() {
-    sweep_all(&[Fault::None], 3, 20);
+    sweep_all(&[Fault::None], 3, 8);
 }
 
 #[test]
 fn with_faults() {
-    sweep_all(&[Fault::RequestLost, Fault::ReplyLost, Fault::Cut, Fault::SubscriptionCut], 1, 6);
+    sweep_all(&[Fault::RequestLost, Fault::ReplyLost, Fault::Cut, Fault::SubscriptionCut], 1, 3);
 }
