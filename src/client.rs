@@ -82,6 +82,11 @@ impl Client {
         self.context.config.client_id
     }
 
+    /// What its tasks run on.
+    pub fn executor(&self) -> &Arc<dyn Executor> {
+        &self.context.executor
+    }
+
     /// What was found wrong with the server's setup when connecting.
     pub fn warnings(&self) -> Vec<Warning> {
         self.context.connection.warnings()

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, Either, select};
 
 use crate::error::Result;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+use crate::error::{Error, ErrorKind};
 
 #[cfg(feature = "async-std")]
 pub(crate) mod async_std;
@@ -40,11 +42,17 @@ pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// Runs `future` to its end on the calling thread, which must be one that may block.
     ///
     /// # Errors
-    /// [`Closed`](crate::ErrorKind::Closed) when the runtime is shut down before `future` is done.
-    ///
-    /// # Panics
-    /// May panic on a thread that drives async tasks, where blocking would stop the runtime.
+    /// - [`Closed`](crate::ErrorKind::Closed) when the runtime is shut down before `future` is done.
+    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks, where blocking could stop
+    ///   the runtime; `future` is dropped unpolled. An adapter whose runtime cannot tell may leave it to the caller.
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()>;
+}
+
+/// The error of `block_on` on a thread that drives async tasks.
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+fn must_not_block(instead: &str) -> Error {
+    let reason = format!("blocking on a thread that drives async tasks; use {instead}, or the async API");
+    Error::because(ErrorKind::InvalidInput, "block_on", reason)
 }
 
 /// `future`, or `None` once `duration` has passed. A future that is ready wins over a timer that is.

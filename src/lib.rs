@@ -5,6 +5,7 @@
 
 #[cfg(feature = "async-std")]
 pub mod async_std;
+pub mod blocking;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 #[cfg(feature = "smol")]

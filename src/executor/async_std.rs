@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 
-use super::Executor;
+use super::{Executor, must_not_block};
 use crate::error::Result;
 
 /// Runs bowline on async-std's global executor, which starts when it is first used and never shuts down.
@@ -28,6 +28,10 @@ impl Executor for AsyncStd {
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        // There may be no other thread that drives the tasks that the future waits for.
+        if ::async_std::task::try_current().is_some() {
+            return Err(must_not_block("async_std::task::spawn_blocking"));
+        }
         ::async_std::task::block_on(future);
         Ok(())
     }

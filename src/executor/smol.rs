@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::Executor;
+use super::{Executor, must_not_block};
 use crate::error::Result;
 
 /// Runs bowline on smol's global executor, which starts when it is first used and never shuts down.
@@ -27,6 +27,11 @@ impl Executor for Smol {
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        // There may be no other thread that drives the tasks that the future waits for. smol tells its threads from others
+        // by nothing but their names.
+        if std::thread::current().name().is_some_and(|name| name.starts_with("smol-")) {
+            return Err(must_not_block("smol::unblock"));
+        }
         ::smol::block_on(future);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::task::Poll;
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 use ::tokio::runtime::Handle;
 use ::tokio::task::AbortHandle;
 use event_listener::Event;
+use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
-use super::Executor;
+use super::{Executor, must_not_block};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs bowline on a tokio runtime, multi-threaded or current-thread.
@@ -133,9 +135,18 @@ impl Executor for Tokio {
         if *self.inner.shutdown.down() {
             return closed();
         }
-        match self.inner.handle.block_on(select(future, shutdown)) {
-            Either::Left(_) => Ok(()),
-            Either::Right(_) => closed(),
+        let mut polled = false;
+        let mut both = select(future, shutdown);
+        let both = poll_fn(|cx| {
+            polled = true;
+            both.poll_unpin(cx)
+        });
+        // tokio refuses by a panic, before it polls anything, and has no other way to ask.
+        match catch_unwind(AssertUnwindSafe(|| self.inner.handle.block_on(both))) {
+            Ok(Either::Left(_)) => Ok(()),
+            Ok(Either::Right(_)) => closed(),
+            Err(_) if !polled => Err(must_not_block("tokio::task::spawn_blocking")),
+            Err(panic) => resume_unwind(panic),
         }
     }
 }

@@ -1,0 +1,193 @@
+//! The guards.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, Either, select};
+
+use super::block;
+use crate::{Error, ErrorKind, Executor, Loss, Result, Token};
+
+/// How long a dropped guard waits for the server's answer.
+const LONGEST_DROP: Duration = Duration::from_secs(1);
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The guards of the async API.
+pub trait Held: sealed::Sealed + Send + Sync + fmt::Debug + Sized + 'static {
+    #[doc(hidden)]
+    fn name(&self) -> &str;
+    #[doc(hidden)]
+    fn remaining(&self) -> Duration;
+    #[doc(hidden)]
+    fn lost(&self) -> BoxFuture<'_, Loss>;
+    #[doc(hidden)]
+    fn release(self) -> BoxFuture<'static, Result<()>>;
+}
+
+macro_rules! held {
+    ($($guard:ident),+) => {$(
+        impl sealed::Sealed for crate::$guard {}
+
+        impl Held for crate::$guard {
+            fn name(&self) -> &str {
+                self.name()
+            }
+
+            fn remaining(&self) -> Duration {
+                self.remaining()
+            }
+
+            fn lost(&self) -> BoxFuture<'_, Loss> {
+                Box::pin(self.lost())
+            }
+
+            fn release(self) -> BoxFuture<'static, Result<()>> {
+                Box::pin(self.release())
+            }
+        }
+    )+};
+}
+
+held!(LockGuard, ReadGuard, WriteGuard, Permit);
+
+/// As the guard `G` of the async API, for code that is not async.
+///
+/// # Dropping
+/// The drop releases, and returns when the server has confirmed it: after it the next one has the lock. It waits for one
+/// second at the longest; what is not done by then, and what is dropped on a thread that may not block, is released in
+/// the background. With a re-entrant hold, only the last guard releases.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct Guard<G: Held> {
+    /// Gone only in the methods that end the guard, and in its drop: nobody can look at it then.
+    inner: Option<G>,
+    pub(super) executor: Arc<dyn Executor>,
+}
+
+/// A held lock: as [`bowline::LockGuard`](crate::LockGuard).
+pub type LockGuard = Guard<crate::LockGuard>;
+/// A read-write lock held for reading: as [`bowline::ReadGuard`](crate::ReadGuard).
+pub type ReadGuard = Guard<crate::ReadGuard>;
+/// A read-write lock held for writing: as [`bowline::WriteGuard`](crate::WriteGuard).
+pub type WriteGuard = Guard<crate::WriteGuard>;
+/// Permits of a semaphore: as [`bowline::Permit`](crate::Permit).
+pub type Permit = Guard<crate::Permit>;
+
+impl<G: Held> Guard<G> {
+    pub(super) fn new(guard: G, executor: &Arc<dyn Executor>) -> Self {
+        Self { inner: Some(guard), executor: executor.clone() }
+    }
+
+    /// Runs what ends the guard.
+    pub(super) fn end<T: Send>(
+        mut self,
+        operation: &'static str,
+        end: impl FnOnce(G) -> BoxFuture<'static, Result<T>>,
+    ) -> Result<T> {
+        match self.inner.take() {
+            Some(guard) => block(&self.executor, operation, end(guard)),
+            None => Err(Error::new(ErrorKind::Closed, operation)),
+        }
+    }
+
+    /// The name of what is held.
+    pub fn name(&self) -> &str {
+        self.inner.as_ref().map_or("", G::name)
+    }
+
+    /// Whether the holder may still act. Costs no command: it is the client's own count of the lease. Code that does not
+    /// await can only ask: before every step, and after every pause.
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// What is left of the lease by the client's own, careful count; zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.inner.as_ref().map_or(Duration::ZERO, G::remaining)
+    }
+
+    /// Blocks until the holder must stop, and says why: for a thread that watches over the work of others.
+    ///
+    /// # Errors
+    /// Those of a thread that may not block, and [`Closed`](crate::ErrorKind::Closed) of a runtime that is shut down.
+    pub fn lost(&self) -> Result<Loss> {
+        let Some(guard) = &self.inner else { return Ok(Loss::Gone) };
+        block(&self.executor, "lost", Box::pin(async { Ok(guard.lost().await) }))
+    }
+
+    /// As [`lost`](Self::lost), for so long at most. `None`: not lost by then.
+    ///
+    /// # Errors
+    /// As [`lost`](Self::lost).
+    pub fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
+        let Some(guard) = &self.inner else { return Ok(Some(Loss::Gone)) };
+        let executor = &self.executor;
+        block(executor, "lost", Box::pin(async { Ok(within(executor, duration, guard.lost()).await) }))
+    }
+
+    /// Releases, and says whether the lease was held to the end. With a re-entrant hold, only the last guard releases; the
+    /// others just go.
+    ///
+    /// # Errors
+    /// As the async guard's `release`, and of a thread that may not block: it is released in the background then.
+    pub fn release(self) -> Result<()> {
+        self.end("release", G::release)
+    }
+}
+
+impl LockGuard {
+    /// The fencing token of this hold.
+    pub fn token(&self) -> Token {
+        self.inner.as_ref().map_or(Token::NONE, crate::LockGuard::token)
+    }
+}
+
+impl ReadGuard {
+    /// The token of the last writer before: see [`bowline::ReadGuard::token`](crate::ReadGuard::token).
+    pub fn token(&self) -> Token {
+        self.inner.as_ref().map_or(Token::NONE, crate::ReadGuard::token)
+    }
+}
+
+impl WriteGuard {
+    /// The fencing token of this hold.
+    pub fn token(&self) -> Token {
+        self.inner.as_ref().map_or(Token::NONE, crate::WriteGuard::token)
+    }
+}
+
+impl Permit {
+    /// How many permits this is.
+    pub fn count(&self) -> u32 {
+        self.inner.as_ref().map_or(0, crate::Permit::count)
+    }
+}
+
+impl<G: Held> Drop for Guard<G> {
+    fn drop(&mut self) {
+        let Some(guard) = self.inner.take() else { return };
+        let executor = &self.executor;
+        let release = async { Ok(within(executor, LONGEST_DROP, guard.release()).await) };
+        // What could not be confirmed goes on in the background, and there is nobody to tell.
+        let _ = block(executor, "release", Box::pin(release));
+    }
+}
+
+impl<G: Held> fmt::Debug for Guard<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.inner {
+            Some(guard) => guard.fmt(f),
+            None => f.write_str("Guard"),
+        }
+    }
+}
+
+async fn within<T>(executor: &Arc<dyn Executor>, duration: Duration, future: BoxFuture<'_, T>) -> Option<T> {
+    match select(future, executor.sleep(duration)).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(_) => None,
+    }
+}
