@@ -61,7 +61,7 @@ fn nested(value: &Value, depth: usize) -> Result<Reply, String> {
     Ok(match value {
         Value::String(text) => Reply::Bytes(text.as_bytes().to_vec()),
         Value::Integer(number) => Reply::Integer(*number),
-        // 3.99 is 3, as in Redis.
+        // 3.99 is 3, as in Redis. What does not fit is undefined there, and the nearest number here.
         Value::Number(number) => Reply::Integer(*number as i64),
         Value::Boolean(true) => Reply::Integer(1),
         Value::Table(_) if depth == DEEPEST => return Err("ERR reached lua stack limit".to_owned()),
