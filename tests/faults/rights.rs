@@ -9,6 +9,21 @@ use futures::future::join_all;
 
 use crate::scene::pass;
 use crate::support::env::{Env, TestClient, on_every_runtime};
+use crate::support::server;
+
+/// What a client sends itself: without the first three it cannot be, the others it can do without.
+const OWN: [&str; 6] = ["EVAL", "EVALSHA", "SUBSCRIBE", "INFO", "PING", "SELECT"];
+
+/// The rule that docs/acl.md tells operators to set, and that almost every test of this project runs under.
+#[test]
+fn the_documented_rule_has_the_rights_that_are_needed_and_no_others() {
+    let mut commands = commands();
+    commands.extend(OWN.map(str::to_owned));
+    let rights: Vec<String> = commands.iter().map(|command| format!("+{}", command.to_lowercase())).collect();
+    let rule = ["resetkeys", "~bowline:*", "resetchannels", "&bowline:inbox:*", "-@all"].join(" ");
+    let expected = format!("{rule} {}", rights.join(" "));
+    assert_eq!(server::documented_rights().join(" "), expected, "docs/acl.md is not what the scripts need");
+}
 
 on_every_runtime! {
     a_missing_command_is_found_when_connecting,
@@ -44,7 +59,7 @@ async fn connect(env: &Env, user: &str, rights: &[&str]) -> bowline::Result<Test
 const COUNTERS: [&str; 2] = ["bowline:lock:{bowline-check}:fence", "bowline:rw:{bowline-check}:fence"];
 
 async fn a_missing_command_is_found_when_connecting(env: Env) {
-    let own = ["EVAL", "EVALSHA", "SUBSCRIBE"].map(str::to_owned);
+    let own = OWN[..3].iter().map(|command| (*command).to_owned());
     // All at once: what another check does or has left must not hide what is missing.
     join_all(commands().into_iter().chain(own).map(async |command| {
         let rights = ["allkeys", "allchannels", "allcommands", &format!("-{command}")];

@@ -375,7 +375,7 @@ impl Env {
         }
     }
 
-    /// A client with a command timeout of 2 s and a patience of 5 s.
+    /// A client with a command timeout of 2 s and a patience of 5 s, whose user has no more rights than docs/acl.md names.
     pub async fn client(&self) -> TestClient {
         self.client_with(|config| config).await
     }
@@ -385,7 +385,7 @@ impl Env {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
         }
-        let url = self.url();
+        let url = self.server().user_url();
         self.client_at(&url, configure).await.unwrap()
     }
 

@@ -67,6 +67,11 @@ impl Server {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    /// As the user whose rights docs/acl.md names, and who has no others.
+    pub fn user_url(&self) -> String {
+        format!("redis://bowline:secret@127.0.0.1:{}/", self.port)
+    }
+
     pub fn socket_path(&self) -> PathBuf {
         self.dir.join("redis.sock")
     }
@@ -174,6 +179,8 @@ impl Server {
             .args(["--unixsocket".as_ref(), self.socket_path().as_os_str()])
             .args(["--dir".as_ref(), self.dir.as_os_str()])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
+            .args(["--user", "bowline", "on", ">secret"])
+            .args(documented_rights())
             .args(&self.args)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
@@ -351,4 +358,11 @@ fn new_dir() -> PathBuf {
             Err(error) => panic!("{}: {error}", dir.display()),
         }
     }
+}
+
+/// The rights in the command that docs/acl.md tells operators to run.
+pub fn documented_rights() -> Vec<&'static str> {
+    let page = include_str!("../../docs/acl.md");
+    let rule = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER bowline on >PASSWORD "));
+    rule.expect("the command").split(' ').collect()
 }

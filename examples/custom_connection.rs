@@ -1,0 +1,73 @@
+//! A connection of one's own: here a wrapper that records which scripts were run, and how long the server took.
+//!
+//! `cargo run --example custom_connection`, without a Redis.
+#![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bowline::{Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use futures::stream::BoxStream;
+
+#[derive(Debug)]
+struct Recording<C> {
+    inner: C,
+    calls: Mutex<Vec<(&'static str, Duration)>>,
+}
+
+impl<C> Recording<C> {
+    fn take(&self) -> Vec<(&'static str, Duration)> {
+        self.calls.lock().map(|mut calls| std::mem::take(&mut *calls)).unwrap_or_default()
+    }
+}
+
+#[async_trait]
+impl<C: Connection> Connection for Recording<C> {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let (name, start) = (call.script.name(), Instant::now());
+        let reply = self.inner.run(call).await;
+        if let Ok(mut calls) = self.calls.lock() {
+            calls.push((name, start.elapsed()));
+        }
+        reply
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        self.inner.run_batch(calls).await
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.inner.subscribe(channel).await
+    }
+
+    fn topology(&self) -> Topology {
+        self.inner.topology()
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.inner.warnings()
+    }
+
+    fn close(&self) {
+        self.inner.close();
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let executor = Arc::new(bowline::tokio::Tokio::current()?);
+    // On Redis: `bowline::tokio::open(executor.clone(), url, &config).await?`.
+    let inner = bowline::embedded::Server::new().connect(executor.clone());
+    let connection = Arc::new(Recording { inner, calls: Mutex::default() });
+    let client = Client::new(executor, connection.clone(), Config::builder().build()?).await?;
+    println!("connecting checked the server with {} scripts", connection.take().len());
+
+    client.lock("orders").lock().await?.release().await?;
+    for (script, took) in connection.take() {
+        println!("  {script} took {took:?}");
+    }
+    client.close().await;
+    Ok(())
+}
