@@ -108,8 +108,7 @@ async fn try_lock_stays_behind_those_who_wait(env: Env) {
 
 async fn locks_of_different_names_and_prefixes_are_different(env: Env) {
     let one = env.client().await;
-    let url = env.url();
-    let other = env.client_at(&url, |config| config.prefix("other")).await.unwrap();
+    let other = env.client_with_all_rights(|config| config.prefix("other")).await;
     let a = one.lock("a").try_lock().await.unwrap().unwrap();
     let b = one.lock("b").try_lock().await.unwrap().unwrap();
     let c = other.lock("a").try_lock().await.unwrap().unwrap();

@@ -250,6 +250,10 @@ impl Env {
         self.inner.embedded.as_ref().expect("the test runs on the embedded server")
     }
 
+    pub fn is_embedded(&self) -> bool {
+        self.inner.embedded.is_some()
+    }
+
     /// Further arguments for the server. To be called before anything needs it.
     pub fn with_server_args(self, args: &[&str]) -> Self {
         assert!(lock(&self.inner.server).is_none(), "the server runs already");
@@ -381,11 +385,24 @@ impl Env {
     }
 
     pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
+        self.client_of(Server::user_url, configure).await
+    }
+
+    /// A client whose user may do everything.
+    pub async fn client_with_all_rights(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
+        self.client_of(Server::url, configure).await
+    }
+
+    async fn client_of(
+        &self,
+        url: impl FnOnce(&Server) -> String,
+        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> TestClient {
         if let Some(embedded) = &self.inner.embedded {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
         }
-        let url = self.server().user_url();
+        let url = url(&self.server());
         self.client_at(&url, configure).await.unwrap()
     }
 
