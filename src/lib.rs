@@ -13,6 +13,10 @@ pub mod smol;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
+#[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
 mod acquire;
 mod check;
 mod client;
