@@ -269,7 +269,8 @@ impl<'a> Attempt<'a> {
     }
 
     fn hold(self, token: Token, counted_from: Instant) -> Decision {
-        match self.undecided.hold(token, self.request.renewed, self.request.lease, counted_from) {
+        let Request { amount, renewed, lease, .. } = *self.request;
+        match self.undecided.hold(amount, token, renewed, lease, counted_from) {
             Ok(Some(hold)) => Decision::Held(hold),
             Ok(None) => Decision::Again,
             Err(Late) => Decision::Late,

@@ -120,10 +120,11 @@ impl<'a> Undecided<'a> {
         Ok(Self { context, id, decided: false })
     }
 
-    /// It is a hold from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
+    /// It is a hold of `amount` from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
     /// meanwhile; an error if nothing is left of the lease.
     pub(crate) fn hold(
         mut self,
+        amount: u32,
         token: Token,
         renewed: bool,
         lease: Duration,
@@ -135,7 +136,7 @@ impl<'a> Undecided<'a> {
             return Err(Late);
         }
         self.decided = true;
-        Ok(self.context.ledger.hold(self.id, token, renewed, until, now))
+        Ok(self.context.ledger.hold(self.id, amount, token, renewed, until, now))
     }
 
     /// The server said that nothing of it is left.

@@ -193,6 +193,7 @@ impl Ledger {
     pub(crate) fn hold(
         &self,
         id: WireId,
+        amount: u32,
         token: Token,
         renewed: bool,
         deadline: Instant,
@@ -203,7 +204,7 @@ impl Ledger {
             if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
-            let Attempt { keys, amount, lease, .. } = attempt;
+            let Attempt { keys, lease, .. } = attempt;
             let hold = Arc::new(Hold::new(keys, id, amount, token, lease, renewed, deadline));
             state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);
@@ -224,20 +225,6 @@ impl Ledger {
             {
                 state.clean_up(attempt.cleanup(id, now), effects);
             }
-        });
-    }
-
-    /// Keeps the hold again: it was not released after all.
-    pub(crate) fn keep(&self, hold: &Arc<Hold>, now: Instant) {
-        let Some(deadline) = hold.deadline() else { return };
-        self.change(|state, effects| {
-            if state.closed {
-                effects.losses.push((hold.clone(), Loss::Closed));
-                state.clean_up(Cleanup::of(hold, now), effects);
-                return;
-            }
-            state.keep(hold, deadline, now);
-            state.wake_if_sooner(effects);
         });
     }
 

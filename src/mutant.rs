@@ -58,6 +58,8 @@ pub enum Mutant {
     NoVerifyAfterGap,
     /// A script that says "call again" is not.
     MoreNotDone,
+    /// A hold that is being changed is renewed all the same.
+    RenewedWhileChanging,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
 }

@@ -56,9 +56,10 @@ impl Owned {
         }
     }
 
-    /// Turns the hold into one of that many units, under a wire id of its own: a late copy of the request must find
-    /// nobody. For the last guard of the hold. Dropped half way, both are cleaned up in the background.
-    pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Changed> {
+    /// Turns the hold into one of that many units, or of as many as it had if others are in the way; either way under a
+    /// wire id of its own: a late copy of the request must find nobody. For the last guard of the hold. Dropped half
+    /// way, both are cleaned up in the background.
+    pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
         let (context, old) = (self.context.clone(), self.hold.clone());
         if let Some(loss) = old.loss(context.now()) {
             return Err(lost_error(&old, operation, loss));
@@ -72,7 +73,9 @@ impl Owned {
         let mut this = self;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
-        context.ledger.release(&old);
+        if !mutant::on(Mutant::RenewedWhileChanging) {
+            context.ledger.release(&old);
+        }
         let mut tries = context.tries(operation, &old.keys.name);
         loop {
             let sent = context.now();
@@ -91,43 +94,39 @@ impl Owned {
                 limit: old.keys.kind.limit().unwrap_or(amount),
                 not_after: context.not_after(sent, None),
             };
-            match context.scripts().change(&old.keys, args).await {
-                Ok(Answer::Done { token, more, now }) => {
-                    this.ended(more, now);
-                    let held = undecided.hold(token, old.renewed, old.lease, sent);
-                    let hold = match held {
-                        Ok(Some(hold)) => hold,
-                        // The client was closed meanwhile, which has cancelled it.
-                        Ok(None) => return Err(context.closed(operation, &old.keys)),
-                        // Only for a while that nobody has counted: it is given back.
-                        Err(Late) => return Err(lost_error(&old, operation, Loss::Expired)),
-                    };
-                    let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
-                    if let Some(vacant) = vacant {
-                        vacant.fill(&owned);
-                    }
-                    return Ok(Changed::To(owned));
-                }
+            let (amount, token, more, now) = match context.scripts().change(&old.keys, args).await {
+                Ok(Answer::Done { token, more, now }) => (amount, token, more, now),
+                // Refused: what there was goes on under the new wire id.
+                Ok(Answer::Busy { more: false, now }) => (old.amount, old.token, false, now),
                 // Leases are left to end; or the request took longer than the server's clock allowed, and its answer has
                 // set our idea of that clock right.
-                Ok(Answer::Busy { more: true, now } | Answer::Stale { now }) => context.observe(now),
-                Ok(Answer::Busy { more: false, now }) => {
+                Ok(Answer::Busy { more: true, now } | Answer::Stale { now }) => {
                     context.observe(now);
-                    undecided.forget();
-                    context.ledger.keep(&old, context.now());
-                    let owned = Arc::new(this);
-                    if let Some(vacant) = vacant {
-                        vacant.fill(&owned);
-                    }
-                    return Ok(Changed::Not(owned));
+                    continue;
                 }
                 Ok(Answer::NotHeld { more, now }) => {
                     this.ended(more, now);
                     undecided.forget();
                     return Err(lost_error(&old, operation, Loss::Gone));
                 }
-                Err(failure) => tries.again_after(failure).await?,
+                Err(failure) => {
+                    tries.again_after(failure).await?;
+                    continue;
+                }
+            };
+            this.ended(more, now);
+            let hold = match undecided.hold(amount, token, old.renewed, old.lease, sent) {
+                Ok(Some(hold)) => hold,
+                // The client was closed meanwhile, which has cancelled it.
+                Ok(None) => return Err(context.closed(operation, &old.keys)),
+                // Only for a while that nobody has counted: it is given back.
+                Err(Late) => return Err(lost_error(&old, operation, Loss::Expired)),
+            };
+            let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
+            if let Some(vacant) = vacant {
+                vacant.fill(&owned);
             }
+            return Ok(owned);
         }
     }
 
@@ -138,13 +137,6 @@ impl Owned {
             self.context.ledger.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
         }
     }
-}
-
-/// What came of [`Owned::change`].
-pub(crate) enum Changed {
-    To(Arc<Owned>),
-    /// Others are in the way; the hold is what it was.
-    Not(Arc<Owned>),
 }
 
 pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Error {

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
 use crate::key::{Kind, READ, WRITE};
 use crate::lock::HolderState;
 use crate::options::{Acquire, TryAcquire};
-use crate::owned::{Changed, Owned, lost_error};
+use crate::owned::{Owned, lost_error};
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
 use crate::ticket::WireId;
@@ -30,7 +30,8 @@ use crate::ticket::WireId;
 /// # Re-entry
 /// A [`Holder`](crate::Holder) may read while it reads, write while it writes, and read while it writes (the hold stays
 /// a writer's until the last guard goes). Writing while it reads would wait for itself: that is
-/// [`WouldDeadlock`](ErrorKind::WouldDeadlock) at once. Without a holder nobody can know, and it waits until its timeout.
+/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder nobody can know, and it waits until its
+/// timeout.
 ///
 /// # Redis keys
 /// `<prefix>:rw:{<name>}` and `...:leases` for the longest lease, `...:queue` and `...:tickets` while somebody waits (at
@@ -84,7 +85,7 @@ impl RwLock {
     /// Who holds the lock and how many wait, as one consistent look. It may be outdated when it arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -131,8 +132,8 @@ impl WriteGuard {
     /// gone.
     ///
     /// # Errors
-    /// [`Lost`](ErrorKind::Lost), [`Unavailable`](ErrorKind::Unavailable) and other answers of the server; the guard is
-    /// gone then, and what it held is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable) and other answers of the server;
+    /// the guard is gone then, and what it held is released in the background.
     ///
     /// # Cancel safety
     /// Dropping the future releases in the background.
@@ -140,10 +141,7 @@ impl WriteGuard {
         still_held(&self.owned, "downgrade")?;
         match Arc::try_unwrap(self.owned) {
             Err(shared) => Ok(ReadGuard::new(shared)),
-            Ok(owned) => match owned.change("downgrade", READ).await? {
-                Changed::To(owned) => Ok(ReadGuard::new(owned)),
-                Changed::Not(owned) => Err(would_deadlock(&owned, "downgrade")),
-            },
+            Ok(owned) => Ok(ReadGuard::new(owned.change("downgrade", READ).await?)),
         }
     }
 }
@@ -155,24 +153,20 @@ pub enum Upgrade {
     /// The only reader writes now, with a token of its own.
     Writing(WriteGuard),
     /// Others read as well, and waiting for them could wait for ever: two readers that both want to write would wait
-    /// for each other. The guard is what it was. Release it, and write by [`RwLock::write`].
+    /// for each other. The guard reads on, with the same token. Release it, and write by [`RwLock::write`].
     WouldDeadlock(ReadGuard),
 }
 
 impl ReadGuard {
     /// Goes on as the writer if nobody else reads, in one step and before those who wait. Never waits. A fixed lease begins
-    /// anew.
+    /// anew, upgraded or not.
     ///
     /// A guard that shares its hold with others of the same [`Holder`](crate::Holder) is not upgraded; a guard got by
     /// reading while its holder writes is the writer's already.
     ///
-    /// # Not guaranteed
-    /// An upgrade that would deadlock is not remembered: if its request had to be sent again, a late copy of it may take
-    /// effect until the command timeout is over. The guard then learns from its next renewal that it is lost.
-    ///
     /// # Errors
-    /// [`Lost`](ErrorKind::Lost), [`Unavailable`](ErrorKind::Unavailable) and other answers of the server; the guard is
-    /// gone then, and what it held is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable) and other answers of the server;
+    /// the guard is gone then, and what it held is released in the background.
     ///
     /// # Cancel safety
     /// Dropping the future releases in the background.
@@ -183,10 +177,14 @@ impl ReadGuard {
         }
         match Arc::try_unwrap(self.owned) {
             Err(shared) => Ok(Upgrade::WouldDeadlock(Self::new(shared))),
-            Ok(owned) => Ok(match owned.change("try_upgrade", WRITE).await? {
-                Changed::To(owned) => Upgrade::Writing(WriteGuard::new(owned)),
-                Changed::Not(owned) => Upgrade::WouldDeadlock(Self::new(owned)),
-            }),
+            Ok(owned) => {
+                let owned = owned.change("try_upgrade", WRITE).await?;
+                Ok(if owned.hold.amount == WRITE {
+                    Upgrade::Writing(WriteGuard::new(owned))
+                } else {
+                    Upgrade::WouldDeadlock(Self::new(owned))
+                })
+            }
         }
     }
 }
@@ -194,8 +192,4 @@ impl ReadGuard {
 /// Also of guards that share a hold, and ask the server nothing.
 fn still_held(owned: &Owned, operation: &'static str) -> Result<()> {
     owned.hold.loss(owned.context.now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
-}
-
-fn would_deadlock(owned: &Owned, operation: &'static str) -> Error {
-    Error::new(ErrorKind::WouldDeadlock, operation).with_name(&owned.hold.keys.name)
 }

@@ -8,7 +8,8 @@ use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
     a_change_survives_lost_requests_and_replies,
-    a_late_copy_of_an_upgrade_that_was_busy_changes_nothing,
+    a_refused_upgrade_survives_lost_requests_and_replies,
+    a_late_copy_of_a_refused_upgrade_changes_nothing,
     a_change_that_is_never_answered_leaves_nothing,
     a_change_is_not_sent_again_after_its_client_was_closed,
 }
@@ -44,16 +45,34 @@ async fn a_change_survives_lost_requests_and_replies(env: Env) {
     }
 }
 
-/// It would take the hold from the guard that the first answer left it to, for a writer that nobody knows of.
-async fn a_late_copy_of_an_upgrade_that_was_busy_changes_nothing(env: Env) {
+/// The answer to the first copy may be what was lost: the guard is what the last one says.
+async fn a_refused_upgrade_survives_lost_requests_and_replies(env: Env) {
     let other = env.client().await.rw_lock("a");
-    let (client, faults) = faulty_client(&env, |config| config.command_timeout(ms(300))).await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let lock = client.rw_lock("a");
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (one, two) = (lock.read().await.unwrap(), other.read().await.unwrap());
+        let (token, changes) = (one.token(), faults.calls("permit_change"));
+        faults.next("permit_change", [fault.clone(), fault]);
+        let one = reading(one.try_upgrade().await.unwrap());
+        assert_eq!(faults.calls("permit_change"), changes + 3);
+        assert_eq!(one.token(), token);
+        two.release().await.unwrap();
+        assert!(other.try_write().await.unwrap().is_none(), "one reads");
+        one.release().await.unwrap();
+        until_free(&env, "a").await;
+    }
+}
+
+/// It would take the hold from the guard that the answer left it to, for a writer that nobody knows of.
+async fn a_late_copy_of_a_refused_upgrade_changes_nothing(env: Env) {
+    let other = env.client().await.rw_lock("a");
+    let (client, faults) = faulty_client(&env, |config| config).await;
     let lock = client.rw_lock("a");
     let (one, two) = (lock.read().await.unwrap(), other.read().await.unwrap());
     faults.next("permit_change", [Fault::Late]);
     let one = reading(one.try_upgrade().await.unwrap());
     two.release().await.unwrap();
-    env.sleep(ms(600)).await;
     faults.send_late().await[0].as_ref().unwrap();
     other.try_read().await.unwrap().expect("one reads").release().await.unwrap();
     one.release().await.unwrap();

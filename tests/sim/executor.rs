@@ -35,6 +35,8 @@ struct State {
     dead: BTreeSet<Process>,
     /// By how many millionths the clocks of processes are fast.
     rates: HashMap<Process, i64>,
+    /// How many sleeps that are over one poll may still see.
+    budget: u32,
 }
 
 struct Timer {
@@ -67,6 +69,13 @@ pub enum Stuck {
 /// Ten times the polls that a run has.
 const MOST_POLLS: u64 = 3_000_000;
 
+/// So many polls without a moment passing are no progress.
+const MOST_POLLS_AT_ONCE: u64 = 50_000;
+
+/// A task that has seen so many sleeps end in one poll lets the others go on, and the run look at what it does. It may
+/// be a loop that waits for a moment long past.
+const SLEEPS_PER_POLL: u32 = 10;
+
 impl Machine {
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -83,6 +92,7 @@ impl Machine {
                 freezes: HashMap::new(),
                 dead: BTreeSet::new(),
                 rates: HashMap::new(),
+                budget: SLEEPS_PER_POLL,
             }),
         })
     }
@@ -183,10 +193,11 @@ impl Machine {
 
     /// Runs until `done` says so. Picks among the tasks that can run by chance, and lets time pass when none can.
     pub fn run_until(self: &Arc<Self>, limit: Duration, mut done: impl FnMut() -> bool) -> Result<(), Stuck> {
-        let mut polls = 0;
+        let (mut polls, mut at_once) = (0, 0);
         while !done() {
             polls += 1;
-            if polls > MOST_POLLS {
+            at_once += 1;
+            if polls > MOST_POLLS || at_once > MOST_POLLS_AT_ONCE {
                 return Err(Stuck::Restless);
             }
             if let Some((id, mut future)) = self.pick() {
@@ -206,7 +217,9 @@ impl Machine {
                         std::mem::forget(future);
                     }
                 }
-            } else if !self.pass_time(limit)? {
+            } else if self.pass_time(limit)? {
+                at_once = 0;
+            } else {
                 return Err(Stuck::Asleep);
             }
         }
@@ -230,6 +243,7 @@ impl Machine {
         }
         let id = runnable[state.random.below(runnable.len() as u64) as usize];
         state.ready.remove(&id);
+        state.budget = SLEEPS_PER_POLL;
         let future = state.tasks.get_mut(&id)?.future.take()?;
         Some((id, future))
     }
@@ -334,7 +348,13 @@ impl Future for Sleep {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.machine.lock();
         if state.now >= self.key.0 {
-            return Poll::Ready(());
+            if state.budget > 0 {
+                state.budget -= 1;
+                return Poll::Ready(());
+            }
+            drop(state);
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
         if let Some(timer) = state.timers.get_mut(&self.key) {
             timer.waker = Some(context.waker().clone());

@@ -73,6 +73,18 @@ impl Known<'_> {
     }
 }
 
+/// A script, and what the server had before and after it.
+pub struct Executed<'a> {
+    pub call: Call<'a>,
+    /// Nobody waits for the answer: it is a second copy, or its sender has given up.
+    pub late: bool,
+    pub word: &'a str,
+    pub before: &'a Dump,
+    pub after: &'a Dump,
+    /// The server's time.
+    pub server: Duration,
+}
+
 impl Judge {
     pub fn new(machine: &Arc<Machine>) -> Arc<Self> {
         Arc::new(Self {
@@ -181,7 +193,9 @@ impl Judge {
             ("change", word) => {
                 let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
                 old.changing = false;
-                if !matches!(word, "BUSY" | "STALE") {
+                // What is not decided yet is asked again.
+                let more = word == "BUSY" && items[1] == Reply::Integer(1);
+                if word != "STALE" && !more {
                     old.decided.get_or_insert(now);
                 }
             }
@@ -285,10 +299,9 @@ impl Judge {
             let new = view(dump, &lock);
             let name = state.names.entry(lock).or_default();
             let old = std::mem::replace(&mut name.view, new);
-            let was = |id: &str| old.hold(id).is_some() || old.queue.iter().any(|ticket| ticket.id == id);
             let ids =
                 name.view.holds.iter().map(|hold| &hold.id).chain(name.view.queue.iter().map(|ticket| &ticket.id));
-            for id in ids.filter(|id| !was(id)) {
+            for id in ids.filter(|id| !old.knows(id)) {
                 state.attempts.entry(id.clone()).or_default().appeared = now;
             }
             for hold in &name.view.holds {
@@ -302,8 +315,9 @@ impl Judge {
         }
     }
 
-    /// A script was executed, at that time of the server.
-    pub fn executed(&self, call: Call<'_>, word: &str, before: &Dump, after: &Dump, server: Duration) {
+    /// A script was executed.
+    pub fn executed(&self, executed: Executed<'_>) {
+        let Executed { call, late, word, before, after, server } = executed;
         let now = self.machine.now();
         self.machine.log_detail(|| {
             let view = view(after, call.keys[0]);
@@ -319,16 +333,22 @@ impl Judge {
         }
         let found = {
             let mut state = self.lock();
-            for id in subjects(&call) {
-                if !matches!(verb(&call), "release" | "cancel") {
-                    state.attempts.entry(id.to_owned()).or_default().asked = now;
-                }
-            }
             let highest = state.names.get(lock).map_or(0, |name| name.highest);
             let (before, after) = (view(before, lock), view(after, lock));
+            for id in subjects(&call) {
+                let attempt = state.attempts.entry(id.to_owned()).or_default();
+                if !late && !matches!(verb(&call), "release" | "cancel") {
+                    attempt.asked = now;
+                }
+                // A renewal is about several names, and brings nothing back.
+                if verb(&call) != "renew" {
+                    attempt.ghost = late && (attempt.ghost || attempt.gone);
+                    attempt.gone = !after.knows(id);
+                }
+            }
             for hold in after.holds.iter().filter(|hold| before.hold(&hold.id).is_none()) {
-                state.attempts.entry(hold.id.clone()).or_default().granted_in_reply =
-                    subjects(&call).contains(&&*hold.id);
+                state.attempts.entry(hold.id.clone()).or_default().granted_unheard =
+                    late && subjects(&call).contains(&&*hold.id);
             }
             let listens = |id: &str| state.listeners.get(client_of(id)).is_some_and(|(n, _)| *n > 0);
             Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)

@@ -20,7 +20,8 @@ pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The server's side: executes one call at once, at the server's own time.
 pub trait Backend: Send + Sync + 'static {
-    fn execute(&self, process: usize, call: Call<'_>) -> Result<Reply, ConnectionError>;
+    /// `late` if nobody waits for the answer: the call is a second copy, or its sender has given up.
+    fn execute(&self, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
 
     /// A process makes this call. It may never be sent.
     fn called(&self, call: Call<'_>);
@@ -295,17 +296,16 @@ impl Link {
                 world.sleep(late).await;
             }
             world.sleep(self.backend.frozen_for()).await;
-            let reply = request.with_call(|call| self.backend.execute(self.process, call));
+            let given_up = answer.is_canceled() || self.look(|state| state.commands != connection);
+            let reply = request.with_call(|call| self.backend.execute(self.process, call, given_up));
             let request = Arc::new(request);
             let twice = self.look(|state| state.twice) && self.machine.random(|random| random.one_in(20));
-            // An upgrade that was told BUSY is not remembered: its second copy may still take effect, until its
-            // `not_after`. That is a known hole.
-            if twice && request.script.name() != "permit_change" {
+            if twice {
                 let late = self.machine.random(|random| random.between(Duration::ZERO, COMMAND_TIMEOUT * 2));
                 let (link, sleep, request) = (self.clone(), world.sleep(late), request.clone());
                 world.spawn(Box::pin(async move {
                     sleep.await;
-                    let _ = request.with_call(|call| link.backend.execute(link.process, call));
+                    let _ = request.with_call(|call| link.backend.execute(link.process, call, true));
                 }));
             }
             let back = (self.machine.now() + self.delay()).max(self.look(|state| state.last_reply));

@@ -44,6 +44,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
+    ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
     ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
 ];
 

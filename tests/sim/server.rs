@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Judge, Known, may_be_long, twice};
+use crate::judge::{Executed, Judge, Known, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -176,7 +176,7 @@ impl SimServer {
 }
 
 impl Backend for SimServer {
-    fn execute(&self, _: usize, call: Call<'_>) -> Result<Reply, ConnectionError> {
+    fn execute(&self, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
         let now = self.server.now();
         self.judge.look(now);
         let before = self.dump();
@@ -184,7 +184,7 @@ impl Backend for SimServer {
         let after = self.dump();
         self.check(call.script.name(), &after);
         let word = reply.as_ref().map_or("", twice::word);
-        self.judge.executed(call, word, &before, &after, now);
+        self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {
             self.once_more(call, &before, reply, &after);
         }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Client, Config, Executor, Lock, LockGuard};
+use bowline::{Client, Config, Executor, Lock, LockGuard, RwLock};
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
@@ -89,6 +89,10 @@ impl Stage {
 
     pub fn lock(&self, process: Process) -> Lock {
         self.clients[process - 1].lock(NAME)
+    }
+
+    pub fn rw_lock(&self, process: Process) -> RwLock {
+        self.clients[process - 1].rw_lock(NAME)
     }
 
     /// Runs the future as a task of the process; what came of it can be waited for.

@@ -1,9 +1,10 @@
 //! `permit_change`: downgrade and upgrade.
 
-use super::lab::{Changed, FENCE, LEASES, Permits, writer};
+use super::lab::{Changed, FENCE, LEASES, PERMITS, Permits, writer};
 use crate::lab::{Acquired, LEASE, NOT_HELD, RELEASED, State, attempt, grant};
 
 const GONE: Changed = Changed::NotHeld { more: false };
+const REFUSED: Changed = Changed::Busy { more: false };
 
 #[test]
 fn a_downgrade_keeps_the_token_and_wakes_the_readers() {
@@ -53,14 +54,32 @@ fn an_upgrade_is_busy_while_anybody_else_reads_and_never_waits() {
     let mut lab = Permits::read_write();
     let (r, other, w) = (attempt(1, 1), attempt(2, 1), writer(1, 2));
     lab.hold(&[&r, &other]);
-    let before = lab.dump();
-    assert_eq!(lab.change(&r, &w), Changed::Busy { more: false });
-    before.assert_same(&lab.dump(), 0);
-    lab.assert_held(&[&r, &other]);
+    let token = lab.token_of(&r);
+    assert_eq!(lab.change(&r, &w), REFUSED);
+    // It reads on, under the new wire id.
+    let kept = attempt(1, 2);
+    lab.assert_held(&[&kept, &other]);
+    assert_eq!(lab.token_of(&kept), token);
+    assert_eq!((lab.renew_one(&r), lab.renew_one(&kept)), (0, 1));
+    assert_eq!(lab.release(&r), NOT_HELD, "the old hold is over");
     // Somebody whose lease is over reads no more.
     lab.expire_hold(&other);
-    lab.change(&r, &w).token();
-    lab.assert_held(&[&w]);
+    let next = writer(1, 3);
+    lab.change(&kept, &next).token();
+    lab.assert_held(&[&next]);
+}
+
+/// It may have ended the lease of somebody who was in the way of others.
+#[test]
+fn a_refused_change_wakes_those_who_fit() {
+    let mut lab = Permits::semaphore(3);
+    let (a, b, c, next) = (attempt(1, 1), attempt(2, 1), attempt(3, 1), attempt(4, 1));
+    lab.hold(&[&a, &b, &c]);
+    lab.queue(&[&next]);
+    let _inbox = lab.listen(4);
+    lab.expire_hold(&c);
+    assert_eq!(lab.change(&a, &attempt(1, 2).units(3)), REFUSED);
+    lab.assert_held(&[&attempt(1, 2), &b, &next]);
 }
 
 /// It holds already: whoever waits could not get in before it anyway.
@@ -91,23 +110,45 @@ fn a_second_copy_reports_what_the_first_one_did() {
     }
 }
 
-/// The first copy was busy, and left the old hold to its holder.
+/// That nobody else reads any more when the copy comes does not matter.
 #[test]
-fn a_late_copy_of_what_was_busy_changes_nothing() {
+fn a_late_copy_of_a_refused_upgrade_changes_nothing() {
     let mut lab = Permits::read_write();
-    let (r, other) = (attempt(1, 1), attempt(2, 1));
-    let w = writer(1, 2).not_after(lab.now() + 60_000);
+    let (r, other, w, kept) = (attempt(1, 1), attempt(2, 1), writer(1, 2), attempt(1, 2));
     lab.hold(&[&r, &other]);
-    assert_eq!(lab.change(&r, &w), Changed::Busy { more: false });
+    let (first, second) = lab.twice(5_000, |lab| lab.change(&r, &w));
+    assert_eq!((first, second), (REFUSED, REFUSED));
+    let token = lab.token_of(&kept);
     lab.release(&other);
+    let (third, fourth) = lab.twice(5_000, |lab| lab.change(&r, &w));
+    assert_eq!((third, fourth), (REFUSED, REFUSED));
+    lab.assert_held(&[&kept]);
+    assert_eq!(lab.token_of(&kept), token);
+    // Nor when the reader has become a writer after all, or is gone.
+    let next = writer(1, 3);
+    lab.change(&kept, &next).token();
+    assert_eq!(lab.twice(0, |lab| lab.change(&r, &w)), (GONE, GONE));
+    lab.assert_held(&[&next]);
+    assert_eq!(lab.release(&next), RELEASED);
+    assert_eq!(lab.twice(0, |lab| lab.change(&r, &w)), (GONE, GONE));
+    lab.assert_held(&[]);
+}
+
+#[test]
+fn a_request_that_comes_too_late_is_only_told_what_an_earlier_copy_did() {
+    let mut lab = Permits::read_write();
+    let (r, other, w) = (attempt(1, 1), attempt(2, 1), writer(1, 2));
     let late = writer(1, 2).not_after(lab.now() - 1);
+    lab.hold(&[&r]);
     assert_eq!(lab.twice(0, |lab| lab.change(&r, &late)), (Changed::Stale, Changed::Stale));
     lab.assert_held(&[&r]);
-    // What an earlier copy has done is reported whenever it is asked.
     lab.change(&r, &w).token();
     lab.change(&r, &late).token();
     lab.release(&w);
     assert_eq!(lab.change(&r, &late), GONE);
+    lab.hold(&[&r, &other]);
+    assert_eq!(lab.change(&r, &w), REFUSED);
+    assert_eq!(lab.change(&r, &late), REFUSED);
 }
 
 /// Downgrade, upgrade, then the copy of the downgrade: no reader beside the writer.
@@ -156,4 +197,16 @@ fn the_new_hold_has_the_lease_that_was_asked_for() {
     assert!(lab.ttl(LEASES) > 80_000);
     assert!(matches!(lab.acquire(&r), Acquired::Granted(_)));
     assert!(matches!(lab.state(&r), State::Granted(_)));
+    // A refused one, too.
+    lab.hold(&[&attempt(2, 1)]);
+    assert_eq!(lab.change(&r, &writer(1, 3).lease(300_000)), REFUSED);
+    let kept = attempt(1, 3);
+    let left = |lab: &mut Permits| lab.inspect().holds.into_iter().find(|hold| hold.0 == kept.id).unwrap().3;
+    assert!(left(&mut lab) > 200_000);
+    assert!(lab.ttl(LEASES) > 200_000 && lab.ttl(PERMITS) > 200_000);
+    // And whenever it is asked again.
+    let (leases, soon) = (lab.keys[LEASES].clone(), (lab.now() + 1_000).to_string());
+    lab.raw(&["ZADD", &leases, "XX", &soon, &kept.id]);
+    assert_eq!(lab.change(&r, &writer(1, 3).lease(300_000)), REFUSED);
+    assert!(left(&mut lab) > 200_000);
 }

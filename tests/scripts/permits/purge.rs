@@ -186,20 +186,32 @@ fn a_release_that_brings_the_count_to_nothing_counts_again() {
     lab.try_acquire(&attempt(3, 1).units(3)).busy();
 }
 
-/// More leases are over than one call may end: that nobody else reads takes a second look.
+/// More leases are over than one call may end: whether anybody else reads takes a second look.
 #[test]
 fn an_upgrade_past_many_expired_readers() {
-    let mut lab = Permits::read_write();
-    let (r, w) = (attempt(1, 1), writer(1, 2));
-    lab.hold(&[&r]);
-    lab.checked = false;
-    let dead: Vec<_> = (0..300).map(|n| attempt(2, n)).collect();
-    lab.hold(&dead.iter().collect::<Vec<_>>());
-    for reader in &dead {
-        lab.expire_hold(reader);
+    for alone in [true, false] {
+        let mut lab = Permits::read_write();
+        let (r, w, other) = (attempt(1, 1), writer(1, 2), attempt(3, 1));
+        lab.hold(&[&r]);
+        if !alone {
+            lab.hold(&[&other]);
+        }
+        lab.checked = false;
+        let dead: Vec<_> = (0..300).map(|n| attempt(2, n)).collect();
+        lab.hold(&dead.iter().collect::<Vec<_>>());
+        for reader in &dead {
+            lab.expire_hold(reader);
+        }
+        lab.checked = true;
+        // Nothing is decided yet.
+        assert_eq!(lab.change(&r, &w), Changed::Busy { more: true });
+        assert_eq!((lab.renew_one(&r), lab.renew_one(&w)), (1, 0));
+        if alone {
+            lab.change(&r, &w).token();
+            lab.assert_held(&[&w]);
+        } else {
+            assert_eq!(lab.change(&r, &w), Changed::Busy { more: false });
+            lab.assert_held(&[&attempt(1, 2), &other]);
+        }
     }
-    lab.checked = true;
-    assert_eq!(lab.change(&r, &w), Changed::Busy { more: true });
-    lab.change(&r, &w).token();
-    lab.assert_held(&[&w]);
 }

@@ -67,12 +67,17 @@ impl Step<'_> {
         let granted: Vec<&Hold> =
             self.after.holds.iter().filter(|hold| hold.lives(self.now) && !self.held(&hold.id)).collect();
         let wrong = granted.iter().find_map(|hold| self.token(hold, highest, &listens));
-        wrong.or_else(|| self.change(&granted)).or_else(|| self.order(&granted, &listens)).or_else(|| {
-            let used: u64 = self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
-            // What an operator has made smaller drains.
-            let more = used > self.after.limit && !granted.is_empty();
-            more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
-        })
+        wrong
+            .or_else(|| self.again())
+            .or_else(|| self.change(&granted))
+            .or_else(|| self.order(&granted, &listens))
+            .or_else(|| {
+                let used: u64 =
+                    self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
+                // What an operator has made smaller drains.
+                let more = used > self.after.limit && !granted.is_empty();
+                more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
+            })
     }
 
     fn held(&self, id: &str) -> bool {
@@ -91,18 +96,32 @@ impl Step<'_> {
         let tried = || queue.iter().any(|ticket| ticket.units == *limit && !listens(&ticket.id));
         let right = match (old, fence) {
             _ if self.call.keys[0].starts_with("bowline:sem:") => true,
-            (Some(old), _) if old.units > *units => *token == old.token,
+            (Some(old), _) if old.units >= *units => *token == old.token,
             (_, Some(last)) if units < limit => token == last || tried(),
             _ => *token > highest,
         };
         (!right).then(|| format!("I2 {id} got token {token} for {units} after {highest}, the counter was {fence:?}"))
     }
 
-    /// I10: a late copy finds that what it was to change is gone.
+    /// I10: a second copy of a request is told what the first one got.
+    fn again(&self) -> Option<String> {
+        let asks = verb(&self.call) == "acquire" && self.word != "GRANTED";
+        let id = subjects(&self.call).into_iter().find(|id| asks && self.held(id))?;
+        Some(format!("I10 {id} holds, and was told {}", self.word))
+    }
+
+    /// I10: a late copy finds that what it was to change is gone, and that what became of it stays.
     fn change(&self, granted: &[&Hold]) -> Option<String> {
-        let [old, new] = subjects(&self.call)[..] else { return None };
-        let revived = verb(&self.call) == "change" && granted.iter().any(|hold| hold.id == new) && !self.held(old);
-        revived.then(|| format!("I10 {new} was changed from {old}, which holds nothing"))
+        if verb(&self.call) != "change" {
+            return None;
+        }
+        let (old, new) = (arg(&self.call, 0), arg(&self.call, 1));
+        if granted.iter().any(|hold| hold.id == new) && !self.held(old) {
+            return Some(format!("I10 {new} was changed from {old}, which holds nothing"));
+        }
+        let decided = self.before.hold(new).filter(|_| self.held(new))?;
+        let same = self.after.hold(new).is_some_and(|hold| (hold.units, hold.token) == (decided.units, decided.token));
+        (!same).then(|| format!("I10 {decided:?} was changed once more: {:?}", self.after.hold(new)))
     }
 
     /// Who is in the queue when the script looks for the next ones; the caller is behind all others.
@@ -164,7 +183,7 @@ impl Step<'_> {
 
     fn promotes(&self) -> bool {
         match (verb(&self.call), self.word) {
-            ("renew" | "inspect", _) | (_, "STALE" | "FULL" | "OVER") | ("change", "BUSY") => false,
+            ("renew" | "inspect", _) | (_, "STALE" | "FULL" | "OVER") => false,
             // It is told what it knows.
             ("acquire", _) => !self.held(subjects(&self.call)[0]),
             _ => true,

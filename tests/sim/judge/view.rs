@@ -40,6 +40,11 @@ impl View {
         self.holds.iter().find(|hold| hold.id == id)
     }
 
+    /// Whether it holds or waits.
+    pub fn knows(&self, id: &str) -> bool {
+        self.hold(id).is_some() || self.queue.iter().any(|ticket| ticket.id == id)
+    }
+
     pub fn free(&self, now: Duration) -> u64 {
         let used: u64 = self.holds.iter().filter(|hold| hold.lives(now)).map(|hold| hold.units).sum();
         self.limit.saturating_sub(used)

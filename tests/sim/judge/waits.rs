@@ -12,12 +12,16 @@ use crate::world::MS;
 pub struct Attempt {
     /// When it came into the queue, or got the lock without having been there.
     pub appeared: Duration,
-    /// When a script about it was last executed.
+    /// When a script about it was last executed whose answer somebody waited for.
     pub asked: Duration,
-    /// When the last script about it was executed whose answer has reached the client: a late copy tells nobody.
+    /// When the last such script was executed before one whose answer has reached the client.
     pub learned: Duration,
-    /// It was granted in the reply to a request about it, and not by a message. To a late copy nobody listens.
-    pub granted_in_reply: bool,
+    /// It was granted in the reply to a late copy of a request, which nobody reads.
+    pub granted_unheard: bool,
+    /// The last script about it left nothing of it.
+    pub gone: bool,
+    /// A late copy of a request came when nothing of it was left, and may have brought it back.
+    pub ghost: bool,
     /// When the client last asked for the lock.
     pub asking: Duration,
     /// When it got what it holds.
@@ -122,15 +126,15 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        let touch = if attempt.granted_in_reply { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
+        let touch = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
         let waited = self.over(since, PAUSE + self.messages(8) + asks_again + touch)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 
     /// What its client has given up is cleaned up, tried for as long as its lease: a server whose clock was set back
-    /// keeps it longer. A late copy of an older request may bring it back: then it goes with its own expiry.
+    /// keeps it longer. A late copy that comes after that may bring it back: then it goes with its own expiry.
     fn undone(&self, id: &str, attempt: &Attempt, client: Option<Client>) -> Option<String> {
-        let decided = attempt.decided.filter(|decided| attempt.asked <= *decided)?;
+        let decided = attempt.decided.filter(|_| !attempt.ghost)?;
         if self.now > decided + attempt.lease - attempt.lease / 500 {
             return None;
         }

@@ -82,7 +82,7 @@ pub const MUTANTS: &[Row] = &[
     lua("resend_not_known", &[(
         "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
         "if false then\n",
-    )], NETWORK, &["I3", "I10"]),
+    )], NETWORK, I10),
     lua("stale_before_mine", &[(
         "-- A resend, or the message that said so was lost.\n",
         "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
@@ -158,7 +158,7 @@ pub const MUTANTS: &[Row] = &[
     lua("expired_ticket_granted", &[(
         "if not id or not expires or expires <= now then",
         "if not id or not expires then",
-    )], CRASHES, &["I3", "I4", "I10"]),
+    )], CRASHES, &["I3", "I4"]),
     lua("granted_to_nobody", &[(
         "(heard > 0 or not counts_everyone)",
         "true",
@@ -194,17 +194,24 @@ pub const MUTANTS: &[Row] = &[
         "        do return again, taken, 'full' end\n",
     )], PERMITS_FAULT_FREE, I3),
     lua("downgrade_wakes_nobody", &[(
-        "local more = promote({})\nreturn {'CHANGED',",
-        "local more = 0\nreturn {'CHANGED',",
+        "local more = promote({})\nif held ~= units then",
+        "local more = 0\nif held ~= units then",
     )], PERMITS_FAULT_FREE, I3),
     lua("upgrade_beside_readers", &[(
-        "  if units > old and not room(units - old) then return {'BUSY', again, now} end\n",
-        "",
+        "  local busy = units > old and not room(units - old)\n",
+        "  local busy = false\n",
     )], PERMITS_FAULT_FREE, I5),
     lua("late_change_honoured", &[(
         "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
         "  if not old then old, old_token = 0, reserve(0) end\n",
     )], PERMITS_NETWORK, I10),
+    lua("refused_change_tried_again", &[(
+        "if held then\n  extend(new_id, ARGV[4])\n",
+        "if held and held ~= units and room(units - held) then\n  \
+        undo(new_id, held)\n  held, token = units, hold(new_id, ARGV[4], units)\n\
+        elseif held then\n  extend(new_id, ARGV[4])\n",
+    )], scene("refused_upgrade"), I10),
+    rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         ("  if held then undo(id, held) end\n  return {held and", "  undo(id, held or 1)\n  return {held and"),
         (

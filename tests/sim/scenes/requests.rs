@@ -1,6 +1,6 @@
 //! Scenes about requests that are executed twice, late or at the wrong time.
 
-use bowline::{Arg, Call, Reply, Script};
+use bowline::{Arg, Call, Reply, Script, Upgrade};
 
 use crate::network::Backend;
 use crate::stage::{LONG, NAME, Played, Stage, must};
@@ -46,9 +46,9 @@ pub async fn late_copy(mut stage: Stage) -> Played {
         Ok(Reply::Array(parts)) => parts.get(1).cloned(),
         _ => None,
     };
-    let first = token(stage.server.execute(process, call));
+    let first = token(stage.server.execute(process, call, false));
     stage.sleep(500 * MS).await;
-    let second = token(stage.server.execute(process, call));
+    let second = token(stage.server.execute(process, call, true));
     must(first.is_some() && first == second, "I10 a hold's own request is refused")
 }
 
@@ -68,6 +68,25 @@ pub async fn late_request(mut stage: Stage) -> Played {
     let known = stage.server.waiters(NAME);
     stage.sleep(7000 * MS).await;
     must(stage.server.waiters(NAME) <= known, "I7 a request was executed long after it was given up")
+}
+
+/// An upgrade is refused, but a copy of the request is still under way when those who were in its way have gone.
+pub async fn refused_upgrade(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let guard = stage.rw_lock(process).read().await.unwrap();
+    let in_the_way = stage.rw_lock(other).read().await.unwrap();
+    let upgrading = stage.spawn(process, guard.try_upgrade());
+    // Sent, and not there yet.
+    stage.sleep(MS / 20).await;
+    stage.link(process).cut(true, false, 10 * MS);
+    let Upgrade::WouldDeadlock(guard) = upgrading.await.unwrap() else {
+        return Err("I6 it writes beside a reader".to_owned());
+    };
+    in_the_way.release().await.unwrap();
+    // No copy is later than that.
+    stage.sleep(7000 * MS).await;
+    let reads = stage.rw_lock(other).try_read().await.unwrap().is_some();
+    must(reads && guard.is_valid(), "I10 a refused upgrade took effect")
 }
 
 /// The server's clock is set forward: the next request seems to be too late.

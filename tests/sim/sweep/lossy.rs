@@ -49,12 +49,12 @@ impl Lossy {
 }
 
 impl Backend for Lossy {
-    fn execute(&self, process: Process, call: Call<'_>) -> Result<Reply, ConnectionError> {
+    fn execute(&self, process: Process, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
         let lost = self.what_of(process);
         if lost == Some(Lost::Request) {
             return Err(ConnectionError::Unknown("the request was lost".to_owned()));
         }
-        let reply = self.server.execute(process, call);
+        let reply = self.server.execute(process, call, late);
         if lost == Some(Lost::Reply) {
             return Err(ConnectionError::Unknown("the reply was lost".to_owned()));
         }
