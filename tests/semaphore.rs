@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Holder, MAX_PERMITS, Permit, Semaphore};
 use futures::future::{BoxFuture, join_all};
+use support::cost::commands_per_acquisition;
 use support::env::{Env, on_every_server};
 
 on_every_server! {
@@ -333,26 +334,13 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 }
 
 async fn a_contended_acquisition_costs_two_commands(env: Env) {
-    const ACQUISITIONS: u64 = 400;
-    let mut clients = Vec::new();
-    for _ in 0..4 {
-        clients.push(env.client().await);
-    }
-    let left = Arc::new(AtomicU64::new(ACQUISITIONS));
-    let tasks: Vec<_> = (0..32)
-        .map(|n| {
-            let (semaphore, left) = (clients[n % 4].semaphore("a", 3), left.clone());
-            env.spawn(async move {
-                while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
-                    semaphore.acquire().fair().await.unwrap().release().await.unwrap();
-                }
-            })
+    let average = commands_per_acquisition(&env, 32, 400, |client| {
+        let semaphore = client.semaphore("a", 3);
+        Box::new(move || {
+            let semaphore = semaphore.clone();
+            Box::pin(async move { semaphore.acquire().fair().await.unwrap().release().await.unwrap() })
         })
-        .collect();
-    join_all(tasks).await;
-    let all: Vec<_> = clients.iter().map(|client| client.counts.all()).collect();
-    let total: u64 = clients.iter().map(|client| client.counts.total()).sum();
-    let average = total as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per contended acquisition: {all:?}");
-    assert!(average <= 2.01, "{average} commands per acquisition: {all:?}");
+    })
+    .await;
+    assert!(average <= 2.01, "{average} commands per acquisition");
 }

@@ -1,9 +1,8 @@
 //! Acquisitions and releases dropped at every point: nothing of them stays, and whoever comes next is served.
 
-use std::future::{Future, IntoFuture, poll_fn};
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use bowline::{Holder, Lock, LockGuard};
@@ -12,6 +11,7 @@ use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use crate::support::env::{Env, on_every_server};
+use crate::support::polled::polled;
 use crate::{LONG, free_at_once, poll_once, queued, waiter};
 
 on_every_server! {
@@ -33,29 +33,6 @@ pub(crate) enum Then {
     Drop,
     /// The server goes on: what it says arrives, and the future never sees it.
     Wait,
-}
-
-/// Polls the future as often as it is woken, but not more than `polls` times, then waits and drops it. `None` if it
-/// was not done.
-pub(crate) async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()) -> Option<F::Output> {
-    let mut future = Box::pin(future);
-    let mut left = polls;
-    let output = poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await;
-    if output.is_none() && polls > 0 {
-        wait().await;
-    }
-    output
 }
 
 /// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;

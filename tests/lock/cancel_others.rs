@@ -7,8 +7,9 @@ use std::time::Duration;
 use bowline::{Client, Config, Holder, Lock};
 use uuid::Uuid;
 
-use crate::cancel::{Then, polled, sweep};
+use crate::cancel::{Then, sweep};
 use crate::support::env::{Env, on_every_server};
+use crate::support::polled::polled;
 use crate::{LONG, free_at_once};
 
 on_every_server! {

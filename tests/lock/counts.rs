@@ -1,11 +1,10 @@
 //! What it costs, counted at the connection.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bowline::Holder;
 
+use crate::support::cost::commands_per_acquisition;
 use crate::support::env::{Env, on_every_server};
 
 on_every_server! {
@@ -33,31 +32,15 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 }
 
 async fn a_contended_fair_acquisition_costs_two_commands(env: Env) {
-    const TASKS: u64 = 64;
-    const ACQUISITIONS: u64 = 1_000;
-    let mut clients = Vec::new();
-    for _ in 0..4 {
-        clients.push(env.client().await);
-    }
-    let left = Arc::new(AtomicU64::new(ACQUISITIONS));
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|n| {
-            let (lock, left) = (clients[n as usize % 4].lock("a"), left.clone());
-            env.spawn(async move {
-                while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
-                    lock.lock().fair().await.unwrap().release().await.unwrap();
-                }
-            })
+    let average = commands_per_acquisition(&env, 64, 1_000, |client| {
+        let lock = client.lock("a");
+        Box::new(move || {
+            let lock = lock.clone();
+            Box::pin(async move { lock.lock().fair().await.unwrap().release().await.unwrap() })
         })
-        .collect();
-    for task in tasks {
-        task.await;
-    }
-    let all: Vec<_> = clients.iter().map(|client| client.counts.all()).collect();
-    let total: u64 = clients.iter().map(|client| client.counts.total()).sum();
-    let average = total as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per contended acquisition: {all:?}");
-    assert!(average <= 2.01, "{average} commands per acquisition: {all:?}");
+    })
+    .await;
+    assert!(average <= 2.01, "{average} commands per acquisition");
 }
 
 async fn a_thousand_held_locks_are_renewed_in_few_calls(env: Env) {

@@ -1,11 +1,11 @@
 //! Futures dropped at every point: nothing of them stays, and whoever comes next is served.
 
-use std::future::{Future, IntoFuture, poll_fn};
-use std::task::Poll;
+use std::future::IntoFuture;
 
 use bowline::RwLock;
 
 use crate::support::env::{Env, on_every_server};
+use crate::support::polled::polled;
 use crate::{free_at_once, reader, writer};
 
 on_every_server! {
@@ -14,24 +14,6 @@ on_every_server! {
     a_downgrade_dropped_after_any_number_of_polls_leaves_nothing,
     an_upgrade_dropped_after_any_number_of_polls_leaves_nothing,
     a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in,
-}
-
-/// Polls the future as often as it is woken, but not more than `polls` times, then drops it.
-async fn polled<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = Box::pin(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 /// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
@@ -55,14 +37,15 @@ async fn sweep<T>(env: &Env, fresh: &RwLock, mut attempt: impl AsyncFnMut(usize)
 
 async fn a_read_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
-    sweep(&env, &other, async |polls| polled(lock.read().into_future(), polls).await.map(Result::unwrap)).await;
+    sweep(&env, &other, async |polls| polled(lock.read().into_future(), polls, async || {}).await.map(Result::unwrap))
+        .await;
 }
 
 async fn a_write_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
     sweep(&env, &other, async |polls| {
         let held = other.read().await.unwrap();
-        let (written, released) = futures::join!(polled(lock.write().into_future(), polls), async {
+        let (written, released) = futures::join!(polled(lock.write().into_future(), polls, async || {}), async {
             env.yield_now().await;
             held.release().await
         });
@@ -77,7 +60,7 @@ async fn a_downgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) 
     sweep(&env, &other, async |polls| {
         let writing = lock.write().await.unwrap();
         let waiting = reader(&env, &other).await;
-        let reading = polled(writing.downgrade(), polls).await.map(Result::unwrap);
+        let reading = polled(writing.downgrade(), polls, async || {}).await.map(Result::unwrap);
         env.soon("the reader that waited", waiting).await.release().await.unwrap();
         reading
     })
@@ -88,7 +71,7 @@ async fn an_upgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
     sweep(&env, &other, async |polls| {
         let reading = lock.read().await.unwrap();
-        polled(reading.try_upgrade(), polls).await.map(Result::unwrap)
+        polled(reading.try_upgrade(), polls, async || {}).await.map(Result::unwrap)
     })
     .await;
 }

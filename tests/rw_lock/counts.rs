@@ -1,9 +1,8 @@
 //! What it costs, counted at the connection.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::support::cost::commands_per_acquisition;
 use crate::support::env::{Env, on_every_server};
 
 on_every_server! {
@@ -28,31 +27,15 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 }
 
 async fn a_contended_write_costs_two_commands(env: Env) {
-    const TASKS: usize = 32;
-    const ACQUISITIONS: u64 = 400;
-    let mut clients = Vec::new();
-    for _ in 0..4 {
-        clients.push(env.client().await);
-    }
-    let left = Arc::new(AtomicU64::new(ACQUISITIONS));
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|n| {
-            let (lock, left) = (clients[n % 4].rw_lock("a"), left.clone());
-            env.spawn(async move {
-                while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
-                    lock.write().fair().await.unwrap().release().await.unwrap();
-                }
-            })
+    let average = commands_per_acquisition(&env, 32, 400, |client| {
+        let lock = client.rw_lock("a");
+        Box::new(move || {
+            let lock = lock.clone();
+            Box::pin(async move { lock.write().fair().await.unwrap().release().await.unwrap() })
         })
-        .collect();
-    for task in tasks {
-        task.await;
-    }
-    let all: Vec<_> = clients.iter().map(|client| client.counts.all()).collect();
-    let total: u64 = clients.iter().map(|client| client.counts.total()).sum();
-    let average = total as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per contended write: {all:?}");
-    assert!(average <= 2.01, "{average} commands per acquisition: {all:?}");
+    })
+    .await;
+    assert!(average <= 2.01, "{average} commands per acquisition");
 }
 
 async fn locks_and_permits_are_renewed_together(env: Env) {

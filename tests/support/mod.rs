@@ -5,7 +5,10 @@
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod cost;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
+pub mod polled;
 pub mod proxy;
 pub mod server;
 pub mod tracking;

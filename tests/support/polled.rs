@@ -1,0 +1,27 @@
+//! Futures that are given so many polls, and then dropped.
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+/// Polls the future as often as it is woken, but not more than `polls` times, then waits and drops it. `None` if it
+/// was not done.
+pub async fn polled<F: Future>(future: F, polls: usize, wait: impl AsyncFnOnce()) -> Option<F::Output> {
+    let mut future = Box::pin(future);
+    let mut left = polls;
+    let output = poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await;
+    if output.is_none() && polls > 0 {
+        wait().await;
+    }
+    output
+}
