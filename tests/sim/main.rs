@@ -13,6 +13,7 @@ mod actor;
 mod executor;
 mod guard;
 mod judge;
+mod latches;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;
@@ -124,10 +125,25 @@ fn permits_everything() {
     seeds("permits_everything", Workload::Permits, EVERYTHING);
 }
 
+#[test]
+fn latches_fault_free() {
+    seeds("latches_fault_free", Workload::Latches, NONE);
+}
+
+#[test]
+fn latches_network() {
+    seeds("latches_network", Workload::Latches, NETWORK);
+}
+
+#[test]
+fn latches_everything() {
+    seeds("latches_everything", Workload::Latches, EVERYTHING);
+}
+
 /// The same seed gives the same run, to the last line.
 #[test]
 fn runs_repeat() {
-    for workload in [Workload::Locks, Workload::Permits] {
+    for workload in [Workload::Locks, Workload::Permits, Workload::Latches] {
         for seed in 0..5 {
             let again = || run(seed, workload, EVERYTHING).history;
             assert_eq!(again(), again());

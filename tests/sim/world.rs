@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
 use crate::guard::{Guard, What};
 use crate::judge::Known;
-use crate::judge::view::limit;
+use crate::judge::view::{is_latch, limit};
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -48,6 +48,7 @@ pub enum Workload {
     Locks,
     /// Semaphores and read-write locks.
     Permits,
+    Latches,
 }
 
 /// How a run ended.
@@ -228,7 +229,9 @@ impl World {
         self.must(listeners.is_empty(), || format!("I7 subscriptions are left: {listeners:?}"));
         if !self.faults.any() {
             let keys = self.server.keys();
-            self.must(keys.iter().all(|key| key.ends_with(":fence")), || format!("I7 keys are left: {keys:?}"));
+            // A latch lives as long as it was set to.
+            let stays = |key: &String| key.ends_with(":fence") || is_latch(key) && !key.ends_with(":tickets");
+            self.must(keys.iter().all(stays), || format!("I7 keys are left: {keys:?}"));
         }
         // Whatever could not be cleaned up ends by itself.
         let world = self.machine.process(WORLD);

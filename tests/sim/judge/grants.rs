@@ -44,11 +44,15 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Wire ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "release" | "force_release" => vec![arg(call, 0)],
+        "acquire" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => vec![arg(call, 0)],
         "cancel" => vec![id_of(arg(call, 0))],
         "change" => vec![arg(call, 0), arg(call, 1)],
         "touch" => {
-            let first = if call.script.name() == "lock_touch" { 2 } else { 3 };
+            let first = match call.script.name() {
+                "latch_touch" => 0,
+                "lock_touch" => 2,
+                _ => 3,
+            };
             (first..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect()
         }
         "renew" => (0..call.args.len()).step_by(2).map(|n| arg(call, n)).collect(),
