@@ -13,6 +13,7 @@ use crate::connection::ConnectionError;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Keys, Kind, WRITE};
+use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
@@ -178,7 +179,8 @@ impl CountDownLatch {
     ) -> Result<T> {
         let Primitive { context, .. } = &self.primitive;
         let keys = self.primitive.keys(operation)?;
-        let id = context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text();
+        let fresh = || Ok(context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text());
+        let mut id = fresh()?;
         let mut tries = context.tries(operation, &keys.name);
         let (mut not_after, mut unknown) = (0, false);
         loop {
@@ -200,6 +202,9 @@ impl CountDownLatch {
                 Err(failure) => {
                     unknown |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
                     tries.again_after(failure).await?;
+                    if mutant::on(Mutant::CallSentAnew) {
+                        id = fresh()?;
+                    }
                 }
             }
         }

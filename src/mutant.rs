@@ -58,6 +58,8 @@ pub enum Mutant {
     NoVerifyAfterGap,
     /// A script that says "call again" is not.
     MoreNotDone,
+    /// A call that changes a latch is sent again as if it were another one.
+    CallSentAnew,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
 }

@@ -1,16 +1,16 @@
 //! I13: a wait ends well only if the latch was open meanwhile, or there was none; whoever waits for what opens or ends
 //! is told (I3). I10: each call counts once, however often it is executed. I7: who waits no more leaves no ticket.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bowline::embedded::Content;
 use bowline::{Call, ErrorKind};
 
+use super::Judge;
 use super::grants::{number, subjects, verb};
 use super::view::{Dump, is_latch};
 use super::waits::{BACKOFF, Client, Moment, PAUSE};
-use super::Judge;
 
 #[derive(Default)]
 pub struct Latches {
@@ -18,8 +18,8 @@ pub struct Latches {
     uses: BTreeMap<u64, Use>,
     /// By wire id.
     of: HashMap<String, u64>,
-    /// Wire ids whose call was executed.
-    done: HashSet<String>,
+    /// Wire ids whose call was executed; whether the server knows that still.
+    done: HashMap<String, bool>,
     /// Which use is polled right now: what is called meanwhile, it calls.
     polled: Option<u64>,
     damaged: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct Latches {
 #[derive(Default)]
 struct Latch {
     count: Option<u64>,
-    /// Its last millisecond, by the server's clock.
+    /// When it ends, by the server's clock.
     ends: Duration,
     /// Wire ids, and until when they live.
     tickets: BTreeMap<String, f64>,
@@ -64,13 +64,13 @@ struct Due {
 impl Latch {
     fn read(dump: &Dump, key: &str, now: Duration) -> Self {
         let mut latch = Self::default();
-        if let Some((Content::Hash(fields), expires)) = dump.get(key).map(|entry| (&entry.content, entry.expires)) {
+        if let Some(Content::Hash(fields)) = dump.get(key).map(|entry| &entry.content) {
             let field = |name: &[u8]| {
                 let value = &fields.iter().find(|(field, _)| field == name)?.1;
                 std::str::from_utf8(value).unwrap().parse::<u64>().ok()
             };
             latch.count = field(b"count");
-            latch.ends = expires.unwrap_or_default();
+            latch.ends = Duration::from_millis(field(b"ends").unwrap_or(0));
         }
         if let Some(Content::SortedSet(members)) = dump.get(&format!("{key}:tickets")).map(|entry| &entry.content) {
             let text = |id: &[u8]| String::from_utf8(id.to_vec()).unwrap();
@@ -82,7 +82,7 @@ impl Latch {
 
     /// Whether it ends by its time to live.
     fn end(&mut self, server: Duration) -> bool {
-        let over = self.count.is_some() && self.ends.as_millis() < server.as_millis();
+        let over = self.count.is_some() && self.ends.as_millis() <= server.as_millis();
         if over {
             self.count = None;
         }
@@ -134,8 +134,10 @@ impl Latches {
         self.pass(now, server);
         let keys: Vec<String> = self.names.keys().cloned().collect();
         keys.iter().for_each(|key| self.read(dump, key, now, server));
-        self.uses.values_mut().for_each(|waiter| waiter.due = None);
-        self.done.clear();
+        for used in self.uses.values_mut() {
+            (used.due, used.changes) = (None, 0);
+        }
+        self.done.values_mut().for_each(|known| *known = false);
         self.damaged = Some(now);
     }
 
@@ -171,19 +173,29 @@ impl Latches {
         let was = self.names[key].count;
         let new = Latch::read(after, key, server).count;
         let late = |n: usize| number(&call, n) > 0 && server.as_millis() > number(&call, n).into();
-        let known = ids.first().is_some_and(|id| self.done.contains(*id));
+        let done = ids.first().and_then(|id| self.done.get(*id)).copied();
         let expected = match (verb, was) {
-            _ if known => was,
+            _ if done == Some(true) => was,
             ("set", None | Some(0)) if !late(3) => Some(number(&call, 1)),
             ("count_down", Some(count @ 1..)) if !late(1) => Some(count - 1),
             ("delete", _) if !late(1) => None,
             _ => was,
         };
-        let mut wrong =
-            (new != expected).then(|| format!("I10 {verb} by {ids:?}: {was:?} became {new:?}, not {expected:?}"));
+        let sure = done != Some(false);
+        let mut wrong = (new != expected && sure)
+            .then(|| format!("I10 {verb} by {ids:?}: {was:?} became {new:?}, not {expected:?}"));
 
+        if verb == "wait" {
+            let stands = self.names[key].tickets.contains_key(ids[0]);
+            let right = match was {
+                None | Some(0) => word == "OPEN",
+                Some(_) if late(2) && !stands => word == "STALE",
+                Some(_) => word == "QUEUED",
+            };
+            wrong = wrong.or_else(|| (!right).then(|| format!("I13 {ids:?} at {was:?} is told {word}")));
+        }
         if matches!(verb, "set" | "count_down" | "delete") && word != "STALE" {
-            self.done.insert(ids[0].to_owned());
+            self.done.insert(ids[0].to_owned(), sure);
         }
         let ended = was.is_some_and(|count| count > 0) && new.is_none_or(|count| count == 0);
         let begun = was.is_none() && new.is_some();
@@ -248,9 +260,10 @@ impl Use {
             return None;
         }
         let undisturbed = client.calm.max(client.listens) <= *since;
-        let bound = if *by_message && undisturbed {
+        let bound = if *by_message && undisturbed && self.knows {
             moment.messages(2)
         } else {
+            // Whoever has no answer yet hears of it from the next one, whatever message comes.
             let asks_again = if self.knows { Duration::ZERO } else { BACKOFF };
             self.ticket / 3 + self.ticket / 500 + PAUSE + asks_again + moment.messages(6)
         };
