@@ -43,8 +43,8 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// client's lease after the end.
 ///
 /// # Redis keys
-/// `<prefix>:latch:{<name>}` for the time to live given when it is set, and `...:tickets` while somebody waits. A deleted
-/// latch leaves its key for a command timeout, so that late copies of requests are known.
+/// `<prefix>:latch:{<name>}` for the time to live given when it is set, and for a command timeout after the last call, so
+/// that late copies of requests are known; and `...:tickets` while somebody waits.
 ///
 /// # Examples
 /// ```no_run

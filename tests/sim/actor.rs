@@ -58,6 +58,12 @@ impl Actor {
             Workload::Permits => self.what(&name),
             Workload::Locks | Workload::Latches => What::Lock,
         };
+        if let What::Permits(_) = what
+            && !self.world.calm
+            && self.random.one_in(12)
+        {
+            return self.set_limit(&name).await;
+        }
         let started = self.world.machine.now();
         let awake = self.world.machine.awake(self.process);
         let mut deadline = None;
@@ -79,6 +85,10 @@ impl Actor {
         let how = How { lease, holder, waits };
         let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);
+        if let What::Permits(count) = what {
+            let over = acquired.as_ref().and_then(|acquired| acquired.as_ref().err()).map(Error::kind);
+            self.over_limit(&what.key(&name), count.into(), started, over == Some(ErrorKind::OverLimit));
+        }
         match acquired {
             Some(Ok(Some(guard))) => self.hold(&name, started, guard, holder).await,
             Some(Ok(None)) => self.world.log(format!("{} {name} {what:?} busy", self.name)),
@@ -247,7 +257,7 @@ impl Actor {
     pub fn failed(&self, name: &str, error: &Error) {
         self.world.log(format!("{} {name} {error}", self.name));
         let expected = match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost => true,
+            ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost | ErrorKind::OverLimit => true,
             ErrorKind::Unavailable => self.world.faults.any(),
             _ => false,
         };

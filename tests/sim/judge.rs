@@ -15,6 +15,7 @@ use waits::{Attempt, Client, Moment};
 
 mod grants;
 pub mod latch;
+mod limits;
 pub mod twice;
 pub mod view;
 mod waits;
@@ -34,6 +35,7 @@ struct State {
     names: BTreeMap<String, Name>,
     attempts: HashMap<String, Attempt>,
     latches: latch::Latches,
+    limits: limits::Limits,
     /// By the client's uuid: how many subscriptions, and when the last one was made.
     listeners: HashMap<String, (usize, Duration)>,
     /// Until when the server stood or stands still.
@@ -295,6 +297,7 @@ impl Judge {
         let known: BTreeSet<String> = state.names.keys().cloned().chain(locks(dump)).collect();
         for lock in known {
             let new = view(dump, &lock);
+            state.limits.note(&lock, new.limit, now);
             let name = state.names.entry(lock).or_default();
             let old = std::mem::replace(&mut name.view, new);
             let was = |id: &str| old.hold(id).is_some() || old.queue.iter().any(|ticket| ticket.id == id);

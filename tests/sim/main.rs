@@ -14,6 +14,7 @@ mod executor;
 mod guard;
 mod judge;
 mod latches;
+mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;

@@ -71,12 +71,20 @@ impl Step<'_> {
         let granted: Vec<&Hold> =
             self.after.holds.iter().filter(|hold| hold.lives(self.now) && !self.held(&hold.id)).collect();
         let wrong = granted.iter().find_map(|hold| self.token(hold, highest, &listens));
-        wrong.or_else(|| self.change(&granted)).or_else(|| self.order(&granted, &listens)).or_else(|| {
+        let wrong = wrong.or_else(|| self.change(&granted)).or_else(|| self.drained());
+        wrong.or_else(|| self.order(&granted, &listens)).or_else(|| {
             let used: u64 = self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
             // What an operator has made smaller drains.
             let more = used > self.after.limit && !granted.is_empty();
             more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
         })
+    }
+
+    /// I5: no ticket for more than a new limit stays in the queue; that is never longer than one call looks at.
+    fn drained(&self) -> Option<String> {
+        let stays = self.after.queue.iter().find(|ticket| ticket.units > self.after.limit)?;
+        (verb(&self.call) == "limit" && self.word == "LIMIT")
+            .then(|| format!("I5 {} waits for {} of {}", stays.id, stays.units, self.after.limit))
     }
 
     fn held(&self, id: &str) -> bool {

@@ -221,6 +221,20 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], PERMITS_NETWORK, I5),
 
+    lua("smaller_limit_ignored", &[(
+        "limit = stored or limit\n\n",
+        "limit = math.max(stored or 0, limit)\n\n",
+    )], PERMITS_FAULT_FREE, I5),
+    lua("oversized_not_told", &[(
+        "    remove(ticket, 1)\n    tell(client, 'gone ' .. id)\n  else\n",
+        "    remove(ticket, 1)\n  else\n",
+    )], PERMITS_FAULT_FREE, I3),
+    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("raised_limit_wakes_nobody", &[(
+        "local more = promote({})\nreturn {'LIMIT',",
+        "local more = 0\nreturn {'LIMIT',",
+    )], PERMITS_FAULT_FREE, I3),
+
     // Latches.
     lua("latch_wakes_one", &[("'+inf', 'LIMIT', 0, 10000)) do", "'+inf', 'LIMIT', 0, 1)) do")], LATCHES_FAULT_FREE, I3),
     lua("latch_wakes_nobody", &[(
