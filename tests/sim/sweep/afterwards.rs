@@ -100,7 +100,7 @@ impl Scene {
 }
 
 /// As long as the server can be reached, a few messages and a try or two; else what is documented.
-fn bound(fault: Fault, calm: Duration) -> Duration {
+pub fn bound(fault: Fault, calm: Duration) -> Duration {
     match fault {
         Fault::None => calm,
         Fault::RequestLost | Fault::ReplyLost => calm + TRIES,

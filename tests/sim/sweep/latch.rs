@@ -5,6 +5,7 @@ use std::time::Duration;
 use bowline::ErrorKind;
 
 use super::NAME;
+use super::afterwards::bound;
 use super::operation::{Operation, PLAIN, drops, shared};
 use super::polled::{Ended, Then};
 use super::rivals::Rivals;
@@ -114,6 +115,8 @@ impl Scene {
         }
         self.inflict(fault, &subject);
         let ended = self.poll(operation, &mut subject, polls, then);
+        // Now, as whoever opens it clears all tickets away.
+        self.within(bound(fault, 4 * LONGEST), "nobody waits but the waiter", || self.server.living().len() <= 1);
         rivals.spawn("who counts the rest", Duration::ZERO, {
             let latch = latch.clone();
             async move {
