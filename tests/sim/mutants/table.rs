@@ -208,7 +208,7 @@ pub const MUTANTS: &[Row] = &[
     lua("late_change_honoured", &[(
         "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
         "  if not old then old, old_token = 0, reserve(0) end\n",
-    )], PERMITS_NETWORK, I10),
+    )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("late_release_credits", &[
         ("  if held then undo(id, held) end\n  return {held and", "  undo(id, held or 1)\n  return {held and"),
         (
@@ -224,7 +224,7 @@ pub const MUTANTS: &[Row] = &[
     lua("smaller_limit_ignored", &[(
         "limit = stored or limit\n\n",
         "limit = math.max(stored or 0, limit)\n\n",
-    )], PERMITS_FAULT_FREE, I5),
+    )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, 1)\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, 1)\n  else\n",
