@@ -284,6 +284,8 @@ const PERMITS: u32 = 3;
 fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
     bounded(|| {
         let server = Server::start();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let looks = runtime.block_on(bowline::tokio::connect(&server.url())).unwrap();
         for (held, kind, next) in [
             ("reader", "rw", "writer"),
             ("writer", "rw", "reader"),
@@ -300,7 +302,17 @@ fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
             until_queued(&server, &format!("bowline:{kind}:{{a}}:queue"), 1);
             holder.kill();
             let [ends] = leases(&server, kind)[..] else { panic!("{held} holds, and nobody else") };
-            waiter.hear("holds");
+            // Somebody looks all the time, and would find what came back too early.
+            until("the next one holds", || {
+                let busy = runtime.block_on(async {
+                    match kind {
+                        "rw" => looks.rw_lock("a").try_write().await.unwrap().is_none(),
+                        _ => looks.semaphore("a", PERMITS).try_acquire_many(2).await.unwrap().is_none(),
+                    }
+                });
+                assert!(busy, "somebody waits for it");
+                waiter.lines.try_recv().is_ok_and(|line| line.trim() == "holds")
+            });
             let [granted_until] = leases(&server, kind)[..] else { panic!("{next} holds, and nobody else") };
             // By the clock of the server.
             let granted = granted_until - 60_000;
