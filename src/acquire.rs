@@ -92,7 +92,7 @@ async fn attempts(context: &Arc<Context>, request: &Request, until: Option<Insta
     let mut tries = context.tries(request.operation, &request.keys.name);
     let mut late = 0;
     loop {
-        let attempt = Attempt::open(context, request, until)?;
+        let attempt = Attempt::begin(context, request, until)?;
         match attempt.run(&mut tries).await? {
             Decision::Held(hold) => return Ok(Some(hold)),
             Decision::Busy | Decision::Open => return Ok(None),
@@ -139,7 +139,7 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn open(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>) -> Result<Self> {
+    fn begin(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>) -> Result<Self> {
         let opened = Undecided::open(context, &request.keys, request.amount, request.lease);
         let undecided = opened.map_err(|_| request.error(ErrorKind::Closed))?;
         Ok(Self { context, request, until, wire_id: undecided.id.text(), undecided, asked: 0 })
@@ -148,10 +148,7 @@ impl<'a> Attempt<'a> {
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
             match self.ask(tries).await? {
-                Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => {
-                    self.undecided.forget();
-                    return Ok(Decision::Open);
-                }
+                Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
                     self.undecided.forget();
@@ -175,8 +172,7 @@ impl<'a> Attempt<'a> {
                         counted_from = self.context.now();
                     }
                     if self.request.keys.kind == Kind::Latch {
-                        self.undecided.forget();
-                        return Ok(Decision::Open);
+                        return Ok(self.open());
                     }
                     let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
                     // If the request was sent twice, the second copy may have queued up anew after the first one's grant
@@ -266,6 +262,15 @@ impl<'a> Attempt<'a> {
             return 0;
         }
         self.context.not_after(sent, self.until.map(|until| until.saturating_duration_since(sent)))
+    }
+
+    /// The latch is open. If the request was sent twice, the second copy may have queued up for the next latch: dropped
+    /// undecided, it is cancelled.
+    fn open(self) -> Decision {
+        if self.asked == 1 {
+            self.undecided.forget();
+        }
+        Decision::Open
     }
 
     fn hold(self, token: Token, counted_from: Instant) -> Decision {

@@ -13,6 +13,7 @@ use crate::connection::ConnectionError;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Keys, Kind, WRITE};
+use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
@@ -42,8 +43,8 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// client's lease after the end.
 ///
 /// # Redis keys
-/// `<prefix>:latch:{<name>}` for the time to live given when it is set, and `...:tickets` while somebody waits. A deleted
-/// latch leaves its key for a command timeout, so that late copies of requests are known.
+/// `<prefix>:latch:{<name>}` for the time to live given when it is set, and for a command timeout after the last call, so
+/// that late copies of requests are known; and `...:tickets` while somebody waits.
 ///
 /// # Examples
 /// ```no_run
@@ -178,7 +179,8 @@ impl CountDownLatch {
     ) -> Result<T> {
         let Primitive { context, .. } = &self.primitive;
         let keys = self.primitive.keys(operation)?;
-        let id = context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text();
+        let fresh = || Ok(context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text());
+        let mut id = fresh()?;
         let mut tries = context.tries(operation, &keys.name);
         let (mut not_after, mut unknown) = (0, false);
         loop {
@@ -200,6 +202,9 @@ impl CountDownLatch {
                 Err(failure) => {
                     unknown |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
                     tries.again_after(failure).await?;
+                    if mutant::on(Mutant::CallSentAnew) {
+                        id = fresh()?;
+                    }
                 }
             }
         }

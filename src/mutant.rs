@@ -60,6 +60,8 @@ pub enum Mutant {
     MoreNotDone,
     /// A hold that is being changed is renewed all the same.
     RenewedWhileChanging,
+    /// A call that changes a latch is sent again as if it were another one.
+    CallSentAnew,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
 }

@@ -1,4 +1,4 @@
-//! The lock between real processes: one that sleeps through its lease, some that are killed, many that compete.
+//! Locks and permits between real processes: one that sleeps through its lease, some that are killed, many that compete.
 //!
 //! Each process is this test binary again, running only `child`, with its role in the environment. It is told what to
 //! do by lines on its standard input, and says what it did on its standard output.
@@ -34,7 +34,7 @@ const URL: &str = "BOWLINE_TEST_URL";
 const LEASE_MS: &str = "BOWLINE_TEST_LEASE_MS";
 const FILE: &str = "BOWLINE_TEST_FILE";
 
-/// A process that holds, waits for or competes for the lock `a`. Killed when dropped.
+/// A process that holds, waits for or competes for `a`. Killed when dropped.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -122,6 +122,11 @@ fn child() {
     match role.as_str() {
         "sleeper" => sleeper(&runtime, &client, &url, lease),
         "holder" => holder(&runtime, &client),
+        "reader" => keeper(&runtime, &client, async { client.rw_lock("a").read().await.map(drop_later) }),
+        "writer" => keeper(&runtime, &client, async { client.rw_lock("a").write().await.map(drop_later) }),
+        "permits" => {
+            keeper(&runtime, &client, async { client.semaphore("a", PERMITS).acquire_many(2).await.map(drop_later) })
+        }
         "competitor" => runtime.block_on(compete(&client)),
         other => panic!("{other}"),
     }
@@ -150,6 +155,21 @@ fn holder(runtime: &tokio::runtime::Runtime, client: &Client) {
     assert_eq!(listen(), "release");
     runtime.block_on(guard.release()).unwrap();
     say("released");
+}
+
+type Guard = Box<dyn Send>;
+
+fn drop_later(guard: impl Send + 'static) -> Guard {
+    Box::new(guard)
+}
+
+/// Acquires, and holds until told to go.
+fn keeper(runtime: &tokio::runtime::Runtime, client: &Client, acquired: impl Future<Output = bowline::Result<Guard>>) {
+    let guard = runtime.block_on(acquired).unwrap();
+    say("holds");
+    assert_eq!(listen(), "go");
+    drop(guard);
+    runtime.block_on(client.close());
 }
 
 /// Acquires, and notices when it wakes from a sleep longer than its lease. Then it says whether it believes that it
@@ -257,6 +277,62 @@ fn a_holder_that_is_killed_is_succeeded_after_its_lease() {
     });
 }
 
+/// How many the semaphore `a` has: two processes cannot both have two.
+const PERMITS: u32 = 3;
+
+#[test]
+fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
+    bounded(|| {
+        let server = Server::start();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let looks = runtime.block_on(bowline::tokio::connect(&server.url())).unwrap();
+        for (held, kind, next) in [
+            ("reader", "rw", "writer"),
+            ("writer", "rw", "reader"),
+            ("writer", "rw", "writer"),
+            ("permits", "sem", "permits"),
+        ] {
+            // A little longer for the next: what it does not renew meanwhile tells when it began.
+            let (lease, long) = (ms(1000), ms(60_000));
+            let mut holder = Process::with(&server, held, lease);
+            holder.hear("holds");
+            let [first] = leases(&server, kind)[..] else { panic!("{held} holds") };
+            until("renewed", || leases(&server, kind)[0] > first);
+            let mut waiter = Process::with(&server, next, long);
+            until_queued(&server, &format!("bowline:{kind}:{{a}}:queue"), 1);
+            holder.kill();
+            let [ends] = leases(&server, kind)[..] else { panic!("{held} holds, and nobody else") };
+            // Somebody looks all the time, and would find what came back too early.
+            until("the next one holds", || {
+                let busy = runtime.block_on(async {
+                    match kind {
+                        "rw" => looks.rw_lock("a").try_write().await.unwrap().is_none(),
+                        _ => looks.semaphore("a", PERMITS).try_acquire_many(2).await.unwrap().is_none(),
+                    }
+                });
+                assert!(busy, "somebody waits for it");
+                waiter.lines.try_recv().is_ok_and(|line| line.trim() == "holds")
+            });
+            let [granted_until] = leases(&server, kind)[..] else { panic!("{next} holds, and nobody else") };
+            // By the clock of the server.
+            let granted = granted_until - 60_000;
+            assert!(granted >= ends, "{next} after {held}: {} ms early", ends - granted);
+            assert!(granted < ends + SLACK.as_millis() as u64, "{next} after {held}: {} ms late", granted - ends);
+            waiter.tell("go");
+            waiter.finish();
+            until("free", || leases(&server, kind).is_empty());
+        }
+    });
+}
+
+/// When the leases of `a` end, by the server's clock.
+fn leases(server: &Server, kind: &str) -> Vec<u64> {
+    let key = format!("bowline:{kind}:{{a}}:leases");
+    let leases: Vec<(String, u64)> =
+        redis::cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES").query(&mut server.client()).unwrap();
+    leases.into_iter().map(|(_, ends)| ends).collect()
+}
+
 #[test]
 fn waiters_that_are_killed_at_the_head_and_in_the_middle_are_skipped() {
     bounded(|| {
@@ -300,10 +376,12 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn until_waiting(server: &Server, n: u64) {
+    until_queued(server, "bowline:lock:{a}:queue", n);
+}
+
+fn until_queued(server: &Server, queue: &str, n: u64) {
     let mut redis = server.client();
-    until(&format!("{n} wait"), || {
-        redis::cmd("LLEN").arg("bowline:lock:{a}:queue").query::<u64>(&mut redis).unwrap() == n
-    });
+    until(&format!("{n} wait"), || redis::cmd("LLEN").arg(queue).query::<u64>(&mut redis).unwrap() == n);
 }
 
 /// The server has noticed which processes are gone.

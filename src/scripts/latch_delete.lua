@@ -16,7 +16,7 @@ if not count then
 end
 
 -- What is left of the hash remembers calls, as long as copies of them may come.
-redis.call('HDEL', latch, 'count')
+redis.call('HDEL', latch, 'count', 'ends')
 count = nil
 local last = math.max(forget(), not_after)
 if not_after > 0 then redis.call('HSET', latch, id, not_after) end

@@ -21,4 +21,4 @@ end
 for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - 3600000, 'LIMIT', 0, 16)) do
   redis.call('ZREM', tickets, dead)
 end
-return {'QUEUED', redis.call('PTTL', latch), now}
+return {'QUEUED', ends - now, now}

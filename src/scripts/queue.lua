@@ -117,7 +117,7 @@ local function promote(own)
       index = index + 1
     elseif not room(amount) then
       return again, taken, 'full'
-    elseif granted == 256 then
+    elseif granted == 128 then
       return 1, taken, 'more'
     else
       local token = hold(id, lease, amount)

@@ -10,6 +10,7 @@ mod acquire;
 mod change;
 mod faulty;
 mod gone;
+mod latch;
 mod lease;
 mod messages;
 mod refusals;

@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::world::{Got, MS, Workload, World};
 
 /// When a future is dropped before it is done.
-enum GiveUp {
+pub enum GiveUp {
     After(Duration),
     Polls(u32),
 }
@@ -38,7 +38,10 @@ impl Actor {
         for _ in 0..operations {
             let pause = self.random.between(Duration::ZERO, 30 * MS);
             self.executor.sleep(pause).await;
-            self.operate(&holder).await;
+            match self.world.workload {
+                Workload::Latches => self.use_latch().await,
+                Workload::Locks | Workload::Permits => self.operate(&holder).await,
+            }
         }
         let mut state = self.world.state.lock().unwrap();
         if let Some(running) = state.running.get_mut(&self.process) {
@@ -52,9 +55,15 @@ impl Actor {
     async fn operate(&mut self, holder: &Holder) {
         let name = self.random.pick(&self.names).clone();
         let what = match self.world.workload {
-            Workload::Locks => What::Lock,
             Workload::Permits => self.what(&name),
+            Workload::Locks | Workload::Latches => What::Lock,
         };
+        if let What::Permits(_) = what
+            && !self.world.calm
+            && self.random.one_in(12)
+        {
+            return self.set_limit(&name).await;
+        }
         let started = self.world.machine.now();
         let awake = self.world.machine.awake(self.process);
         let mut deadline = None;
@@ -76,6 +85,10 @@ impl Actor {
         let how = How { lease, holder, waits };
         let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);
+        if let What::Permits(count) = what {
+            let over = acquired.as_ref().and_then(|acquired| acquired.as_ref().err()).map(Error::kind);
+            self.over_limit(&what.key(&name), count.into(), started, over == Some(ErrorKind::OverLimit));
+        }
         match acquired {
             Some(Ok(Some(guard))) => self.hold(&name, started, guard, holder).await,
             Some(Ok(None)) => self.world.log(format!("{} {name} {what:?} busy", self.name)),
@@ -93,7 +106,7 @@ impl Actor {
     }
 
     /// Drops the future, wherever it stands by then.
-    async fn or_give_up<T>(&self, future: impl Future<Output = T>, when: Option<GiveUp>) -> Option<T> {
+    pub async fn or_give_up<T>(&self, future: impl Future<Output = T>, when: Option<GiveUp>) -> Option<T> {
         let mut future = pin!(future);
         match when {
             None => Some(future.await),
@@ -115,7 +128,7 @@ impl Actor {
         }
     }
 
-    fn maybe_gives_up(&mut self, one_in: u64, longest: Duration) -> Option<GiveUp> {
+    pub fn maybe_gives_up(&mut self, one_in: u64, longest: Duration) -> Option<GiveUp> {
         if self.world.calm || !self.random.one_in(one_in) {
             return None;
         }
@@ -233,7 +246,7 @@ impl Actor {
     }
 
     /// I11: an operation that has a deadline ended by then, not counting the time that the process stood still.
-    fn in_time(&self, name: &str, awake: Duration, deadline: Option<Duration>) {
+    pub fn in_time(&self, name: &str, awake: Duration, deadline: Option<Duration>) {
         let took = self.world.machine.awake(self.process) - awake;
         if let Some(deadline) = deadline {
             let late = took > deadline + deadline / 1000 + MS;
@@ -241,10 +254,10 @@ impl Actor {
         }
     }
 
-    fn failed(&self, name: &str, error: &Error) {
+    pub fn failed(&self, name: &str, error: &Error) {
         self.world.log(format!("{} {name} {error}", self.name));
         let expected = match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost => true,
+            ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost | ErrorKind::OverLimit => true,
             ErrorKind::Unavailable => self.world.faults.any(),
             _ => false,
         };

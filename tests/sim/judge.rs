@@ -10,10 +10,12 @@ use crate::executor::Machine;
 use crate::network::Link;
 use crate::world::MS;
 use grants::{Step, number, subjects, verb};
-use view::{Dump, View, client_of, conserved, is_used, locks, view};
+use view::{Dump, View, client_of, conserved, is_latch, is_used, locks, view};
 use waits::{Attempt, Client, Moment};
 
 mod grants;
+pub mod latch;
+mod limits;
 pub mod twice;
 pub mod view;
 mod waits;
@@ -32,6 +34,8 @@ pub struct Judge {
 struct State {
     names: BTreeMap<String, Name>,
     attempts: HashMap<String, Attempt>,
+    latches: latch::Latches,
+    limits: limits::Limits,
     /// By the client's uuid: how many subscriptions, and when the last one was made.
     listeners: HashMap<String, (usize, Duration)>,
     /// Until when the server stood or stands still.
@@ -147,6 +151,11 @@ impl Judge {
         let now = self.machine.now();
         self.machine.log_detail(|| format!("    {} {:?} begins", call.script.name(), subjects(&call)));
         let mut state = self.lock();
+        if is_latch(call.keys[0]) {
+            let found = state.latches.called(call, now);
+            drop(state);
+            return self.found(found);
+        }
         for id in subjects(&call) {
             let attempt = state.attempts.entry(id.to_owned()).or_default();
             match verb(&call) {
@@ -177,11 +186,13 @@ impl Judge {
         let Reply::Array(items) = reply else { return };
         let now = self.machine.now();
         self.machine.log_detail(|| format!("    {} {:?} answered", call.script.name(), subjects(&call)));
-        if call.script.name().starts_with("latch_") {
-            // Tried when a client connects; no actor uses one.
+        let mut state = self.lock();
+        if is_latch(call.keys[0]) {
+            if twice::word(reply) == "QUEUED" {
+                state.latches.told_to_wait(subjects(&call)[0]);
+            }
             return;
         }
-        let mut state = self.lock();
         let mut told = |id: &str| {
             if let Some(attempt) = state.attempts.get_mut(id) {
                 attempt.told = Some(now);
@@ -237,11 +248,12 @@ impl Judge {
             return;
         }
         let client = |id: &str| self.client(client_of(id), state.server_calm, &state.listeners);
-        let mut found = None;
+        let longest_delay = self.longest_delay.get().copied().unwrap_or_default();
+        let moment = Moment { now, server, longest_delay, held_since: Duration::ZERO, damaged: Duration::ZERO };
+        let mut found = state.latches.look(&moment, client);
         for name in state.names.values() {
             let Name { view, fits, held_since, damaged, .. } = name;
-            let longest_delay = self.longest_delay.get().copied().unwrap_or_default();
-            let moment = Moment { now, server, longest_delay, held_since: *held_since, damaged: *damaged };
+            let moment = Moment { held_since: *held_since, damaged: *damaged, ..moment };
             let attempt = |id: &str| state.attempts.get(id).cloned().unwrap_or_default();
             let ticket = |t: &view::Ticket| {
                 moment.ticket(
@@ -284,7 +296,9 @@ impl Judge {
     pub fn damaged(&self, dump: &Dump, server: Duration) {
         self.update(dump, server);
         let now = self.machine.now();
-        for name in self.lock().names.values_mut() {
+        let mut state = self.lock();
+        state.latches.damaged(dump, now, server);
+        for name in state.names.values_mut() {
             name.held_since = now;
             name.damaged = now;
         }
@@ -297,6 +311,7 @@ impl Judge {
         let known: BTreeSet<String> = state.names.keys().cloned().chain(locks(dump)).collect();
         for lock in known {
             let new = view(dump, &lock);
+            state.limits.note(&lock, new.limit, now);
             let name = state.names.entry(lock).or_default();
             let old = std::mem::replace(&mut name.view, new);
             let ids =
@@ -330,6 +345,10 @@ impl Judge {
         let lock = call.keys[0];
         if !is_used(lock) {
             return;
+        }
+        if is_latch(lock) {
+            let found = self.lock().latches.executed(call, word, after, now, server);
+            return self.found(found);
         }
         let found = {
             let mut state = self.lock();

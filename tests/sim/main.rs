@@ -13,6 +13,8 @@ mod actor;
 mod executor;
 mod guard;
 mod judge;
+mod latches;
+mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;
@@ -42,7 +44,9 @@ fn seeds(name: &str, workload: Workload, faults: Faults) {
         assert_eq!(report.violation, None, "{name}, seed {seed}");
         return;
     }
-    let count = number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS);
+    // Latches have fewer states.
+    let usual = if workload == Workload::Latches { SEEDS * 2 / 5 } else { SEEDS };
+    let count = number("BOWLINE_SIM_SEEDS").unwrap_or(usual);
     let (mut acquired, mut struck) = (0, 0);
     let first = number("BOWLINE_SIM_FIRST").unwrap_or(0);
     for seed in first..first + count {
@@ -124,10 +128,25 @@ fn permits_everything() {
     seeds("permits_everything", Workload::Permits, EVERYTHING);
 }
 
+#[test]
+fn latches_fault_free() {
+    seeds("latches_fault_free", Workload::Latches, NONE);
+}
+
+#[test]
+fn latches_network() {
+    seeds("latches_network", Workload::Latches, NETWORK);
+}
+
+#[test]
+fn latches_everything() {
+    seeds("latches_everything", Workload::Latches, EVERYTHING);
+}
+
 /// The same seed gives the same run, to the last line.
 #[test]
 fn runs_repeat() {
-    for workload in [Workload::Locks, Workload::Permits] {
+    for workload in [Workload::Locks, Workload::Permits, Workload::Latches] {
         for seed in 0..5 {
             let again = || run(seed, workload, EVERYTHING).history;
             assert_eq!(again(), again());

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
+use crate::judge::latch::living;
 use crate::judge::view::{Dump, is_used, locks, queue, view};
 use crate::judge::{Executed, Judge, Known, may_be_long, twice};
 use crate::network::{Backend, at_once};
@@ -74,7 +75,7 @@ impl SimServer {
             let holds = view.holds.into_iter().filter(|hold| hold.lives(now)).map(|hold| hold.id);
             holds.chain(tickets).collect::<Vec<_>>()
         };
-        locks(&dump).into_iter().flat_map(of).collect()
+        locks(&dump).into_iter().flat_map(of).chain(living(&dump, now)).collect()
     }
 
     /// What is left of the lease of a hold.

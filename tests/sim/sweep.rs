@@ -1,12 +1,15 @@
 //! The cancellation sweep: every operation, in every situation, dropped after every number of polls. Nothing of it may
 //! remain, and whoever comes next is served. How to add an operation: `docs/simulation.md`.
 
+use std::fmt::Debug;
+
 use crate::number;
 use operation::{Before, OPERATIONS, Operation};
 use polled::{Ended, Then};
 use scene::{Contention, Fault, Scene};
 
 mod afterwards;
+mod latch;
 mod lossy;
 mod operation;
 mod polled;
@@ -27,7 +30,13 @@ struct Count {
 }
 
 /// Drops the operation after 0, 1, 2, ... polls, until it is done or has no use for more.
-fn sweep(operation: &Operation, situation: (Contention, Fault), seed: u64, count: &mut Count) {
+fn sweep<S: Debug>(
+    operation: &Operation,
+    situation: S,
+    seed: u64,
+    count: &mut Count,
+    drop_after: impl Fn(&mut Scene, &S, usize, Then) -> Ended,
+) {
     let mut scene = Scene::new(seed);
     let mut polls = 0;
     loop {
@@ -38,7 +47,7 @@ fn sweep(operation: &Operation, situation: (Contention, Fault), seed: u64, count
                  cargo test --features embedded --test sim sweep",
                 operation.name, operation.name
             );
-            let ended = scene.drop_after(operation, situation, polls, then);
+            let ended = drop_after(&mut scene, &situation, polls, then);
             more |= matches!(ended, Ended::Unpolled | Ended::HalfWay);
             count.half_way += u64::from(matches!(ended, Ended::HalfWay | Ended::Starved));
             count.done += u64::from(matches!(ended, Ended::Done(_)));
@@ -60,20 +69,42 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
         Some(seed) => seed..seed + 1,
         None => 0..number("BOWLINE_SWEEP_SEEDS").unwrap_or(if cfg!(debug_assertions) { few } else { many }),
     };
-    for operation in OPERATIONS.iter().filter(|operation| only.as_ref().is_none_or(|only| *only == operation.name)) {
+    let asked_for = |operation: &&Operation| only.as_ref().is_none_or(|only| *only == operation.name);
+    for operation in OPERATIONS.iter().filter(asked_for) {
         let mut count = Count::default();
         for &fault in faults {
             // What a connecting client does is nobody else's business.
             let contentions = if operation.before == Before::Nothing { &CONTENTIONS[..1] } else { &CONTENTIONS };
             for &contention in contentions {
                 for seed in seeds.clone() {
-                    sweep(operation, (contention, fault), seed, &mut count);
+                    sweep(operation, (contention, fault), seed, &mut count, |scene, situation, polls, then| {
+                        scene.drop_after(operation, *situation, polls, then)
+                    });
                 }
             }
         }
-        let Count { half_way, done, most_polls } = count;
+        count.tell(operation);
+    }
+    for operation in latch::OPERATIONS.iter().filter(asked_for) {
+        let mut count = Count::default();
+        for &fault in faults {
+            for standing in latch::STANDINGS {
+                for seed in seeds.clone() {
+                    sweep(operation, (standing, fault), seed, &mut count, |scene, situation, polls, then| {
+                        scene.drop_beside_latch(operation, *situation, polls, then)
+                    });
+                }
+            }
+        }
+        count.tell(operation);
+    }
+}
+
+impl Count {
+    fn tell(&self, operation: &Operation) {
+        let Self { half_way, done, most_polls } = self;
         println!("{:40} {half_way:6} half way, {done:6} done, {most_polls:2} polls at most", operation.name);
-        assert!(half_way > 0, "{} was never dropped half way", operation.name);
+        assert!(*half_way > 0, "{} was never dropped half way", operation.name);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
 use crate::guard::{Guard, What};
 use crate::judge::Known;
-use crate::judge::view::limit;
+use crate::judge::view::is_latch;
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -48,6 +48,7 @@ pub enum Workload {
     Locks,
     /// Semaphores and read-write locks.
     Permits,
+    Latches,
 }
 
 /// How a run ended.
@@ -228,7 +229,10 @@ impl World {
         self.must(listeners.is_empty(), || format!("I7 subscriptions are left: {listeners:?}"));
         if !self.faults.any() {
             let keys = self.server.keys();
-            self.must(keys.iter().all(|key| key.ends_with(":fence")), || format!("I7 keys are left: {keys:?}"));
+            // A latch lives as long as it was set to, and a limit for a day.
+            let outlives = |key: &String| (is_latch(key) || key.starts_with("bowline:sem:")) && key.ends_with('}');
+            let stays = |key: &String| key.ends_with(":fence") || outlives(key);
+            self.must(keys.iter().all(stays), || format!("I7 keys are left: {keys:?}"));
         }
         // Whatever could not be cleaned up ends by itself.
         let world = self.machine.process(WORLD);
@@ -247,10 +251,11 @@ impl World {
         let client = actor.client.id().to_string();
         self.server.judge.delivered(&seen.known(&key, &client));
         self.backed(&key, &client, &seen);
+        let most = self.server.judge.most(&key, started);
         let broken = {
             let mut state = self.state.lock().unwrap();
             state.acquired += 1;
-            let broken = state.overlaps(&key, &seen).or_else(|| state.token(&key, &seen));
+            let broken = state.overlaps(&key, &seen, most).or_else(|| state.token(&key, &seen));
             state.guards.entry(key.clone()).or_default().push(seen);
             let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
             let bound = 2 * self.longest_delay + MS / 10;
@@ -306,8 +311,8 @@ impl State {
         self.lost_at.is_some_and(|lost| since <= lost)
     }
 
-    /// I1, I5, I6: valid guards have no more together than there is.
-    fn overlaps(&self, key: &str, new: &Seen) -> Option<String> {
+    /// I1, I5, I6: valid guards have no more together than there was at most since the last of them was asked for.
+    fn overlaps(&self, key: &str, new: &Seen, most: u64) -> Option<String> {
         if !new.guard.is_valid() || matches!(new.got, Got::Entered { .. }) || self.waived(new.started) {
             return None;
         }
@@ -315,7 +320,7 @@ impl State {
         let counts = |seen: &&Seen| seen.guard.is_valid() && !matches!(seen.got, Got::Entered { .. });
         let others: Vec<&Seen> = others.filter(counts).filter(|seen| !self.waived(seen.started)).collect();
         let used: u64 = others.iter().map(|seen| seen.guard.units()).sum();
-        if used + new.guard.units() <= limit(key) {
+        if used + new.guard.units() <= most {
             return None;
         }
         let invariant = match new.guard.what() {

@@ -1,21 +1,20 @@
 //! `latch_set` and `latch_count_down`: every reply.
 
-use super::lab::{Counted, LATCH, Latch, NONE, Set, State, TICKETS, TTL, Waits, call};
+use super::lab::{Counted, Inspected, LATCH, Latch, NONE, Set, State, TICKETS, TTL, Waits, call};
 use crate::lab::attempt;
 
 #[test]
 fn a_latch_is_set_once_until_it_is_counted_down() {
     let mut lab = Latch::new();
     assert_eq!(lab.set(&call(1), 2), Set::Set);
-    assert!((TTL as i64 - 10_000..=TTL as i64).contains(&lab.ttl(LATCH)));
+    assert!((TTL as i64 - 10_000..=TTL as i64).contains(&lab.inspect().ttl));
     assert_eq!(lab.try_set(&call(2), 5, 10_000), Ok(Set::Exists(2)));
-    assert!(lab.ttl(LATCH) > 10_000, "it stays as it is");
+    assert!(lab.inspect().ttl > 10_000, "it stays as it is");
     assert_eq!(lab.count_down(&call(3)), Counted::Count(1));
     assert_eq!(lab.set(&call(4), 5), Set::Exists(1));
     assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
     assert_eq!(lab.try_set(&call(6), 7, 10_000), Ok(Set::Set));
-    assert!((1..=10_000).contains(&lab.ttl(LATCH)));
-    assert_eq!(lab.inspect().count, 7);
+    let Inspected { count: 7, ttl: 1..=10_000, .. } = lab.inspect() else { panic!() };
 }
 
 #[test]
@@ -48,11 +47,10 @@ fn what_does_not_exist_has_count_zero() {
 
 #[test]
 fn counting_does_not_change_the_time_to_live() {
-    let mut lab = Latch::of(3);
-    let key = lab.keys[LATCH].clone();
-    lab.raw(&["PEXPIRE", &key, "50000"]);
-    lab.count_down(&call(1));
-    assert!((1..=50_000).contains(&lab.ttl(LATCH)));
+    let mut lab = Latch::new();
+    assert_eq!(lab.try_set(&call(1), 3, 50_000), Ok(Set::Set));
+    lab.count_down(&call(2));
+    let Inspected { count: 2, ttl: 1..=50_000, .. } = lab.inspect() else { panic!() };
 }
 
 /// All of them, in one message for each client.

@@ -1,6 +1,6 @@
 //! Every script may be sent twice: the second, late copy changes nothing, not even the next latch.
 
-use super::lab::{Counted, Deleted, LATCH, Latch, Set, State, Waits, call};
+use super::lab::{Counted, Deleted, LATCH, Latch, NONE, Set, State, Waits, call};
 use crate::lab::attempt;
 
 const REFRESH: u64 = 5_000;
@@ -32,6 +32,39 @@ fn late_copies_do_not_count_on_the_next_latch() {
     lab.delete(&call(5));
     assert_eq!(lab.set(&call(6), 5), Set::Set);
     assert_eq!(lab.count_down(&call(4)), Counted::Count(5));
+}
+
+/// It ended by its time to live before they came.
+#[test]
+fn nor_does_one_to_a_latch_that_is_over() {
+    let mut lab = Latch::new();
+    assert_eq!(lab.try_set(&call(1), 3, 20), Ok(Set::Set));
+    lab.count_down(&call(2));
+    let start = std::time::Instant::now();
+    while lab.inspect() != NONE {
+        assert!(start.elapsed() < std::time::Duration::from_secs(10));
+    }
+    assert_eq!(lab.twice(0, |lab| lab.count_down(&call(3))).0, Counted::Count(0));
+    assert_eq!(lab.set(&call(4), 5), Set::Set);
+    for n in [2, 3] {
+        assert_eq!(lab.twice(0, |lab| lab.count_down(&call(n))).0, Counted::Count(5));
+    }
+    assert_eq!(lab.set(&call(1), 3), Set::Set);
+    assert_eq!(lab.inspect().count, 5);
+    // The next one may be shorter, and what is remembered stays.
+    assert!(lab.ttl(LATCH) > 3_600_000);
+}
+
+/// Whoever was told that there is a latch has not set one.
+#[test]
+fn a_late_copy_of_what_was_refused_sets_nothing() {
+    let mut lab = Latch::of(1);
+    assert_eq!(lab.set(&call(1), 5), Set::Exists(1));
+    lab.count_down(&call(2));
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 5)).0, Set::Exists(0));
+    assert_eq!(lab.inspect().count, 0);
+    assert_eq!(lab.set(&call(3), 7), Set::Set);
+    assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 5)).0, Set::Exists(7));
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Latch {
     pub fn remembered(&mut self) -> usize {
         let key = self.keys[LATCH].clone();
         let fields: Vec<String> = redis::cmd("HKEYS").arg(key).query(&mut self.connection).unwrap();
-        fields.iter().filter(|field| *field != "count").count()
+        fields.iter().filter(|field| !matches!(&***field, "count" | "ends")).count()
     }
 
     #[track_caller]

@@ -44,11 +44,15 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Wire ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "release" | "force_release" => vec![arg(call, 0)],
+        "acquire" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => vec![arg(call, 0)],
         "cancel" => vec![id_of(arg(call, 0))],
         "change" => vec![arg(call, 0), arg(call, 1)],
         "touch" => {
-            let first = if call.script.name() == "lock_touch" { 2 } else { 3 };
+            let first = match call.script.name() {
+                "latch_touch" => 0,
+                "lock_touch" => 2,
+                _ => 3,
+            };
             (first..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect()
         }
         "renew" => (0..call.args.len()).step_by(2).map(|n| arg(call, n)).collect(),
@@ -70,6 +74,7 @@ impl Step<'_> {
         wrong
             .or_else(|| self.again())
             .or_else(|| self.change(&granted))
+            .or_else(|| self.drained())
             .or_else(|| self.order(&granted, &listens))
             .or_else(|| {
                 let used: u64 =
@@ -78,6 +83,13 @@ impl Step<'_> {
                 let more = used > self.after.limit && !granted.is_empty();
                 more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
             })
+    }
+
+    /// I5: no ticket for more than a new limit stays in the queue; that is never longer than one call looks at.
+    fn drained(&self) -> Option<String> {
+        let stays = self.after.queue.iter().find(|ticket| ticket.units > self.after.limit)?;
+        (verb(&self.call) == "limit" && self.word == "LIMIT")
+            .then(|| format!("I5 {} waits for {} of {}", stays.id, stays.units, self.after.limit))
     }
 
     fn held(&self, id: &str) -> bool {

@@ -93,6 +93,11 @@ pub fn is_used(key: &str) -> bool {
     key.contains(":{name ")
 }
 
+/// Latches hold nothing: they are judged by themselves.
+pub fn is_latch(key: &str) -> bool {
+    key.starts_with("bowline:latch:")
+}
+
 /// The units of a read-write lock; a writer takes them all.
 pub const WRITE: u64 = 1 << 20;
 
@@ -110,10 +115,10 @@ pub fn limit(key: &str) -> u64 {
     }
 }
 
-/// The names of the workload that the server has something of, by the key of who holds.
+/// The names of the workload that the server has something of, by the key of who holds; latches left out.
 pub fn locks(dump: &Dump) -> BTreeSet<String> {
     let lock = |key: &String| Some(key[..=key.find('}')?].to_owned());
-    dump.keys().filter(|key| is_used(key)).filter_map(lock).collect()
+    dump.keys().filter(|key| is_used(key) && !is_latch(key)).filter_map(lock).collect()
 }
 
 pub fn view(dump: &Dump, lock: &str) -> View {

@@ -58,6 +58,7 @@ pub struct Client {
 }
 
 /// A name at one moment.
+#[derive(Clone, Copy)]
 pub struct Moment {
     pub now: Duration,
     pub server: Duration,
@@ -69,16 +70,16 @@ pub struct Moment {
 }
 
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
-const BACKOFF: Duration = Duration::from_millis(1250);
-const PAUSE: Duration = Duration::from_millis(75);
+pub const BACKOFF: Duration = Duration::from_millis(1250);
+pub const PAUSE: Duration = Duration::from_millis(75);
 
 impl Moment {
     /// So many messages one after the other, by clocks that differ.
-    fn messages(&self, n: u32) -> Duration {
+    pub fn messages(&self, n: u32) -> Duration {
         n * self.longest_delay + 2 * MS
     }
 
-    fn over(&self, since: Duration, bound: Duration) -> Option<Duration> {
+    pub fn over(&self, since: Duration, bound: Duration) -> Option<Duration> {
         let waited = self.now.saturating_sub(since);
         (waited > bound).then_some(waited)
     }

@@ -34,6 +34,9 @@ const LOSSES: Place = Place::Run("losses", Workload::Locks, crate::LOSSES);
 const PERMITS_FAULT_FREE: Place = Place::Run("permits_fault_free", Workload::Permits, crate::NONE);
 const PERMITS_NETWORK: Place = Place::Run("permits_network", Workload::Permits, crate::NETWORK);
 
+const LATCHES_FAULT_FREE: Place = Place::Run("latches_fault_free", Workload::Latches, crate::NONE);
+const LATCHES_NETWORK: Place = Place::Run("latches_network", Workload::Latches, crate::NETWORK);
+
 const I1: &[&str] = &["I1"];
 const I2: &[&str] = &["I2"];
 const I3: &[&str] = &["I3"];
@@ -45,6 +48,7 @@ const I9: &[&str] = &["I9"];
 const I10: &[&str] = &["I10"];
 const I11: &[&str] = &["I11"];
 const I12: &[&str] = &["I12"];
+const I13: &[&str] = &["I13"];
 /// No invariant, but what the documentation says about losses.
 const LOST: &[&str] = &["a lease is lost"];
 
@@ -204,7 +208,7 @@ pub const MUTANTS: &[Row] = &[
     lua("late_change_honoured", &[(
         "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
         "  if not old then old, old_token = 0, reserve(0) end\n",
-    )], PERMITS_NETWORK, I10),
+    )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("refused_change_tried_again", &[(
         "if held then\n  extend(new_id, ARGV[4])\n",
         "if held and held ~= units and room(units - held) then\n  \
@@ -223,6 +227,60 @@ pub const MUTANTS: &[Row] = &[
         "      used = used - (units_in(string.match(held or '', '^%d+')) or 0)\n",
         "",
     )], PERMITS_NETWORK, I5),
+
+    lua("smaller_limit_ignored", &[(
+        "limit = stored or limit\n\n",
+        "limit = math.max(stored or 0, limit)\n\n",
+    )], PERMITS_FAULT_FREE, &["I4", "I5"]),
+    lua("oversized_not_told", &[(
+        "    remove(ticket, 1)\n    tell(client, 'gone ' .. id)\n  else\n",
+        "    remove(ticket, 1)\n  else\n",
+    )], PERMITS_FAULT_FREE, I3),
+    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("raised_limit_wakes_nobody", &[(
+        "local more = promote({})\nreturn {'LIMIT',",
+        "local more = 0\nreturn {'LIMIT',",
+    )], PERMITS_FAULT_FREE, I3),
+
+    // Latches.
+    lua("latch_wakes_one", &[("'+inf', 'LIMIT', 0, 10000)) do", "'+inf', 'LIMIT', 0, 1)) do")], LATCHES_FAULT_FREE, I3),
+    lua("latch_wakes_nobody", &[(
+        "if count == 1 then wake(inbox_prefix, 'open') end",
+        "if count == 1 then redis.call('UNLINK', tickets) end",
+    )], LATCHES_FAULT_FREE, I3),
+    lua("deletion_wakes_nobody", &[(
+        "wake(inbox_prefix, 'gone')",
+        "redis.call('UNLINK', tickets)",
+    )], LATCHES_FAULT_FREE, I3),
+    lua("deletion_opens", &[("wake(inbox_prefix, 'gone')", "wake(inbox_prefix, 'open')")], LATCHES_FAULT_FREE, I13),
+    lua("end_opens", &[("  if count and count < 1 then\n", "  if not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
+    lua("open_latch_waited_for", &[(
+        "if not count or count < 1 then return {'OPEN', now} end",
+        "if not count then return {'OPEN', now} end",
+    )], LATCHES_FAULT_FREE, I13),
+    lua("late_wait_honoured", &[(
+        "if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end\n",
+        "",
+    )], LATCHES_NETWORK, I13),
+    lua("late_count_honoured", &[(
+        "if late(not_after) then return {'STALE', now} end\nremember(id, not_after)\nif not count",
+        "remember(id, not_after)\nif not count",
+    )], LATCHES_NETWORK, &["I9", "I10"]),
+    lua("counted_twice", &[(
+        "if redis.call('HEXISTS', latch, id) == 1 then return {'COUNT', count or 0, now} end\n",
+        "",
+    )], LATCHES_NETWORK, I10),
+    lua("call_forgotten_with_its_latch", &[
+        ("pcall(outlive, latch, not_after - now + 1)", "pcall(outlive, latch, count and 0 or not_after - now + 1)"),
+        ("redis.call('PEXPIRE', latch, math.max(ttl, forget() - now + 1))", "redis.call('PEXPIRE', latch, ttl)"),
+    ], LATCHES_NETWORK, I10),
+    lua("refused_call_forgotten", &[("  remember(id, not_after, '-')\n", "")], LATCHES_NETWORK, I10),
+    rust("call_sent_anew", Mutant::CallSentAnew, LATCHES_NETWORK, I10),
+    lua("cancelled_waiter_stays", &[(
+        "redis.call('ZREM', KEYS[2], ARGV[1]) == 1",
+        "redis.call('ZSCORE', KEYS[2], ARGV[1])",
+    )], LATCHES_FAULT_FREE, I7),
+    lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),

@@ -92,13 +92,15 @@ impl Scene {
         let mut keys = self.server.keys();
         // Whatever were held would have a lease too.
         keys.retain(|key| !(operation.limits && *key == operation.on.key(NAME)));
+        // A latch remembers calls for a command timeout.
+        keys.retain(|key| *key != format!("bowline:latch:{{{NAME}}}"));
         keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
         keys
     }
 }
 
 /// As long as the server can be reached, a few messages and a try or two; else what is documented.
-fn bound(fault: Fault, calm: Duration) -> Duration {
+pub fn bound(fault: Fault, calm: Duration) -> Duration {
     match fault {
         Fault::None => calm,
         Fault::RequestLost | Fault::ReplyLost => calm + TRIES,

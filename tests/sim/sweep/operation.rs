@@ -76,7 +76,7 @@ pub struct Operation {
     pub closes: bool,
 }
 
-const PLAIN: Operation = Operation {
+pub const PLAIN: Operation = Operation {
     name: "",
     before: Before::Client,
     start: |_| pending().boxed(),
@@ -273,7 +273,10 @@ fn with(
     start(subject.lock(), subject.holder)
 }
 
-fn shared(subject: &Subject, start: fn(Client) -> BoxFuture<'static, Result<()>>) -> BoxFuture<'static, Result<()>> {
+pub fn shared(
+    subject: &Subject,
+    start: fn(Client) -> BoxFuture<'static, Result<()>>,
+) -> BoxFuture<'static, Result<()>> {
     start(subject.client.clone().unwrap())
 }
 
@@ -286,7 +289,7 @@ fn change(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
     }
 }
 
-fn drops<T: 'static>(future: impl Future<Output = Result<T>> + Send + 'static) -> BoxFuture<'static, Result<()>> {
+pub fn drops<T: 'static>(future: impl Future<Output = Result<T>> + Send + 'static) -> BoxFuture<'static, Result<()>> {
     future.map(|ended| ended.map(drop)).boxed()
 }
 

@@ -57,7 +57,7 @@ pub struct Scene {
     pub machine: Arc<Machine>,
     lossy: Arc<Lossy>,
     pub server: Arc<SimServer>,
-    world: Arc<dyn Executor>,
+    pub world: Arc<dyn Executor>,
     pub other: Client,
     last_process: Process,
     /// An idle client, its tasks and timers, and how many tasks there were without it.
@@ -95,11 +95,7 @@ impl Scene {
         let held = self.prepare(operation, contention, &mut subject, &rivals);
         self.inflict(fault, &subject);
 
-        let future = (operation.start)(&mut subject);
-        let pause = if then == Then::Wait { self.draw(8 * MS) } else { Duration::ZERO };
-        let (pause, deadline) = (self.world.sleep(pause), self.world.sleep(STARVED));
-        let ended = self.run("the future", polled(future, polls, (then == Then::Wait).then_some(pause), deadline));
-
+        let ended = self.poll(operation, &mut subject, polls, then);
         let closed = operation.closes && ended != Ended::Unpolled;
         let taken = contention == Contention::Released || fault != Fault::None;
         match &subject.guard {
@@ -125,7 +121,15 @@ impl Scene {
         ended
     }
 
-    fn subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
+    /// Polls the operation's future so many times, and drops it.
+    pub fn poll(&self, operation: &Operation, subject: &mut Subject, polls: usize, then: Then) -> Ended {
+        let future = (operation.start)(subject);
+        let pause = if then == Then::Wait { self.draw(8 * MS) } else { Duration::ZERO };
+        let (pause, deadline) = (self.world.sleep(pause), self.world.sleep(STARVED));
+        self.run("the future", polled(future, polls, (then == Then::Wait).then_some(pause), deadline))
+    }
+
+    pub fn subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
         self.pass(4 * LONGEST);
         let tasks_before = self.machine.live().0;
         self.last_process += 1;
@@ -202,7 +206,7 @@ impl Scene {
         held
     }
 
-    fn inflict(&self, fault: Fault, subject: &Subject) {
+    pub fn inflict(&self, fault: Fault, subject: &Subject) {
         let after = self.machine.random(|random| random.below(3));
         match fault {
             Fault::None => {}
@@ -219,7 +223,7 @@ impl Scene {
         }
     }
 
-    fn draw(&self, longest: Duration) -> Duration {
+    pub fn draw(&self, longest: Duration) -> Duration {
         self.machine.random(|random| random.between(Duration::ZERO, longest))
     }
 
