@@ -105,8 +105,8 @@ impl Drop for Context {
     }
 }
 
-/// A wire id from before its first request until it is decided. Dropped undecided, it is abandoned: what it has in Redis
-/// is cleaned up in the background.
+/// A wire id from before its first request until it is decided. Dropped undecided, it is the next one's in its line, or
+/// abandoned: what it has in Redis is cleaned up in the background.
 #[derive(Debug)]
 pub(crate) struct Undecided<'a> {
     context: &'a Context,
@@ -120,6 +120,11 @@ impl<'a> Undecided<'a> {
         Ok(Self { context, id, decided: false })
     }
 
+    /// Goes on with what the ledger has opened.
+    pub(crate) fn resume(context: &'a Context, id: WireId) -> Self {
+        Self { context, id, decided: false }
+    }
+
     /// It is a hold from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
     /// meanwhile; an error if nothing is left of the lease.
     pub(crate) fn hold(
@@ -131,7 +136,7 @@ impl<'a> Undecided<'a> {
     ) -> Result<Option<Arc<Hold>>, Late> {
         let (now, until) = (self.context.now(), deadline(sent, lease));
         if until <= now && !mutant::on(Mutant::LateGrantKept) {
-            // Given back by the drop.
+            self.abandon();
             return Err(Late);
         }
         self.decided = true;
@@ -143,12 +148,18 @@ impl<'a> Undecided<'a> {
         self.decided = true;
         self.context.ledger.forget(self.id);
     }
+
+    /// Another wire id is to be tried: what this one has in Redis is cleaned up.
+    pub(crate) fn abandon(mut self) {
+        self.decided = true;
+        self.context.ledger.abandon(self.id, self.context.now());
+    }
 }
 
 impl Drop for Undecided<'_> {
     fn drop(&mut self) {
         if !self.decided {
-            self.context.ledger.abandon(self.id, self.context.now());
+            self.context.ledger.drop_undecided(self.id, self.context.now());
         }
     }
 }

@@ -60,6 +60,14 @@ pub enum Mutant {
     MoreNotDone,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
+    /// A hold is passed on in its line whatever became of its lease.
+    LostHoldPassed,
+    /// The next in the line gets the token of the one before.
+    TokenPassedOn,
+    /// A hold is passed on as long as somebody stands in the line.
+    LineNeverEnds,
+    /// Whoever leaves the line with the turn in its slot keeps it.
+    TurnSwallowed,
 }
 
 #[cfg(not(feature = "_mutants"))]

@@ -12,6 +12,7 @@ use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
 use crate::holder::Holder;
+use crate::key::Kind;
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 
@@ -235,6 +236,7 @@ impl<'a> Options<'a> {
             lease: self.lease.unwrap_or(primitive.context.config.lease),
             renewed: self.lease.is_none(),
             max_waiters: self.max_waiters.unwrap_or(0),
+            lines_up: wait && !self.fair && self.lease.is_none() && keys.kind == Kind::Lock,
             timeout: self.timeout,
             holder: holder.map(|holder| (holder, primitive.reentry.clone())),
         })
