@@ -11,6 +11,7 @@ mod change;
 mod faulty;
 mod gone;
 mod lease;
+mod line;
 mod messages;
 mod refusals;
 mod release;

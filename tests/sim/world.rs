@@ -348,7 +348,7 @@ impl Seen {
             Got::Entered { units } => units,
             Got::Granted | Got::Kept => self.guard.units(),
         };
-        Known { key, client, units, token: self.guard.token() }
+        Known { key, client, units, token: self.guard.token(), is_new: self.got == Got::Granted }
     }
 
     fn tell(&self) -> String {

@@ -1,0 +1,102 @@
+//! The request of a local line that releases its hold and queues up for the next.
+
+use bowline::{Client, Lock, LockGuard, Result};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::{acquiring, assert_holds, is_free, until_free, until_waiting, waiting};
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_turn_survives_lost_requests_and_replies,
+    a_turn_whose_reply_is_lost_keeps_its_place,
+    a_turn_dropped_half_way_leaves_nothing,
+    a_late_copy_queues_nothing,
+}
+
+type Waiting = BoxFuture<'static, Result<LockGuard>>;
+
+/// An acquisition that stands in the line behind the guard.
+fn stands(lock: &Lock) -> Waiting {
+    let lock = lock.clone();
+    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    assert!((&mut waiting).now_or_never().is_none());
+    waiting
+}
+
+/// A hold that cannot be passed on, and the next in its line.
+async fn line(client: &Client) -> (LockGuard, Waiting) {
+    let guard = client.lock("a").lock().non_fair().await.unwrap();
+    let next = stands(&client.lock("a"));
+    (guard, next)
+}
+
+async fn a_turn_survives_lost_requests_and_replies(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (guard, next) = line(&client).await;
+        let (token, releases) = (guard.token(), faults.calls("lock_release"));
+        faults.next("lock_release", [fault.clone(), fault]);
+        guard.release().await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases, "it is the next one's to send");
+        let next = env.soon("the next", next).await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases + 3);
+        assert!(next.token() > token);
+        assert_holds(&env, &next);
+        assert_eq!(waiting(&env, "a"), 0);
+        next.release().await.unwrap();
+        assert!(is_free(&env, "a"));
+    }
+    assert_eq!(faults.calls("lock_cancel"), 0);
+}
+
+/// The second copy finds nobody holding, and the same wire id asks what became of it.
+async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (guard, next) = line(&client).await;
+    let before = acquiring(&env, &other, "a");
+    until_waiting(&env, "a", 1).await;
+    faults.next("lock_release", [Fault::LoseReply]);
+    guard.release().await.unwrap();
+    let next = env.spawn(next);
+    let before = env.soon("the other client", before).await.unwrap();
+    env.eventually("asked again", async || faults.answered("lock_acquire") == 2).await;
+    let behind = acquiring(&env, &other, "a");
+    until_waiting(&env, "a", 2).await;
+    before.release().await.unwrap();
+    let next = env.soon("the next", next).await.unwrap();
+    assert_holds(&env, &next);
+    next.release().await.unwrap();
+    env.soon("whoever came later", behind).await.unwrap().release().await.unwrap();
+    assert_eq!(faults.calls("lock_cancel"), 0);
+}
+
+async fn a_turn_dropped_half_way_leaves_nothing(env: Env) {
+    for fault in [Fault::LoseRequest, Fault::HangReply] {
+        let (client, faults) = faulty_client(&env, |config| config).await;
+        let (guard, mut next) = line(&client).await;
+        faults.next("lock_release", [fault]);
+        guard.release().await.unwrap();
+        assert!((&mut next).now_or_never().is_none());
+        assert_eq!(faults.calls("lock_release"), 1);
+        drop(next);
+        until_free(&env, "a").await;
+        until_waiting(&env, "a", 0).await;
+    }
+}
+
+async fn a_late_copy_queues_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (guard, next) = line(&client).await;
+    faults.next("lock_release", [Fault::Late]);
+    guard.release().await.unwrap();
+    let next = env.soon("the next", next).await.unwrap();
+    next.release().await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.send_late().await[0].as_ref().unwrap();
+    assert_holds(&env, &guard);
+    assert_eq!(waiting(&env, "a"), 0);
+    guard.release().await.unwrap();
+}
