@@ -66,6 +66,8 @@ pub enum Mutant {
     TokenPassedOn,
     /// A hold is passed on as long as somebody stands in the line.
     LineNeverEnds,
+    /// A hold is passed on however long ago it was granted.
+    LineTakesItsTime,
     /// Whoever leaves the line with the turn in its slot keeps it.
     TurnSwallowed,
 }

@@ -39,7 +39,8 @@ impl Span {
         if mutant::on(Mutant::LineNeverEnds) {
             return Some(self);
         }
-        (now < self.until).then_some(Self { left: self.left.checked_sub(1)?, ..self })
+        let in_time = now < self.until || mutant::on(Mutant::LineTakesItsTime);
+        in_time.then_some(Self { left: self.left.checked_sub(1)?, ..self })
     }
 }
 
