@@ -15,7 +15,7 @@ use crate::line::{First, Place};
 use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::reentry::{Entry, Reentry};
-use crate::scripts::dispatch::AcquireArgs;
+use crate::scripts::dispatch::{AcquireArgs, Failure};
 use crate::scripts::reply::{Acquired, Requeued};
 use crate::ticket::{ticket, ticket_ttl};
 use crate::token::Token;
@@ -104,7 +104,7 @@ async fn own(
         return Ok(hold.map(|hold| Owned::new(context.clone(), hold, holder)));
     }
     let mut place = Place::join(context, request)?;
-    let begun = match place.first().await.map_err(|Closed| request.error(ErrorKind::Closed))? {
+    let begun = match place.first(request).await? {
         First::Leads(begun) => begun,
         First::Holds(hold) => {
             let lost = hold.loss(context.now()).is_some();
@@ -116,7 +116,7 @@ async fn own(
             None
         }
     };
-    let hold = attempts(context, request, until, Some(&place), begun).await?;
+    let hold = attempts(context, request, until, Some(&place), begun).await.inspect_err(|error| place.fail(error))?;
     Ok(hold.map(|hold| {
         place.holds(&hold);
         Owned::new(context.clone(), hold, holder).in_line(Some(place))
@@ -268,7 +268,10 @@ impl<'a> Attempt<'a> {
                     }
                     return Ok(Decision::Again);
                 }
-                Outcome::Failed(failure) => return Err(tries.error(failure)),
+                Outcome::Failed(failure) => {
+                    self.undecided.alone = true;
+                    return Err(tries.error(failure));
+                }
                 Outcome::Closed => return Err(self.request.error(ErrorKind::Closed)),
             }
         }
@@ -304,7 +307,7 @@ impl<'a> Attempt<'a> {
                         self.context.observe(now);
                         self.before = None;
                     }
-                    Err(failure) => tries.again_after(failure).await?,
+                    Err(failure) => self.again_after(tries, failure).await?,
                 }
                 continue;
             }
@@ -345,9 +348,16 @@ impl<'a> Attempt<'a> {
                     self.context.observe(now);
                     return Ok(Answer::Full);
                 }
-                Err(failure) => tries.again_after(failure).await?,
+                Err(failure) => self.again_after(tries, failure).await?,
             }
         }
+    }
+
+    /// If it gives up, so do those in its line who wait for as long: a new wire id is for those who do not.
+    async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<()> {
+        let again = tries.again_after(failure).await;
+        self.undecided.alone |= again.is_err();
+        again
     }
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.

@@ -111,18 +111,20 @@ impl Drop for Context {
 pub(crate) struct Undecided<'a> {
     context: &'a Context,
     pub(crate) id: WireId,
+    /// Nobody else is to go on with it.
+    pub(crate) alone: bool,
     decided: bool,
 }
 
 impl<'a> Undecided<'a> {
     pub(crate) fn open(context: &'a Context, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
         let id = context.ledger.open(keys, amount, lease, context.now())?;
-        Ok(Self { context, id, decided: false })
+        Ok(Self::resume(context, id))
     }
 
     /// Goes on with what the ledger has opened.
     pub(crate) fn resume(context: &'a Context, id: WireId) -> Self {
-        Self { context, id, decided: false }
+        Self { context, id, alone: false, decided: false }
     }
 
     /// It is a hold from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
@@ -158,7 +160,9 @@ impl<'a> Undecided<'a> {
 
 impl Drop for Undecided<'_> {
     fn drop(&mut self) {
-        if !self.decided {
+        if !self.decided && self.alone {
+            self.context.ledger.abandon(self.id, self.context.now());
+        } else if !self.decided {
             self.context.ledger.drop_undecided(self.id, self.context.now());
         }
     }

@@ -5,11 +5,11 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::acquire::Request;
 use crate::context::Context;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::Keys;
 use crate::lease::Hold;
 use crate::ledger::{Begun, Closed, NoPlace, Span, Turn};
@@ -20,6 +20,7 @@ pub(crate) struct Place {
     context: Arc<Context>,
     keys: Arc<Keys>,
     number: u64,
+    since: Instant,
     /// Of the hold, once there is one.
     span: Option<Span>,
 }
@@ -38,15 +39,19 @@ impl Place {
             NoPlace::Closed => request.error(ErrorKind::Closed),
             NoPlace::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context: context.clone(), keys: request.keys.clone(), number, span: None })
+        Ok(Self { context: context.clone(), keys: request.keys.clone(), number, since: context.now(), span: None })
     }
 
     /// Waits for its turn.
-    pub(crate) async fn first(&mut self) -> Result<First, Closed> {
+    pub(crate) async fn first(&mut self, request: &Request) -> Result<First> {
         let Self { context, keys, number, .. } = &*self;
-        let turn = poll_fn(|task| context.ledger.poll_turn(keys, *number, context.now(), task)).await?;
-        Ok(match turn {
-            Turn::Lead => First::Leads(None),
+        let turn = poll_fn(|task| context.ledger.poll_turn(keys, *number, context.now(), task)).await;
+        Ok(match turn.map_err(|Closed| request.error(ErrorKind::Closed))? {
+            Turn::Failed(error) if context.now() >= self.since + context.config.patience => {
+                self.fail(&error);
+                return Err(error);
+            }
+            Turn::Lead | Turn::Failed(_) => First::Leads(None),
             Turn::Attempt(begun) => First::Leads(Some(begun)),
             Turn::Held { hold, span } => {
                 self.span = Some(span);
@@ -58,6 +63,14 @@ impl Place {
     /// A wire id for what its owner asks of Redis. Dropped undecided, the next in the line goes on with it.
     pub(crate) fn open(&self, lease: Duration) -> Result<Begun, Closed> {
         self.context.ledger.open_in_line(&self.keys, self.number, lease, self.context.now())
+    }
+
+    /// The server gave no usable answer for as long as the client's patience. Those behind who have waited for as long
+    /// fail too, instead of one after the other.
+    pub(crate) fn fail(&self, error: &Error) {
+        if error.kind().is_retryable() {
+            self.context.ledger.fail(&self.keys, self.number, error, self.context.now());
+        }
     }
 
     /// Its owner has been granted the hold.

@@ -6,11 +6,13 @@
 //! | held | the first is done with its hold | holds it, with its own token |
 //! | attempt | it was held in the line for long enough | releases it and queues up, in one request |
 //! | attempt | the first gave up while its ticket waits | goes on waiting with it |
+//! | failed | the server gave the first no usable answer | fails, or leads if it has not waited for as long |
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::error::Error;
 use crate::key::Keys;
 use crate::lease::Hold;
 use crate::ledger::state::{Attempt, Effects, State};
@@ -48,8 +50,13 @@ impl Span {
 #[derive(Debug)]
 pub(crate) enum Turn {
     Lead,
-    Held { hold: Arc<Hold>, span: Span },
+    Held {
+        hold: Arc<Hold>,
+        span: Span,
+    },
     Attempt(Begun),
+    /// The one before has failed with this: the server gave no usable answer.
+    Failed(Error),
 }
 
 /// An attempt that goes on in other hands.
@@ -147,6 +154,15 @@ impl Ledger {
         })
     }
 
+    /// The first of the line has failed.
+    pub(crate) fn fail(&self, keys: &Arc<Keys>, place: u64, error: &Error, now: Instant) {
+        self.change(|state, effects| {
+            if state.lines.is_first(keys, place) {
+                state.give(keys, Turn::Failed(error.clone()), now, effects);
+            }
+        });
+    }
+
     /// The place is left, whether it was its turn or not.
     pub(crate) fn leave(&self, keys: &Arc<Keys>, place: u64, now: Instant) {
         self.change(|state, effects| {
@@ -219,7 +235,7 @@ impl State {
             attempt.place = Some(next);
         }
         match self.lines.give(keys, turn, &mut effects.wakers) {
-            Ok(()) | Err(Turn::Lead) => {}
+            Ok(()) | Err(Turn::Lead | Turn::Failed(_)) => {}
             Err(Turn::Held { hold, .. }) => {
                 if self.remove_hold(hold.id.n).is_some() {
                     self.clean_up(Cleanup::of(&hold, now), effects);

@@ -1,11 +1,11 @@
 //! The request of a local line that releases its hold and queues up for the next.
 
-use bowline::{Client, Lock, LockGuard, Result};
+use bowline::{Client, ErrorKind, Lock, LockGuard, Result};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::faulty::{Fault, faulty_client};
-use crate::scene::{acquiring, assert_holds, is_free, until_free, until_waiting, waiting};
+use crate::scene::{acquiring, assert_holds, is_free, ms, until_free, until_waiting, waiting};
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
@@ -13,6 +13,7 @@ on_every_runtime! {
     a_turn_whose_reply_is_lost_keeps_its_place,
     a_turn_dropped_half_way_leaves_nothing,
     a_late_copy_queues_nothing,
+    a_line_does_not_wait_for_the_server_one_after_the_other,
 }
 
 type Waiting = BoxFuture<'static, Result<LockGuard>>;
@@ -99,4 +100,23 @@ async fn a_late_copy_queues_nothing(env: Env) {
     assert_holds(&env, &guard);
     assert_eq!(waiting(&env, "a"), 0);
     guard.release().await.unwrap();
+}
+
+async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
+    const WAITERS: u64 = 20;
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(200))).await;
+    faults.always("lock_acquire", Fault::LoseRequest);
+    let alone = client.lock("a").lock().await.unwrap_err();
+    assert_eq!(alone.kind(), ErrorKind::Unavailable);
+    let tries = faults.calls("lock_acquire");
+    let waiting: Vec<_> = (0..WAITERS).map(|_| env.spawn(stands(&client.lock("a")))).collect();
+    for waiting in waiting {
+        let error = env.soon("it fails", waiting).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    // The first, and the next who came a moment later.
+    let all = faults.calls("lock_acquire") - tries;
+    assert!(all <= 5 * tries, "{all} tries of {WAITERS}, {tries} of one alone");
+    faults.heal();
+    env.soon("it works again", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
 }

@@ -1,6 +1,5 @@
 //! Scenes about the line of a client's non-fair acquisitions.
 
-use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
