@@ -43,6 +43,8 @@ struct State {
 #[derive(Default)]
 struct Name {
     view: View,
+    /// Every wire id that was granted the lock, by its first token.
+    granted: BTreeMap<u64, String>,
     held_since: Duration,
     damaged: Duration,
     /// For whom in the queue there is room, and since when.
@@ -159,6 +161,7 @@ impl Judge {
                         attempt.span = number(&call, 3);
                     }
                     if let "acquire" | "change" = verb {
+                        attempt.first_asking.get_or_insert(now);
                         attempt.asking = now;
                         attempt.lease = Duration::from_millis(number(&call, if verb == "acquire" { 2 } else { 3 }));
                     }
@@ -175,6 +178,7 @@ impl Judge {
         }
         if let Some(ticket) = requeued(&call) {
             let attempt = state.attempts.entry(id_of(ticket).to_owned()).or_default();
+            attempt.first_asking.get_or_insert(now);
             (attempt.asking, attempt.lease, attempt.span) = (now, lease_of(ticket), span_of(ticket));
             if attempt.decided.is_some() {
                 state.violation.get_or_insert(format!("I8 {ticket} is queued, and was given up"));
@@ -242,6 +246,15 @@ impl Judge {
             let Known { key, token, .. } = known;
             state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
         }
+    }
+
+    /// When a lock was asked for under the wire id that the guard has it by: in a line, that may be long before somebody
+    /// asked for the guard.
+    pub fn asked(&self, key: &str, token: u64) -> Option<Duration> {
+        let state = self.lock();
+        let (first, id) = state.names.get(key)?.granted.range(..=token).next_back()?;
+        let attempt = state.attempts.get(id)?;
+        attempt.first_asking.filter(|_| token < first + attempt.span)
     }
 
     /// What is left of the lease, for the server; of the longest, if there are several.
@@ -332,6 +345,7 @@ impl Judge {
             }
             for hold in &name.view.holds {
                 name.highest = name.highest.max(hold.token);
+                name.granted.insert(hold.token, hold.id.clone());
                 if !old.hold(&hold.id).is_some_and(|hold| hold.lives(server)) {
                     name.held_since = now;
                     state.attempts.entry(hold.id.clone()).or_default().granted = now;

@@ -140,7 +140,7 @@ impl Step<'_> {
         // The caller reads the reply, so that it needs no message; and its tickets are refreshed first.
         let own = match verb(&self.call) {
             "acquire" | "touch" => subjects(&self.call),
-            "release" => requeued(&self.call).map(id_of).into_iter().collect(),
+            "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };
         let (mut silent, mut expected) = (BTreeSet::new(), Vec::new());

@@ -18,7 +18,8 @@ pub struct Attempt {
     pub learned: Duration,
     /// It was granted in the reply to a request about it, and not by a message. To a late copy nobody listens.
     pub granted_in_reply: bool,
-    /// When the client last asked for the lock.
+    /// When the client first asked for the lock, and when it last did.
+    pub first_asking: Option<Duration>,
     pub asking: Duration,
     /// When it got what it holds.
     pub granted: Duration,
