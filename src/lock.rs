@@ -140,7 +140,8 @@ impl fmt::Debug for Lock {
 pub struct LockState {
     /// Who holds the lock, if anybody does.
     pub holder: Option<HolderState>,
-    /// How many acquisitions wait, those left out whose sign of life has expired.
+    /// How many acquisitions wait, those left out whose sign of life has expired. A line of
+    /// [non-fair](Acquire::non_fair) ones counts as one.
     pub waiters: u64,
 }
 

@@ -94,7 +94,7 @@ impl<'a, G> Acquire<'a, G> {
     }
 
     /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more, in Redis or in
-    /// the client's own line. Zero is an error: use the `try_` form.
+    /// the client's own line, behind its first. Zero is an error: use the `try_` form.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.max_waiters = Some(limit);
         self
