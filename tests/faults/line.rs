@@ -1,8 +1,11 @@
 //! The request of a local line that releases its hold and queues up for the next.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bowline::{Client, ErrorKind, Lock, LockGuard, Result};
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, poll};
 
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::{acquiring, assert_holds, is_free, ms, until_free, until_waiting, waiting};
@@ -14,6 +17,7 @@ on_every_runtime! {
     a_turn_dropped_half_way_leaves_nothing,
     a_late_copy_queues_nothing,
     a_line_does_not_wait_for_the_server_one_after_the_other,
+    closing_ends_the_line_before_the_server_answers,
 }
 
 type Waiting = BoxFuture<'static, Result<LockGuard>>;
@@ -119,4 +123,30 @@ async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
     assert!(all <= 5 * tries, "{all} tries of {WAITERS}, {tries} of one alone");
     faults.heal();
     env.soon("it works again", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
+}
+
+async fn closing_ends_the_line_before_the_server_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(60_000))).await;
+    let (guard, mut next) = line(&client).await;
+    let asleep = Arc::new(AtomicBool::new(false));
+    let next = env.spawn({
+        let asleep = asleep.clone();
+        async move {
+            assert!(poll!(&mut next).is_pending());
+            asleep.store(true, Ordering::SeqCst);
+            next.await
+        }
+    });
+    env.eventually("it waits", async || asleep.load(Ordering::SeqCst)).await;
+    faults.always("lock_cancel", Fault::Hang);
+    let closing = env.spawn({
+        let client = client.clone();
+        async move { client.close().await }
+    });
+    assert_eq!(env.soon("the wait ends", next).await.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(faults.answered("lock_cancel"), 0);
+    faults.heal();
+    faults.release();
+    env.soon("it closes", closing).await;
+    drop(guard);
 }

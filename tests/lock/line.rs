@@ -338,13 +338,22 @@ async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
 
 async fn closing_ends_the_line(env: Env) {
     let client = patient(&env).await;
-    let (held, waiting) = line(&env, &client.lock("a"), 3).await;
-    let waiting = waiting.into_iter().map(|waiting| env.spawn(waiting));
+    let (held, idle) = line(&env, &client.lock("a"), 1).await;
+    // These sleep by then, and have to be woken.
+    let asleep = Arc::new(AtomicU64::new(0));
+    let waiting = (0..3).map(|_| {
+        let (lock, asleep) = (client.lock("a"), asleep.clone());
+        env.spawn(async move {
+            let waiting = stands(&lock).await;
+            asleep.fetch_add(1, Ordering::SeqCst);
+            waiting.await
+        })
+    });
     let waiting: Vec<_> = waiting.collect();
-    let idle = stands(&client.lock("a")).await;
+    env.eventually("they stand there", async || asleep.load(Ordering::SeqCst) == 3).await;
     env.soon("it closes", client.close()).await;
     assert!(env.keys().is_empty(), "{:?}", env.keys());
-    for waiting in waiting.into_iter().chain([idle]) {
+    for waiting in waiting.into_iter().chain(idle) {
         let error = env.soon("the wait ends", waiting).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);
     }
