@@ -10,13 +10,14 @@ use crate::executor::timeout;
 use crate::holder::Holder;
 use crate::key::{Keys, Kind};
 use crate::lease::{Hold, deadline};
-use crate::ledger::Outcome;
+use crate::ledger::{Begun, Closed, Outcome};
+use crate::line::{First, Place};
 use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::reentry::{Entry, Reentry};
-use crate::scripts::dispatch::AcquireArgs;
-use crate::scripts::reply::Acquired;
-use crate::ticket::ticket_ttl;
+use crate::scripts::dispatch::{AcquireArgs, Failure};
+use crate::scripts::reply::{Acquired, Requeued};
+use crate::ticket::{ticket, ticket_ttl};
 use crate::token::Token;
 
 /// So many grants in a row that come too late to be used are not bad luck.
@@ -36,10 +37,12 @@ pub(crate) struct Request {
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
     pub(crate) holder: Option<(Holder, Arc<Reentry<Owned>>)>,
+    /// Whether it stands in the client's own line for the name.
+    pub(crate) lines_up: bool,
 }
 
 impl Request {
-    fn error(&self, kind: ErrorKind) -> Error {
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
         Error::new(kind, self.operation).with_name(&self.keys.name)
     }
 }
@@ -64,8 +67,8 @@ pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result
 /// Re-enters a hold of the request's holder, or acquires.
 async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<Owned>>> {
     let Some((holder, reentry)) = &request.holder else {
-        let hold = attempts(context, request, until).await?;
-        return Ok(hold.map(|hold| Arc::new(Owned::new(context.clone(), hold, None))));
+        let owned = own(context, request, until, None).await?;
+        return Ok(owned.map(Arc::new));
     };
     loop {
         let valid = |owned: &Owned| owned.hold.loss(context.now()).is_none() || mutant::on(Mutant::LostHoldEntered);
@@ -79,8 +82,9 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
             Entry::Acquiring(_) if !request.wait => return Ok(None),
             Entry::Acquiring(listener) => listener.await,
             Entry::Vacant(vacant) => {
-                let Some(hold) = attempts(context, request, until).await? else { return Ok(None) };
-                let owned = Arc::new(Owned::new(context.clone(), hold, Some((*holder, reentry.clone()))));
+                let holder = Some((*holder, reentry.clone()));
+                let Some(owned) = own(context, request, until, holder).await? else { return Ok(None) };
+                let owned = Arc::new(owned);
                 vacant.fill(&owned);
                 return Ok(Some(owned));
             }
@@ -88,11 +92,52 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
     }
 }
 
-async fn attempts(context: &Arc<Context>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<Hold>>> {
+/// Acquires for the holder, if there is one: in the client's line, or for itself.
+async fn own(
+    context: &Arc<Context>,
+    request: &Request,
+    until: Option<Instant>,
+    holder: Option<(Holder, Arc<Reentry<Owned>>)>,
+) -> Result<Option<Owned>> {
+    if !request.lines_up {
+        let hold = attempts(context, request, until, None, None).await?;
+        return Ok(hold.map(|hold| Owned::new(context.clone(), hold, holder)));
+    }
+    let mut place = Place::join(context, request)?;
+    let begun = match place.first(request).await? {
+        First::Leads(begun) => begun,
+        First::Holds(hold) => {
+            let lost = hold.loss(context.now()).is_some();
+            let owned = Owned::new(context.clone(), hold, holder.clone());
+            if !lost {
+                return Ok(Some(owned.in_line(Some(place))));
+            }
+            // Nobody looked at it in time: the drop cleans up, and this one leads.
+            None
+        }
+    };
+    let hold = attempts(context, request, until, Some(&place), begun).await.inspect_err(|error| place.fail(error))?;
+    Ok(hold.map(|hold| {
+        place.holds(&hold);
+        Owned::new(context.clone(), hold, holder).in_line(Some(place))
+    }))
+}
+
+/// `begun`, if something is, and then one wire id after the other until one of them holds.
+async fn attempts(
+    context: &Arc<Context>,
+    request: &Request,
+    until: Option<Instant>,
+    place: Option<&Place>,
+    mut begun: Option<Begun>,
+) -> Result<Option<Arc<Hold>>> {
     let mut tries = context.tries(request.operation, &request.keys.name);
     let mut late = 0;
     loop {
-        let attempt = Attempt::begin(context, request, until)?;
+        let attempt = match begun.take() {
+            Some(begun) => Attempt::resume(context, request, until, begun),
+            None => Attempt::begin(context, request, until, place)?,
+        };
         match attempt.run(&mut tries).await? {
             Decision::Held(hold) => return Ok(Some(hold)),
             Decision::Busy | Decision::Open => return Ok(None),
@@ -134,15 +179,34 @@ struct Attempt<'a> {
     until: Option<Instant>,
     undecided: Undecided<'a>,
     wire_id: String,
+    amount: u32,
     /// How often the request was sent.
     asked: u32,
+    /// What the request releases, until the server has answered.
+    before: Option<Arc<Hold>>,
 }
 
 impl<'a> Attempt<'a> {
-    fn begin(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>) -> Result<Self> {
-        let opened = Undecided::open(context, &request.keys, request.amount, request.lease);
-        let undecided = opened.map_err(|_| request.error(ErrorKind::Closed))?;
-        Ok(Self { context, request, until, wire_id: undecided.id.text(), undecided, asked: 0 })
+    fn begin(
+        context: &'a Arc<Context>,
+        request: &'a Request,
+        until: Option<Instant>,
+        place: Option<&Place>,
+    ) -> Result<Self> {
+        let closed = |Closed| request.error(ErrorKind::Closed);
+        if let Some(place) = place {
+            return Ok(Self::resume(context, request, until, place.open(request.lease).map_err(closed)?));
+        }
+        let undecided = Undecided::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
+        let (wire_id, amount) = (undecided.id.text(), request.amount);
+        Ok(Self { context, request, until, undecided, wire_id, amount, asked: 0, before: None })
+    }
+
+    /// Goes on with what is open.
+    fn resume(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>, begun: Begun) -> Self {
+        let Begun { id, amount, before, asked } = begun;
+        let undecided = Undecided::resume(context, id);
+        Self { context, request, until, undecided, wire_id: id.text(), amount, asked: asked.into(), before }
     }
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
@@ -192,13 +256,18 @@ impl<'a> Attempt<'a> {
                 }
                 Outcome::Gone => {
                     // If the request was sent twice, a touch may have been answered between the two, and the second copy
-                    // has queued up: dropped undecided, it is cancelled.
+                    // has queued up: it is cancelled.
                     if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
                         self.undecided.forget();
+                    } else {
+                        self.undecided.abandon();
                     }
                     return Ok(Decision::Again);
                 }
-                Outcome::Failed(failure) => return Err(tries.error(failure)),
+                Outcome::Failed(failure) => {
+                    self.undecided.alone = true;
+                    return Err(tries.error(failure));
+                }
                 Outcome::Closed => return Err(self.request.error(ErrorKind::Closed)),
             }
         }
@@ -214,11 +283,35 @@ impl<'a> Attempt<'a> {
             }
             let sent = self.context.now();
             self.asked += 1;
+            if let Some(before) = &self.before {
+                let ticket = ticket(self.undecided.id, self.request.lease, self.amount);
+                let ticket = (&*ticket, ticket_ttl(self.request.lease));
+                match self.context.scripts().requeue_lock(&self.request.keys, &before.id.text(), ticket).await {
+                    Ok(Requeued::Granted { token, now }) => {
+                        self.context.observe(now);
+                        return Ok(Answer::Granted { token, counted_from: sent });
+                    }
+                    Ok(Requeued::Queued { more, now }) => {
+                        self.context.observe(now);
+                        self.before = None;
+                        self.context.ledger.queued(self.undecided.id, sent, self.context.now(), None, more);
+                        return Ok(Answer::Queued);
+                    }
+                    // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
+                    // granted. The same wire id finds out.
+                    Ok(Requeued::NotHeld { now }) => {
+                        self.context.observe(now);
+                        self.before = None;
+                    }
+                    Err(failure) => self.again_after(tries, failure).await?,
+                }
+                continue;
+            }
             let args = AcquireArgs {
                 wire_id: &self.wire_id,
                 wait: self.request.wait,
                 lease: self.request.lease,
-                amount: self.request.amount,
+                amount: self.amount,
                 ticket_ttl: ticket_ttl(self.request.lease),
                 max_waiters: self.request.max_waiters,
                 not_after: self.not_after(sent),
@@ -251,9 +344,16 @@ impl<'a> Attempt<'a> {
                     self.context.observe(now);
                     return Ok(Answer::Full);
                 }
-                Err(failure) => tries.again_after(failure).await?,
+                Err(failure) => self.again_after(tries, failure).await?,
             }
         }
+    }
+
+    /// If it gives up, so do those in its line who wait for as long: a new wire id is for those who do not.
+    async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<()> {
+        let again = tries.again_after(failure).await;
+        self.undecided.alone |= again.is_err();
+        again
     }
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.
@@ -274,8 +374,8 @@ impl<'a> Attempt<'a> {
     }
 
     fn hold(self, token: Token, counted_from: Instant) -> Decision {
-        let Request { amount, renewed, lease, .. } = *self.request;
-        match self.undecided.hold(amount, token, renewed, lease, counted_from) {
+        let Request { renewed, lease, .. } = *self.request;
+        match self.undecided.hold(self.amount, token, renewed, lease, counted_from) {
             Ok(Some(hold)) => Decision::Held(hold),
             Ok(None) => Decision::Again,
             Err(Late) => Decision::Late,

@@ -15,12 +15,14 @@ use crate::key;
 /// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds; renewed every third of it |
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
 /// | [`patience`](ConfigBuilder::patience) | 10 s | how long an operation keeps trying while the server gives no answer |
+/// | [`line_time`](ConfigBuilder::line_time) | 100 ms | how long a lock is handed on among the client's own non-fair acquisitions |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
     pub(crate) lease: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) patience: Duration,
+    pub(crate) line_time: Duration,
     pub(crate) client_id: Uuid,
 }
 
@@ -46,6 +48,7 @@ impl Default for ConfigBuilder {
                 lease: Duration::from_secs(30),
                 command_timeout: Duration::from_secs(3),
                 patience: Duration::from_secs(10),
+                line_time: Duration::from_millis(100),
                 client_id: Uuid::nil(),
             },
         }
@@ -81,6 +84,13 @@ impl ConfigBuilder {
         self
     }
 
+    /// For how long after its grant a lock may be handed on among [non-fair](crate::Acquire::non_fair) acquisitions of
+    /// this client, before the acquisitions of other clients have their turn; up to 10 s. Zero hands nothing on.
+    pub fn line_time(mut self, time: Duration) -> Self {
+        self.config.line_time = time;
+        self
+    }
+
     /// The identity of the client in Redis, random by default. Two living clients must never share one: this is for
     /// deterministic tests.
     pub fn client_id(mut self, id: Uuid) -> Self {
@@ -102,6 +112,9 @@ impl ConfigBuilder {
         }
         if config.patience > DAY {
             return Err(invalid("config", "patience must be at most 24 h"));
+        }
+        if config.line_time > Duration::from_secs(10) {
+            return Err(invalid("config", "line_time must be at most 10 s"));
         }
         if config.client_id.is_nil() {
             #[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
@@ -154,5 +167,7 @@ mod tests {
         }
         assert!(Config::builder().patience(Duration::MAX).build().is_err());
         assert!(Config::builder().patience(Duration::ZERO).lease(MIN_LEASE).build().is_ok());
+        assert!(Config::builder().line_time(Duration::MAX).build().is_err());
+        assert!(Config::builder().line_time(Duration::ZERO).build().is_ok());
     }
 }

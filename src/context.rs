@@ -105,19 +105,26 @@ impl Drop for Context {
     }
 }
 
-/// A wire id from before its first request until it is decided. Dropped undecided, it is abandoned: what it has in Redis
-/// is cleaned up in the background.
+/// A wire id from before its first request until it is decided. Dropped undecided, it is the next one's in its line, or
+/// abandoned: what it has in Redis is cleaned up in the background.
 #[derive(Debug)]
 pub(crate) struct Undecided<'a> {
     context: &'a Context,
     pub(crate) id: WireId,
+    /// Nobody else is to go on with it.
+    pub(crate) alone: bool,
     decided: bool,
 }
 
 impl<'a> Undecided<'a> {
     pub(crate) fn open(context: &'a Context, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
         let id = context.ledger.open(keys, amount, lease, context.now())?;
-        Ok(Self { context, id, decided: false })
+        Ok(Self::resume(context, id))
+    }
+
+    /// Goes on with what the ledger has opened.
+    pub(crate) fn resume(context: &'a Context, id: WireId) -> Self {
+        Self { context, id, alone: false, decided: false }
     }
 
     /// It is a hold of `amount` from now on, granted by a request sent at `sent`. `None` if it was revoked or the client closed
@@ -132,7 +139,7 @@ impl<'a> Undecided<'a> {
     ) -> Result<Option<Arc<Hold>>, Late> {
         let (now, until) = (self.context.now(), deadline(sent, lease));
         if until <= now && !mutant::on(Mutant::LateGrantKept) {
-            // Given back by the drop.
+            self.abandon();
             return Err(Late);
         }
         self.decided = true;
@@ -144,12 +151,20 @@ impl<'a> Undecided<'a> {
         self.decided = true;
         self.context.ledger.forget(self.id);
     }
+
+    /// Another wire id is to be tried: what this one has in Redis is cleaned up.
+    pub(crate) fn abandon(mut self) {
+        self.decided = true;
+        self.context.ledger.abandon(self.id, self.context.now());
+    }
 }
 
 impl Drop for Undecided<'_> {
     fn drop(&mut self) {
-        if !self.decided {
+        if !self.decided && self.alone {
             self.context.ledger.abandon(self.id, self.context.now());
+        } else if !self.decided {
+            self.context.ledger.drop_undecided(self.id, self.context.now());
         }
     }
 }

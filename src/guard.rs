@@ -148,7 +148,8 @@ macro_rules! guards {
             }
 
             /// Releases and waits until the server has confirmed it. With a [`Holder`](crate::Holder), only the last
-            /// guard does; the others just go.
+            /// guard does; the others just go. What goes to the next in a [line](crate::Acquire::non_fair) is not
+            /// waited for.
             ///
             /// # Errors
             /// - [`Lost`](crate::ErrorKind::Lost): the lease was over before; others may have been let in meanwhile.

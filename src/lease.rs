@@ -45,6 +45,8 @@ impl std::error::Error for Loss {}
 /// | held | held, later deadline | lost | released |
 /// | lost | lost | lost, first reason stays | lost |
 /// | released | released | released | released |
+///
+/// A hold that is passed on in a line is released, and its successor held.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) keys: Arc<Keys>,
@@ -125,6 +127,31 @@ impl Hold {
             self.lost.notify(usize::MAX);
         }
         news
+    }
+
+    /// Stops being held, and is another guard's from now on, with the next token and the same deadline. `None` if it was
+    /// lost, or no more than `least` of its lease is left. Signals nothing.
+    pub(crate) fn pass(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
+        let mut state = lock(&self.state);
+        let deadline = match *state {
+            State::Held { deadline } if deadline.saturating_duration_since(now) > least => deadline,
+            _ if mutant::on(Mutant::LostHoldPassed) => now + self.lease,
+            _ => return None,
+        };
+        *state = State::Released;
+        let token = if mutant::on(Mutant::TokenPassedOn) { self.token } else { Token::new(self.token.get() + 1) };
+        let Self { keys, id, amount, lease, renewed, .. } = self;
+        Some((Self::new(keys.clone(), *id, *amount, token, *lease, *renewed, deadline), deadline))
+    }
+
+    /// Stops being held, if it still is. Signals nothing.
+    pub(crate) fn end(&self, now: Instant) -> bool {
+        let mut state = lock(&self.state);
+        let held = matches!(*state, State::Held { deadline } if now < deadline);
+        if held {
+            *state = State::Released;
+        }
+        held
     }
 
     /// Stops being held. Fails when it was lost before, if only because the deadline has passed unnoticed.

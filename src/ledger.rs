@@ -6,7 +6,7 @@
 //! | state | becomes, on |
 //! |---|---|
 //! | open: sent, or waiting in the queue | hold on [`hold`](Ledger::hold); gone on [`forget`](Ledger::forget), [`abandon`](Ledger::abandon), [`close`](Ledger::close) |
-//! | hold | gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
+//! | hold | another guard's under the same wire id on [`pass`](Ledger::pass); gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,11 +25,15 @@ use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
 use crate::token::Token;
 
+mod lines;
+mod passing;
 mod schedule;
 mod state;
 mod touches;
 mod work;
 
+use lines::Lines;
+pub(crate) use passing::{Begun, NoPlace, Span, Turn};
 use schedule::Schedule;
 use state::{Attempt, Effects, State};
 use touches::Touches;
@@ -82,6 +86,7 @@ impl Ledger {
                 holds: HashMap::new(),
                 schedule: Schedule::new(Jitter::new(seed)),
                 touches: Touches::new(Jitter::new(other)),
+                lines: Lines::new(),
                 cleanups: Vec::new(),
                 cleaning: 0,
                 last_id: 0,
@@ -135,24 +140,7 @@ impl Ledger {
         if state.closed {
             return Err(Closed);
         }
-        state.last_id += 1;
-        if mutant::on(Mutant::WireIdReused) {
-            state.last_id = (1..).find(|id| !state.open.contains_key(id) && !state.holds.contains_key(id)).unwrap_or(1);
-        }
-        let id = state.last_id;
-        let attempt = Attempt {
-            keys: keys.clone(),
-            amount,
-            lease,
-            counted_from: now,
-            queued_at: None,
-            unanswered_since: None,
-            revoked: false,
-            outcome: None,
-            waker: None,
-        };
-        state.open.insert(id, attempt);
-        Ok(self.wire_id(id))
+        Ok(self.wire_id(state.open(Attempt::new(keys, amount, lease, now))))
     }
 
     /// The server answered a request sent at `sent`: the attempt waits in the queue.
@@ -162,6 +150,7 @@ impl Ledger {
             attempt.counted_from = sent;
             attempt.unanswered_since = None;
             attempt.queued_at.get_or_insert(now);
+            attempt.before = None;
             if attempt.outcome.is_none() {
                 state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
                 // The grant's message may have been missed in a gap that the attempt was not known to wait in.
@@ -219,11 +208,16 @@ impl Ledger {
 
     /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
     pub(crate) fn abandon(&self, id: WireId, now: Instant) {
+        self.change(|state, effects| state.give_up(id, now, effects));
+    }
+
+    /// Nobody waits for the attempt any more, unless it was made for a line, and the next one there goes on with it.
+    pub(crate) fn drop_undecided(&self, id: WireId, now: Instant) {
         self.change(|state, effects| {
-            if let Some(attempt) = state.remove_open(id.n, effects)
-                && !mutant::on(Mutant::NoCleanUpOnDrop)
-            {
-                state.clean_up(attempt.cleanup(id, now), effects);
+            if mutant::on(Mutant::NoCleanUpOnDrop) {
+                state.remove_open(id.n, effects);
+            } else if !self.hand_on(state, id, now, effects) {
+                state.give_up(id, now, effects);
             }
         });
     }
@@ -314,9 +308,7 @@ impl Ledger {
             state.closed = true;
             let open: Vec<u64> = state.open.keys().copied().collect();
             for id in open {
-                if let Some(attempt) = state.remove_open(id, effects) {
-                    state.clean_up(attempt.cleanup(self.wire_id(id), now), effects);
-                }
+                state.give_up(self.wire_id(id), now, effects);
             }
             let holds: Vec<u64> = state.holds.keys().copied().collect();
             for id in holds {
@@ -324,6 +316,7 @@ impl Ledger {
                     state.clean_up(Cleanup::of(&hold, now), effects);
                 }
             }
+            effects.wakers.extend(state.lines.wakers());
         });
     }
 
@@ -355,6 +348,7 @@ impl Ledger {
             state.cleanups.clear();
             state.cleaning = 0;
             effects.wakers.extend(state.open.drain().filter_map(|(_, attempt)| attempt.waker));
+            effects.wakers.extend(state.lines.wakers());
             effects.losses.extend(state.holds.drain().map(|(_, hold)| (hold, Loss::Closed)));
             effects.idle = true;
         });

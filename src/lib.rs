@@ -35,6 +35,7 @@ mod key;
 mod latch;
 mod lease;
 mod ledger;
+mod line;
 mod lock;
 mod mutant;
 mod options;

@@ -23,7 +23,7 @@ use crate::token::Token;
 /// # Guarantees
 /// - At most one valid [`LockGuard`] per name, by the terms stated there.
 /// - A release hands the lock to the next waiter inside the same command: a contended acquisition costs two commands
-///   of this client, whoever waits, and no polling.
+///   of this client, whoever waits, and no polling. [Non-fair](Acquire::non_fair) ones of one client share commands.
 /// - A waiter whose message was lost, whose predecessor died or whose server restarted is served after a bounded wait:
 ///   at most a third of its lease after it can reach the server again, or when the lease in its way ends.
 /// - Any future may be dropped at any point. What it had in Redis is cancelled in the background.
@@ -34,8 +34,8 @@ use crate::token::Token;
 /// # Fairness
 /// Acquisitions queue in Redis and are served first come, first served across all processes, except those whose client
 /// does not listen at that moment; these keep their place. The choice between [`fair`](Acquire::fair) and
-/// [`non_fair`](Acquire::non_fair) is made at each call; both exclude each other. At present non-fair acquisitions
-/// queue like fair ones.
+/// [`non_fair`](Acquire::non_fair) is made at each call; both exclude each other. Non-fair acquisitions of one client
+/// share tickets: they cost less, and pass others by a bounded number and time.
 ///
 /// # Redis keys
 /// `<prefix>:lock:{<name>}` for the length of the lease, `...:queue` and `...:tickets` while somebody waits (at most
@@ -140,7 +140,8 @@ impl fmt::Debug for Lock {
 pub struct LockState {
     /// Who holds the lock, if anybody does.
     pub holder: Option<HolderState>,
-    /// How many acquisitions wait, those left out whose sign of life has expired.
+    /// How many acquisitions wait, those left out whose sign of life has expired. A line of
+    /// [non-fair](Acquire::non_fair) ones counts as one.
     pub waiters: u64,
 }
 
@@ -150,7 +151,8 @@ pub struct LockState {
 pub struct HolderState {
     /// The [`Client::id`](crate::Client::id) of its client; `None` if the key was not written by bowline.
     pub client: Option<Uuid>,
-    /// Its fencing token.
+    /// Its fencing token; that of the first guard, of a lock that was handed on among the
+    /// [non-fair](Acquire::non_fair) acquisitions of its client.
     pub token: Token,
     /// What is left of its lease, by the server's clock.
     pub remaining: Duration,

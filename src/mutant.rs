@@ -64,6 +64,16 @@ pub enum Mutant {
     CallSentAnew,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
+    /// A hold is passed on in its line whatever became of its lease.
+    LostHoldPassed,
+    /// The next in the line gets the token of the one before.
+    TokenPassedOn,
+    /// A hold is passed on as long as somebody stands in the line.
+    LineNeverEnds,
+    /// A hold is passed on however long ago it was granted.
+    LineTakesItsTime,
+    /// Whoever leaves the line with the turn in its slot keeps it.
+    TurnSwallowed,
 }
 
 #[cfg(not(feature = "_mutants"))]

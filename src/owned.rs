@@ -6,6 +6,7 @@ use crate::context::{Context, Late, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::lease::{Hold, Loss};
+use crate::line::Place;
 use crate::mutant::{self, Mutant};
 use crate::reentry::Reentry;
 use crate::scripts::dispatch::ChangeArgs;
@@ -19,17 +20,27 @@ pub(crate) struct Owned {
     pub(crate) hold: Arc<Hold>,
     /// Whose it is, if it can be re-entered.
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
-    /// The server has confirmed that nothing is left.
+    /// Where it is passed on, if it is at all.
+    place: Option<Place>,
+    /// Nothing is left to end: the server has said so, or it was passed on.
     ended: bool,
 }
 
 impl Owned {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, ended: false }
+        Self { context, hold, holder, place: None, ended: false }
+    }
+
+    pub(crate) fn in_line(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
     }
 
     /// For the last guard of the hold.
     pub(crate) async fn release(mut self) -> Result<()> {
+        if self.pass() {
+            return Ok(());
+        }
         if let Err(loss) = self.hold.release(self.context.now()) {
             return Err(lost_error(&self.hold, "release", loss));
         }
@@ -130,6 +141,12 @@ impl Owned {
         }
     }
 
+    /// To the next in its line, if there is one.
+    fn pass(&mut self) -> bool {
+        self.ended |= self.place.take().is_some_and(|place| place.pass(&self.hold));
+        self.ended
+    }
+
     fn ended(&mut self, more: bool, now: crate::scripts::reply::ServerMillis) {
         self.ended = true;
         self.context.observe(now);
@@ -148,10 +165,13 @@ impl Drop for Owned {
         if let Some((holder, reentry)) = &self.holder {
             reentry.leave(*holder, &self.hold.keys);
         }
+        if self.ended || self.pass() {
+            return;
+        }
         let now = self.context.now();
         // Other losses leave nothing in Redis.
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
-        if !self.ended && leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
+        if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);
         }
     }

@@ -20,6 +20,8 @@ mod holder;
 mod input;
 #[path = "lock/lease.rs"]
 mod lease;
+#[path = "lock/line.rs"]
+mod line;
 #[path = "lock/operator.rs"]
 mod operator;
 #[path = "lock/queue.rs"]

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::key::Keys;
 use crate::lease::{Hold, Loss};
+use crate::ledger::lines::Lines;
+use crate::ledger::passing::Turn;
 use crate::ledger::schedule::Schedule;
 use crate::ledger::touches::Touches;
 use crate::ledger::{Cleanup, Outcome};
+use crate::mutant::{self, Mutant};
 use crate::ticket::{WireId, ticket};
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
@@ -21,6 +24,7 @@ pub(super) struct State {
     pub(super) holds: HashMap<u64, Arc<Hold>>,
     pub(super) schedule: Schedule,
     pub(super) touches: Touches,
+    pub(super) lines: Lines<Turn>,
     pub(super) cleanups: Vec<Cleanup>,
     pub(super) cleaning: usize,
     pub(super) last_id: u64,
@@ -55,6 +59,10 @@ pub(super) struct Attempt {
     /// When the last request was sent that the server answered with "waiting": no grant can be older.
     pub(super) counted_from: Instant,
     pub(super) queued_at: Option<Instant>,
+    /// In the line that it is made for.
+    pub(super) place: Option<u64>,
+    /// The hold that its request releases.
+    pub(super) before: Option<Arc<Hold>>,
     /// When the first touch was sent that got no answer, since the last one that did.
     pub(super) unanswered_since: Option<Instant>,
     pub(super) revoked: bool,
@@ -70,6 +78,16 @@ impl State {
         }
     }
 
+    /// Returns the number of its wire id.
+    pub(super) fn open(&mut self, attempt: Attempt) -> u64 {
+        self.last_id += 1;
+        if mutant::on(Mutant::WireIdReused) {
+            self.last_id = (1..).find(|id| !self.open.contains_key(id) && !self.holds.contains_key(id)).unwrap_or(1);
+        }
+        self.open.insert(self.last_id, attempt);
+        self.last_id
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.cleanups.is_empty() && self.cleaning == 0
     }
@@ -82,6 +100,16 @@ impl State {
         }
         effects.wakers.extend(attempt.waker.take());
         Some(attempt)
+    }
+
+    /// Nobody waits for the attempt any more. What it has in Redis is cleaned up; what it was to release, first: a late
+    /// request finds nothing to release, and queues up nothing.
+    pub(super) fn give_up(&mut self, id: WireId, now: Instant, effects: &mut Effects) {
+        let Some(mut attempt) = self.remove_open(id.n, effects) else { return };
+        if let Some(before) = attempt.before.take() {
+            self.clean_up(Cleanup::of(&before, now), effects);
+        }
+        self.clean_up(attempt.cleanup(id, now), effects);
     }
 
     pub(super) fn keep(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
@@ -118,6 +146,22 @@ impl State {
 }
 
 impl Attempt {
+    pub(super) fn new(keys: &Arc<Keys>, amount: u32, lease: Duration, now: Instant) -> Self {
+        Self {
+            keys: keys.clone(),
+            amount,
+            lease,
+            counted_from: now,
+            queued_at: None,
+            place: None,
+            before: None,
+            unanswered_since: None,
+            revoked: false,
+            outcome: None,
+            waker: None,
+        }
+    }
+
     /// The first outcome stays until it is taken.
     pub(super) fn decide(&mut self, outcome: Outcome, effects: &mut Effects) {
         if self.outcome.is_none() {

@@ -74,6 +74,9 @@ impl Ledger {
     /// The server answered a renewal sent at `sent`: these are held, these are not.
     pub(crate) fn renewed(&self, sent: Instant, now: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
         self.change(|state, effects| {
+            // It may have been passed on meanwhile: the lease is that of the wire id.
+            let held: Vec<_> =
+                held.iter().map(|hold| state.holds.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
             for hold in held.iter().filter(|hold| hold.renewed) {
                 hold.extend(deadline(sent, hold.lease), now);
             }

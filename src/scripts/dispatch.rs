@@ -10,7 +10,7 @@ use crate::scripts::permit::PermitScripts;
 use crate::scripts::reply::latch::{LatchInspected, LatchTicket, LatchTouched, LatchWait};
 use crate::scripts::reply::lock::{ForceReleased, Inspected};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected};
-use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, ServerMillis, TicketState, Touched};
+use crate::scripts::reply::{Acquired, Cancelled, Released, Renewed, Requeued, ServerMillis, TicketState, Touched};
 use crate::ticket::wire_id_of;
 use crate::token::Token;
 
@@ -67,6 +67,16 @@ impl<'a> Scripts<'a> {
             None => self.lock().release(keys.lock(), wire_id).await,
             Some(limit) => self.permits().release(keys.permits(), wire_id, limit).await,
         }
+    }
+
+    /// Of a lock: releases it, and queues up a ticket with its time to live, in one step.
+    pub(crate) async fn requeue_lock(
+        self,
+        keys: &Keys,
+        wire_id: &str,
+        ticket: TouchArgs<'_>,
+    ) -> Result<Requeued, Failure> {
+        self.lock().requeue(keys.lock(), wire_id, ticket).await
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {

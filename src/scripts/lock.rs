@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Reply};
 use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
 use crate::scripts::reply::lock::{ForceReleased, Inspected, force_released, inspected};
-use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Touched};
+use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Requeued, Touched};
 use crate::scripts::{
     LOCK_ACQUIRE, LOCK_CANCEL, LOCK_FORCE_RELEASE, LOCK_INSPECT, LOCK_RELEASE, LOCK_RENEW, LOCK_TOUCH,
 };
@@ -38,16 +38,30 @@ impl LockScripts<'_> {
     }
 
     pub(crate) async fn release(&self, keys: [&str; 4], wire_id: &str) -> Result<Released, Failure> {
-        let no_ticket = (Arg::Text(""), Arg::Number(0));
+        let reply = self.release_for(keys, wire_id, ("", Duration::ZERO)).await?;
+        Ok(reply::released(&LOCK_RELEASE, &reply)?)
+    }
+
+    /// Releases, and queues up that ticket.
+    pub(crate) async fn requeue(
+        &self,
+        keys: [&str; 4],
+        wire_id: &str,
+        ticket: TouchArgs<'_>,
+    ) -> Result<Requeued, Failure> {
+        let reply = self.release_for(keys, wire_id, ticket).await?;
+        Ok(reply::requeued(&LOCK_RELEASE, &reply)?)
+    }
+
+    async fn release_for(&self, keys: [&str; 4], wire_id: &str, ticket: TouchArgs<'_>) -> Result<Reply, Failure> {
         let args = [
             Arg::Text(wire_id),
             Arg::Text(self.inbox_prefix),
             counts_everyone(self.connection),
-            no_ticket.0,
-            no_ticket.1,
+            Arg::Text(ticket.0),
+            millis(ticket.1),
         ];
-        let reply = run(self.connection, &LOCK_RELEASE, &keys, &args).await?;
-        Ok(reply::released(&LOCK_RELEASE, &reply)?)
+        Ok(run(self.connection, &LOCK_RELEASE, &keys, &args).await?)
     }
 
     pub(crate) async fn cancel(&self, keys: [&str; 4], ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {

@@ -57,6 +57,23 @@ pub(crate) enum Released {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requeued {
+    Granted {
+        token: Token,
+        now: ServerMillis,
+    },
+    /// Released, and the ticket waits.
+    Queued {
+        more: bool,
+        now: ServerMillis,
+    },
+    /// Nothing was queued.
+    NotHeld {
+        now: ServerMillis,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cancelled {
     pub(crate) more: bool,
     pub(crate) now: ServerMillis,
@@ -120,6 +137,21 @@ pub(crate) fn released(script: &Script, reply: &Reply) -> Result<Released, Unexp
         Some(match fields.word()? {
             "RELEASED" => Released::Released { more: fields.flag()?, now: fields.number()? },
             "NOT_HELD" => Released::NotHeld { more: fields.flag()?, now: fields.number()? },
+            _ => return None,
+        })
+    })
+}
+
+pub(crate) fn requeued(script: &Script, reply: &Reply) -> Result<Requeued, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        Some(match fields.word()? {
+            "GRANTED" => Requeued::Granted { token: fields.token()?, now: fields.number()? },
+            "RELEASED" => Requeued::Queued { more: fields.flag()?, now: fields.number()? },
+            "NOT_HELD" => {
+                // Whoever asks next learns of it too.
+                fields.flag()?;
+                Requeued::NotHeld { now: fields.number()? }
+            }
             _ => return None,
         })
     })
@@ -283,6 +315,7 @@ mod tests {
             let error = acquired(&LOCK_ACQUIRE, &reply).unwrap_err().to_string();
             assert!(!error.contains(secret), "{error}");
             assert!(released(&LOCK_ACQUIRE, &reply).is_err());
+            assert!(requeued(&LOCK_ACQUIRE, &reply).is_err());
             assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
             assert!(touched(&LOCK_ACQUIRE, &reply, 1).is_err());
             assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());

@@ -12,6 +12,7 @@ mod faulty;
 mod gone;
 mod latch;
 mod lease;
+mod line;
 mod messages;
 mod refusals;
 mod release;

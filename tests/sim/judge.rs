@@ -9,8 +9,8 @@ use bowline::{Call, Reply};
 use crate::executor::Machine;
 use crate::network::Link;
 use crate::world::MS;
-use grants::{Step, number, subjects, verb};
-use view::{Dump, View, client_of, conserved, is_latch, is_used, locks, view};
+use grants::{Step, number, requeued, subjects, verb};
+use view::{Dump, View, client_of, conserved, id_of, is_latch, is_used, lease_of, locks, span_of, view};
 use waits::{Attempt, Client, Moment};
 
 mod grants;
@@ -47,6 +47,8 @@ struct State {
 #[derive(Default)]
 struct Name {
     view: View,
+    /// Every wire id that was granted the lock, by its first token.
+    granted: BTreeMap<u64, String>,
     held_since: Duration,
     damaged: Duration,
     /// For whom in the queue there is room, and since when.
@@ -68,12 +70,24 @@ pub struct Known<'a> {
     pub client: &'a str,
     pub units: u64,
     pub token: u64,
+    /// Nobody had this guard's token before.
+    pub is_new: bool,
 }
 
+/// A hold may be passed on for as long after its first guard was given out, by clocks that differ, and in time: a process
+/// that stands still may do it a moment after it looked at the clock.
+const LINE_TIME: Duration = Duration::from_millis(101);
+
 impl Known<'_> {
-    fn holds<'n>(&self, names: &'n BTreeMap<String, Name>) -> impl Iterator<Item = &'n view::Hold> {
-        let holds = names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
-        holds.filter(|hold| client_of(&hold.id) == self.client && hold.units == self.units && hold.token == self.token)
+    /// A lock may have been passed on in its client's line, with the other tokens that were reserved for it.
+    fn holds<'n>(&self, state: &'n State) -> impl Iterator<Item = &'n view::Hold> {
+        let holds = state.names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
+        holds.filter(|hold| {
+            let span = state.attempts.get(&hold.id).map_or(1, |attempt| attempt.span.max(1));
+            client_of(&hold.id) == self.client
+                && hold.units == self.units
+                && (hold.token..hold.token + span).contains(&self.token)
+        })
     }
 }
 
@@ -164,7 +178,11 @@ impl Judge {
                 }
                 "force_release" => {}
                 verb => {
+                    if call.script.name() == "lock_acquire" {
+                        attempt.span = number(&call, 3);
+                    }
                     if let "acquire" | "change" = verb {
+                        attempt.first_asking.get_or_insert(now);
                         attempt.asking = now;
                         attempt.lease = Duration::from_millis(number(&call, if verb == "acquire" { 2 } else { 3 }));
                     }
@@ -177,6 +195,14 @@ impl Judge {
                         attempt.changing = verb == "change" && id == subjects(&call)[0];
                     }
                 }
+            }
+        }
+        if let Some(ticket) = requeued(&call) {
+            let attempt = state.attempts.entry(id_of(ticket).to_owned()).or_default();
+            attempt.first_asking.get_or_insert(now);
+            (attempt.asking, attempt.lease, attempt.span) = (now, lease_of(ticket), span_of(ticket));
+            if attempt.decided.is_some() {
+                state.violation.get_or_insert(format!("I8 {ticket} is queued, and was given up"));
             }
         }
     }
@@ -201,6 +227,12 @@ impl Judge {
         };
         match (verb(&call), twice::word(reply)) {
             ("acquire", "QUEUED") => told(subjects(&call)[0]),
+            // It is not told when the lease in the way ends.
+            ("release", "RELEASED") => {
+                if let Some(attempt) = requeued(&call).and_then(|ticket| state.attempts.get_mut(id_of(ticket))) {
+                    attempt.told = Some(now);
+                }
+            }
             ("change", word) => {
                 let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
                 old.changing = false;
@@ -224,16 +256,36 @@ impl Judge {
 
     /// A process has the guard.
     pub fn delivered(&self, known: &Known<'_>) {
+        let awake = self.clients.lock().unwrap().get(known.client).map(|(process, _)| self.machine.awake(*process));
         let mut state = self.lock();
-        let ids: Vec<String> = known.holds(&state.names).map(|hold| hold.id.clone()).collect();
+        let ids: Vec<String> = known.holds(&state).map(|hold| hold.id.clone()).collect();
+        let mut late = None;
         for id in ids {
-            state.attempts.entry(id).or_default().delivered = true;
+            let attempt = state.attempts.entry(id).or_default();
+            attempt.delivered = true;
+            let awake = awake.expect("a client that was introduced");
+            let since = awake - *attempt.first_delivered.get_or_insert(awake);
+            late = late.or((since > LINE_TIME).then_some(since));
         }
+        if let Some(since) = late.filter(|_| known.is_new && known.key.contains(":lock:")) {
+            let Known { key, token, .. } = known;
+            state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
+        }
+    }
+
+    /// When a lock was asked for under the wire id that the guard has it by: in a line, that may be long before somebody
+    /// asked for the guard.
+    pub fn asked(&self, key: &str, token: u64) -> Option<Duration> {
+        let state = self.lock();
+        let (first, id) = state.names.get(key)?.granted.range(..=token).next_back()?;
+        let attempt = state.attempts.get(id)?;
+        attempt.first_asking.filter(|_| token < first + attempt.span)
     }
 
     /// What is left of the lease, for the server; of the longest, if there are several.
     pub fn left(&self, known: &Known<'_>, server: Duration) -> Duration {
-        let left = known.holds(&self.lock().names).map(|hold| hold.ends.saturating_sub(server)).max();
+        let state = self.lock();
+        let left = known.holds(&state).map(|hold| hold.ends.saturating_sub(server)).max();
         left.unwrap_or_default()
     }
 
@@ -321,6 +373,7 @@ impl Judge {
             }
             for hold in &name.view.holds {
                 name.highest = name.highest.max(hold.token);
+                name.granted.insert(hold.token, hold.id.clone());
                 if !old.hold(&hold.id).is_some_and(|hold| hold.lives(server)) {
                     name.held_since = now;
                     state.attempts.entry(hold.id.clone()).or_default().granted = now;
@@ -352,6 +405,12 @@ impl Judge {
         }
         let found = {
             let mut state = self.lock();
+            let requeued = requeued(&call).filter(|_| word != "NOT_HELD").map(id_of);
+            if let Some(id) = requeued
+                && !late
+            {
+                state.attempts.entry(id.to_owned()).or_default().asked = now;
+            }
             let highest = state.names.get(lock).map_or(0, |name| name.highest);
             let (before, after) = (view(before, lock), view(after, lock));
             for id in subjects(&call) {
@@ -367,7 +426,7 @@ impl Judge {
             }
             for hold in after.holds.iter().filter(|hold| before.hold(&hold.id).is_none()) {
                 state.attempts.entry(hold.id.clone()).or_default().granted_unheard =
-                    late && subjects(&call).contains(&&*hold.id);
+                    late && (subjects(&call).contains(&&*hold.id) || requeued == Some(&*hold.id));
             }
             let listens = |id: &str| state.listeners.get(client_of(id)).is_some_and(|(n, _)| *n > 0);
             Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)

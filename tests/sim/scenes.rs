@@ -8,6 +8,7 @@ use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
 mod leases;
+mod line;
 mod queue;
 mod requests;
 
@@ -41,6 +42,10 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("full_of_the_dead", |stage| Box::pin(queue::full_of_the_dead(stage))),
     ("half_a_queue", |stage| Box::pin(queue::half_a_queue(stage))),
     ("newcomers", |stage| Box::pin(queue::newcomers(stage))),
+    ("long_line", |stage| Box::pin(line::long_line(stage))),
+    ("slow_line", |stage| Box::pin(line::slow_line(stage))),
+    ("robbed_line", |stage| Box::pin(line::robbed_line(stage))),
+    ("left_line", |stage| Box::pin(line::left_line(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),

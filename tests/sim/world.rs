@@ -247,6 +247,8 @@ impl World {
     pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<Guard>, got: Got) {
         let now = self.machine.now();
         let key = guard.what().key(name);
+        let asked = self.server.judge.asked(&key, guard.token()).filter(|_| guard.what() == What::Lock);
+        let started = asked.map_or(started, |asked| asked.min(started));
         let seen = Seen { process: actor.process, started, guard: guard.clone(), got };
         let client = actor.client.id().to_string();
         self.server.judge.delivered(&seen.known(&key, &client));
@@ -353,7 +355,7 @@ impl Seen {
             Got::Entered { units } => units,
             Got::Granted | Got::Kept => self.guard.units(),
         };
-        Known { key, client, units, token: self.guard.token() }
+        Known { key, client, units, token: self.guard.token(), is_new: self.got == Got::Granted }
     }
 
     fn tell(&self) -> String {

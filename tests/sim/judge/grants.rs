@@ -60,6 +60,11 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     }
 }
 
+/// The ticket that a release queues up.
+pub fn requeued<'a>(call: &Call<'a>) -> Option<&'a str> {
+    (call.script.name() == "lock_release").then(|| arg(call, 3)).filter(|ticket| !ticket.is_empty())
+}
+
 /// Whether more may be left to do than one script does.
 pub fn may_be_long(before: &View, now: Duration) -> bool {
     before.queue.iter().filter(|ticket| !ticket.lives(now)).count() >= MOST_DROPPED
@@ -142,6 +147,10 @@ impl Step<'_> {
         let ids = subjects(&self.call);
         match verb(&self.call) {
             "cancel" => queue.retain(|ticket| ticket.id != ids[0]),
+            "release" if self.word != "NOT_HELD" => {
+                let ticket = requeued(&self.call).map(|ticket| Ticket::of_a_lock(ticket, 0.0));
+                queue.extend(ticket.filter(|new| queue.iter().all(|ticket| ticket.id != new.id)));
+            }
             "acquire" if queue.iter().all(|ticket| ticket.id != ids[0]) => {
                 let units = if self.call.script.name() == "lock_acquire" { 1 } else { number(&self.call, 3) };
                 let lease = Duration::from_millis(number(&self.call, 2));
@@ -162,6 +171,7 @@ impl Step<'_> {
         // The caller reads the reply, so that it needs no message; and its tickets are refreshed first.
         let own = match verb(&self.call) {
             "acquire" | "touch" => subjects(&self.call),
+            "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };
         let (mut silent, mut expected) = (BTreeSet::new(), Vec::new());

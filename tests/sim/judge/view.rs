@@ -73,6 +73,10 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    pub fn of_a_lock(ticket: &str, expires_ms: f64) -> Self {
+        Self { id: id_of(ticket).to_owned(), units: 1, lease: lease_of(ticket), expires_ms }
+    }
+
     pub fn lives(&self, now: Duration) -> bool {
         self.expires_ms > now.as_millis() as f64
     }
@@ -81,6 +85,16 @@ impl Ticket {
 /// The wire id of a ticket.
 pub fn id_of(ticket: &str) -> &str {
     ticket.split('/').next().unwrap()
+}
+
+/// The lease that the grant of a ticket will have.
+pub fn lease_of(ticket: &str) -> Duration {
+    Duration::from_millis(ticket.split('/').nth(1).unwrap().parse().unwrap())
+}
+
+/// How many tokens the grant of a lock's ticket reserves.
+pub fn span_of(ticket: &str) -> u64 {
+    ticket.split('/').nth(2).unwrap().parse().unwrap()
 }
 
 /// The client of a wire id.

@@ -22,7 +22,8 @@ pub struct Attempt {
     pub gone: bool,
     /// A late copy of a request came when nothing of it was left, and may have brought it back.
     pub ghost: bool,
-    /// When the client last asked for the lock.
+    /// When the client first asked for the lock, and when it last did.
+    pub first_asking: Option<Duration>,
     pub asking: Duration,
     /// When it got what it holds.
     pub granted: Duration,
@@ -36,6 +37,10 @@ pub struct Attempt {
     pub changing: bool,
     /// The client has the guard.
     pub delivered: bool,
+    /// How many tokens its grant reserves, of a lock: so many guards may have it, one after the other.
+    pub span: u64,
+    /// When the first of them got it, by the clock of a process that stood still at times.
+    pub first_delivered: Option<Duration>,
 }
 
 /// As long as a ticket lives without a touch, if its lease is not shorter.

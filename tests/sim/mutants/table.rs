@@ -180,6 +180,13 @@ pub const MUTANTS: &[Row] = &[
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
+    // The local line.
+    rust("lost_hold_passed", Mutant::LostHoldPassed, scene("robbed_line"), I1),
+    rust("token_passed_on", Mutant::TokenPassedOn, FAULT_FREE, I2),
+    rust("line_never_ends", Mutant::LineNeverEnds, scene("long_line"), I4),
+    rust("line_takes_its_time", Mutant::LineTakesItsTime, scene("slow_line"), I4),
+    rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_line"), I3),
+
     // Permits.
     lua("reader_passes_a_writer", &[(
         "  and redis.call('EXISTS', queue, tickets) == 0 and redis.call('HEXISTS', permits, id) == 0 then",

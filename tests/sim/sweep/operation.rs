@@ -74,6 +74,8 @@ pub struct Operation {
     pub limits: bool,
     /// It closes the subject's client.
     pub closes: bool,
+    /// Other tasks of the subject's client come to stand in its line.
+    pub line: bool,
 }
 
 pub const PLAIN: Operation = Operation {
@@ -86,6 +88,7 @@ pub const PLAIN: Operation = Operation {
     robs: false,
     limits: false,
     closes: false,
+    line: false,
 };
 
 const LOST: &[ErrorKind] = &[ErrorKind::Lost];
@@ -96,6 +99,18 @@ pub const OPERATIONS: &[Operation] = &[
     Operation {
         name: "lock, non_fair",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().non_fair().await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, non_fair, in a line",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().non_fair().await })),
+        line: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "a section, non_fair, in a line",
+        start: |s| with(s, |lock, _| async move { lock.lock().non_fair().await?.release().await }.boxed()),
+        line: true,
         ..PLAIN
     },
     Operation {
@@ -263,6 +278,14 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
+    Operation {
+        name: "close, with a line",
+        start: close,
+        companion: Some(Companion::First),
+        line: true,
+        closes: true,
+        ..PLAIN
+    },
     Operation { name: "close, waiting", start: close, companion: Some(Companion::First), closes: true, ..PLAIN },
 ];
 

@@ -203,6 +203,12 @@ impl Scene {
                 });
             }
         }
+        for who in ["the first neighbour", "the second neighbour", "the third neighbour"] {
+            if operation.line {
+                let lock = subject.lock();
+                rivals.spawn(who, self.draw(3 * MS), async move { lock.lock().non_fair().await?.release().await });
+            }
+        }
         held
     }
 

@@ -1,0 +1,152 @@
+//! The request of a local line that releases its hold and queues up for the next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bowline::{Client, ErrorKind, Lock, LockGuard, Result};
+use futures::future::BoxFuture;
+use futures::{FutureExt, poll};
+
+use crate::faulty::{Fault, faulty_client};
+use crate::scene::{acquiring, assert_holds, is_free, ms, until_free, until_waiting, waiting};
+use crate::support::env::{Env, on_every_runtime};
+
+on_every_runtime! {
+    a_turn_survives_lost_requests_and_replies,
+    a_turn_whose_reply_is_lost_keeps_its_place,
+    a_turn_dropped_half_way_leaves_nothing,
+    a_late_copy_queues_nothing,
+    a_line_does_not_wait_for_the_server_one_after_the_other,
+    closing_ends_the_line_before_the_server_answers,
+}
+
+type Waiting = BoxFuture<'static, Result<LockGuard>>;
+
+/// An acquisition that stands in the line behind the guard.
+fn stands(lock: &Lock) -> Waiting {
+    let lock = lock.clone();
+    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    assert!((&mut waiting).now_or_never().is_none());
+    waiting
+}
+
+/// A hold that cannot be passed on, and the next in its line.
+async fn line(client: &Client) -> (LockGuard, Waiting) {
+    let guard = client.lock("a").lock().non_fair().await.unwrap();
+    let next = stands(&client.lock("a"));
+    (guard, next)
+}
+
+async fn a_turn_survives_lost_requests_and_replies(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        let (guard, next) = line(&client).await;
+        let (token, releases) = (guard.token(), faults.calls("lock_release"));
+        faults.next("lock_release", [fault.clone(), fault]);
+        guard.release().await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases, "it is the next one's to send");
+        let next = env.soon("the next", next).await.unwrap();
+        assert_eq!(faults.calls("lock_release"), releases + 3);
+        assert!(next.token() > token);
+        assert_holds(&env, &next);
+        assert_eq!(waiting(&env, "a"), 0);
+        next.release().await.unwrap();
+        assert!(is_free(&env, "a"));
+    }
+    assert_eq!(faults.calls("lock_cancel"), 0);
+}
+
+/// The second copy finds nobody holding, and the same wire id asks what became of it.
+async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
+    let other = env.client().await;
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (guard, next) = line(&client).await;
+    let before = acquiring(&env, &other, "a");
+    until_waiting(&env, "a", 1).await;
+    faults.next("lock_release", [Fault::LoseReply]);
+    guard.release().await.unwrap();
+    let next = env.spawn(next);
+    let before = env.soon("the other client", before).await.unwrap();
+    env.eventually("asked again", async || faults.answered("lock_acquire") == 2).await;
+    let behind = acquiring(&env, &other, "a");
+    until_waiting(&env, "a", 2).await;
+    before.release().await.unwrap();
+    let next = env.soon("the next", next).await.unwrap();
+    assert_holds(&env, &next);
+    next.release().await.unwrap();
+    env.soon("whoever came later", behind).await.unwrap().release().await.unwrap();
+    assert_eq!(faults.calls("lock_cancel"), 0);
+}
+
+async fn a_turn_dropped_half_way_leaves_nothing(env: Env) {
+    for fault in [Fault::LoseRequest, Fault::HangReply] {
+        let (client, faults) = faulty_client(&env, |config| config).await;
+        let (guard, mut next) = line(&client).await;
+        faults.next("lock_release", [fault]);
+        guard.release().await.unwrap();
+        assert!((&mut next).now_or_never().is_none());
+        assert_eq!(faults.calls("lock_release"), 1);
+        drop(next);
+        until_free(&env, "a").await;
+        until_waiting(&env, "a", 0).await;
+    }
+}
+
+async fn a_late_copy_queues_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let (guard, next) = line(&client).await;
+    faults.next("lock_release", [Fault::Late]);
+    guard.release().await.unwrap();
+    let next = env.soon("the next", next).await.unwrap();
+    next.release().await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.send_late().await[0].as_ref().unwrap();
+    assert_holds(&env, &guard);
+    assert_eq!(waiting(&env, "a"), 0);
+    guard.release().await.unwrap();
+}
+
+async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
+    const WAITERS: u64 = 20;
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(200))).await;
+    faults.always("lock_acquire", Fault::LoseRequest);
+    let alone = client.lock("a").lock().await.unwrap_err();
+    assert_eq!(alone.kind(), ErrorKind::Unavailable);
+    let tries = faults.calls("lock_acquire");
+    let waiting: Vec<_> = (0..WAITERS).map(|_| env.spawn(stands(&client.lock("a")))).collect();
+    for waiting in waiting {
+        let error = env.soon("it fails", waiting).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    // The first, and the next who came a moment later.
+    let all = faults.calls("lock_acquire") - tries;
+    assert!(all <= 5 * tries, "{all} tries of {WAITERS}, {tries} of one alone");
+    faults.heal();
+    env.soon("it works again", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
+}
+
+async fn closing_ends_the_line_before_the_server_answers(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(60_000))).await;
+    let (guard, mut next) = line(&client).await;
+    let asleep = Arc::new(AtomicBool::new(false));
+    let next = env.spawn({
+        let asleep = asleep.clone();
+        async move {
+            assert!(poll!(&mut next).is_pending());
+            asleep.store(true, Ordering::SeqCst);
+            next.await
+        }
+    });
+    env.eventually("it waits", async || asleep.load(Ordering::SeqCst)).await;
+    faults.always("lock_cancel", Fault::Hang);
+    let closing = env.spawn({
+        let client = client.clone();
+        async move { client.close().await }
+    });
+    assert_eq!(env.soon("the wait ends", next).await.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(faults.answered("lock_cancel"), 0);
+    faults.heal();
+    faults.release();
+    env.soon("it closes", closing).await;
+    drop(guard);
+}

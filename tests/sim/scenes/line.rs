@@ -1,0 +1,99 @@
+//! Scenes about the line of a client's non-fair acquisitions.
+
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use bowline::{LockGuard, Result};
+use futures::future::{BoxFuture, Either, select};
+
+use crate::executor::Process;
+use crate::stage::{LONG, Played, Stage, must};
+use crate::world::MS;
+
+/// Most guards of one grant.
+const SPAN: usize = 32;
+
+type Waiting = BoxFuture<'static, Result<LockGuard>>;
+
+/// An acquisition that stands in the process's line.
+fn stands(stage: &Stage, process: Process) -> Waiting {
+    let lock = stage.lock(process);
+    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    waiting
+}
+
+/// A hold with a span of tokens, and so many who wait for it.
+async fn line(stage: &Stage, process: Process, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+    let first = stage.lock(process).lock().non_fair().await.unwrap();
+    let mut waiting: Vec<_> = (0..=waiters).map(|_| stands(stage, process)).collect();
+    first.release().await.unwrap();
+    (waiting.remove(0).await.unwrap(), waiting)
+}
+
+/// Those in the line come and go, and somebody of another process waits.
+pub async fn long_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (mut guard, waiting) = line(&stage, process, 3 * SPAN).await;
+    let mut fair = pin!(stage.acquires(other));
+    stage.until_waiting(1).await;
+    let mut passed = 0;
+    for next in waiting {
+        guard.release().await.unwrap();
+        guard = match select(next, &mut fair).await {
+            Either::Left((next, _)) => next.unwrap(),
+            Either::Right(_) => return Ok(()),
+        };
+        passed += 1;
+        must(passed < SPAN, "I4 a waiter was passed by more than a span")?;
+    }
+    must(false, "I4 a waiter was passed by a whole line")
+}
+
+/// Those in the line take their time, and somebody of another process waits.
+pub async fn slow_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (mut guard, waiting) = line(&stage, process, SPAN - 1).await;
+    let mut fair = pin!(stage.acquires(other));
+    stage.until_waiting(1).await;
+    let since = stage.machine.now();
+    for next in waiting {
+        stage.sleep(20 * MS).await;
+        guard.release().await.unwrap();
+        guard = match select(next, &mut fair).await {
+            Either::Left((next, _)) => next.unwrap(),
+            Either::Right(_) => return Ok(()),
+        };
+        must(stage.machine.now() - since <= 101 * MS, "I4 a waiter was passed for longer than a line may")?;
+    }
+    must(false, "I4 a waiter was passed by a whole line")
+}
+
+/// An operator takes the lock from the line, and somebody of another process gets it.
+pub async fn robbed_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (guard, mut waiting) = line(&stage, process, 1).await;
+    let fair = stage.acquires(other);
+    stage.until_waiting(1).await;
+    stage.lock(other).force_release().await.unwrap();
+    let fair = fair.await;
+    guard.lost().await;
+    drop(guard);
+    let sleep = pin!(stage.sleep(200 * MS));
+    match select(waiting.remove(0), sleep).await {
+        Either::Left((next, _)) => {
+            must(!next.unwrap().is_valid() || !fair.is_valid(), "I1 a hold that was lost is passed on")
+        }
+        Either::Right(_) => Ok(()),
+    }
+}
+
+/// The next in the line goes as its turn comes.
+pub async fn left_line(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let (guard, mut waiting) = line(&stage, process, 2).await;
+    guard.release().await.unwrap();
+    drop(waiting.remove(0));
+    let next = stage.within(4 * stage.hop + MS, "I3 the next in the line waits", waiting.remove(0)).await?;
+    must(next.unwrap().is_valid(), "I1 it was given what is lost")
+}
