@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::{Result, chart};
+
 /// What was found, in the order in which it was.
 #[derive(Debug, Default)]
 pub struct Report(Vec<Case>);
@@ -40,6 +42,12 @@ impl Report {
     pub fn get(&self, case: &str, metric: &str) -> Option<f64> {
         let case = self.0.iter().find(|known| known.name == case)?;
         case.metrics.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
+    }
+
+    /// A picture of one metric of all cases that have it.
+    pub fn chart(&self, metric: &str, file: &str, title: &str) -> Result<()> {
+        let bars = self.0.iter().filter_map(|case| Some((case.name.clone(), self.get(&case.name, metric)?)));
+        chart::bars(file, title, &bars.collect::<Vec<_>>())
     }
 
     /// A table for each set of metrics.
