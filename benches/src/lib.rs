@@ -4,6 +4,7 @@ pub mod alloc;
 pub mod args;
 pub mod chart;
 pub mod child;
+pub mod clients;
 pub mod floor;
 pub mod measure;
 pub mod raw;

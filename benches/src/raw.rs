@@ -5,32 +5,31 @@ use bowline::{Arg, Call, Connection, Reply, Script};
 use crate::Result;
 
 /// Long enough for any bench.
-pub const LEASE_MS: u64 = 3_600_000;
+const LEASE_MS: u64 = 3_600_000;
 
-/// One lock, and the client in whose name its scripts are run.
+/// The client in whose name the scripts are run.
+const CLIENT: &str = "00000000-0000-0000-0000-000000000001";
+
+/// One lock, under the prefix `bowline`.
 #[derive(Debug)]
 pub struct RawLock {
-    /// The uuid that wire ids start with.
-    pub client: String,
     keys: [String; 4],
 }
 
 impl RawLock {
-    /// The lock of this name under the prefix `bowline`.
-    pub fn new(client: &str, name: &str) -> Self {
+    /// The channel on which the client is told about grants.
+    pub const INBOX: &str = "bowline:inbox:00000000-0000-0000-0000-000000000001";
+
+    /// The lock of this name.
+    pub fn new(name: &str) -> Self {
         let main = format!("bowline:lock:{{{name}}}");
         let keys = [main.clone(), format!("{main}:queue"), format!("{main}:tickets"), format!("{main}:fence")];
-        Self { client: client.to_owned(), keys }
-    }
-
-    /// The channel on which this client is told about grants.
-    pub fn inbox(&self) -> String {
-        format!("bowline:inbox:{}", self.client)
+        Self { keys }
     }
 
     /// Acquires as wire id `n`, or queues up. Whether it was granted.
     pub async fn acquire(&self, connection: &dyn Connection, n: u64) -> Result<bool> {
-        let id = self.wire_id(n);
+        let id = wire_id(n);
         let lease = Arg::Number(LEASE_MS);
         let args = [
             Arg::Text(&id),
@@ -52,7 +51,7 @@ impl RawLock {
 
     /// Releases the hold of wire id `n`, and hands the lock over if somebody waits.
     pub async fn release(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        let id = self.wire_id(n);
+        let id = wire_id(n);
         let args = [Arg::Text(&id), Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(""), Arg::Number(0)];
         match self.run(connection, "lock_release", &args).await?.as_str() {
             "RELEASED" => Ok(()),
@@ -62,7 +61,7 @@ impl RawLock {
 
     /// Takes the ticket of wire id `n` out of the queue.
     pub async fn cancel(&self, connection: &dyn Connection, n: u64, from_tail: bool) -> Result<()> {
-        let ticket = self.ticket(n);
+        let ticket = ticket(n);
         let from = Arg::Text(if from_tail { "-1" } else { "1" });
         let args = [Arg::Text(&ticket), from, Arg::Text("bowline:inbox:"), Arg::Number(1)];
         match self.run(connection, "lock_cancel", &args).await?.as_str() {
@@ -73,20 +72,12 @@ impl RawLock {
 
     /// Touches the ticket of wire id `n`, which waits.
     pub async fn touch(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        let ticket = self.ticket(n);
+        let ticket = ticket(n);
         let args = [Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(&ticket), Arg::Number(LEASE_MS)];
         match self.run(connection, "lock_touch", &args).await?.as_str() {
             "WAITING" => Ok(()),
             other => Err(unexpected("lock_touch", other)),
         }
-    }
-
-    fn wire_id(&self, n: u64) -> String {
-        format!("{}:{n}", self.client)
-    }
-
-    fn ticket(&self, n: u64) -> String {
-        format!("{}/{LEASE_MS}/1", self.wire_id(n))
     }
 
     /// The first word in the reply.
@@ -102,6 +93,14 @@ impl RawLock {
         });
         word.ok_or_else(|| unexpected(name, "no word"))
     }
+}
+
+fn wire_id(n: u64) -> String {
+    format!("{CLIENT}:{n}")
+}
+
+fn ticket(n: u64) -> String {
+    format!("{}/{LEASE_MS}/1", wire_id(n))
 }
 
 fn unexpected(script: &str, word: &str) -> Box<dyn std::error::Error + Send + Sync> {

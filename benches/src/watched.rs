@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 #[derive(Debug, Default)]
 pub struct Seen {
     sent: Mutex<BTreeMap<&'static str, u64>>,
-    answered: AtomicU64,
+    answered: Mutex<BTreeMap<&'static str, u64>>,
     subscriptions: AtomicU64,
     recorded: Mutex<Option<Vec<Recorded>>>,
     spawned: AtomicU64,
@@ -42,9 +42,9 @@ impl Seen {
         lock(&self.sent).get(script).copied().unwrap_or(0)
     }
 
-    /// How many of the scripts sent have got their answer.
-    pub fn answered(&self) -> u64 {
-        self.answered.load(Ordering::SeqCst)
+    /// How often this script was answered.
+    pub fn answers_to(&self, script: &str) -> u64 {
+        lock(&self.answered).get(script).copied().unwrap_or(0)
     }
 
     /// Subscriptions made.
@@ -77,6 +77,10 @@ impl Seen {
         lock(&self.recorded).take().unwrap_or_default()
     }
 
+    fn answer(&self, call: &Call<'_>) {
+        *lock(&self.answered).entry(call.script.name()).or_default() += 1;
+    }
+
     fn call(&self, call: &Call<'_>) {
         *lock(&self.sent).entry(call.script.name()).or_default() += 1;
         if let Some(recorded) = &mut *lock(&self.recorded) {
@@ -104,14 +108,14 @@ impl<C: Connection> Connection for Watched<C> {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         self.seen.call(&call);
         let answer = self.inner.run(call).await;
-        self.seen.answered.fetch_add(1, Ordering::SeqCst);
+        self.seen.answer(&call);
         answer
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
         calls.iter().for_each(|call| self.seen.call(call));
         let answers = self.inner.run_batch(calls).await;
-        self.seen.answered.fetch_add(calls.len() as u64, Ordering::SeqCst);
+        calls.iter().for_each(|call| self.seen.answer(call));
         answers
     }
 

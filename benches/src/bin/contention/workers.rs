@@ -116,6 +116,6 @@ struct ByHand {
 
 impl ByHand {
     fn new(connection: Arc<dyn Connection>) -> Self {
-        Self { connection, raw: RawLock::new("00000000-0000-0000-0000-000000000001", NAME), turn: Mutex::new(0) }
+        Self { connection, raw: RawLock::new(NAME), turn: Mutex::new(0) }
     }
 }

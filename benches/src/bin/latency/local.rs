@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::{Executor, Holder, Lock};
-use bowline_benches::Result;
+use bowline::{Config, Executor, Holder, Lock};
 use bowline_benches::alloc::allocations;
 use bowline_benches::runtime::Runtime;
+use bowline_benches::{Result, clients};
 use futures::future::try_join;
 
-use crate::{Metrics, scene};
+use crate::Metrics;
 
 /// Acquires again what the holder has.
 pub(crate) async fn reentry(runtime: Runtime, executor: Arc<dyn Executor>, url: String, times: u32) -> Result<Metrics> {
-    let (client, seen) = scene::watched(runtime, &executor, &url).await?;
+    let (client, seen) = clients::watched(runtime, &executor, &url, Config::builder().build()?).await?;
     let (holder, lock) = (Holder::new(), client.lock("bench:reentry"));
     let outer = lock.lock().holder(&holder).await?;
     let (commands, allocated, start) = (seen.commands(), allocations(), Instant::now());
@@ -36,7 +36,7 @@ pub(crate) async fn turns(
     fair: bool,
     times: u32,
 ) -> Result<Metrics> {
-    let (client, seen) = scene::watched(runtime, &executor, &url).await?;
+    let (client, seen) = clients::watched(runtime, &executor, &url, Config::builder().build()?).await?;
     let lock = client.lock("bench:turns");
     try_join(take(&lock, fair, 2), take(&lock, fair, 2)).await?;
     let (commands, start) = (seen.commands(), Instant::now());

@@ -11,7 +11,6 @@ use bowline_benches::server::Server;
 
 mod local;
 mod pairs;
-mod scene;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::{Client, Executor, Lock, RwLock, Semaphore};
-use bowline_benches::Result;
+use bowline::{Client, Config, Executor, Lock, RwLock, Semaphore};
 use bowline_benches::alloc::allocations;
 use bowline_benches::floor::Floor;
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::{Executed, Probe};
 use bowline_benches::watched::Recorded;
+use bowline_benches::{Result, clients};
 
-use crate::{Metrics, scene};
+use crate::Metrics;
 
 /// Pairs between two looks at the server's counts.
 const BLOCK: u32 = 100;
@@ -76,7 +76,7 @@ pub(crate) async fn measure(
     pairs: u32,
 ) -> Result<Metrics> {
     let (sent, mut metrics) = counts(runtime, &executor, &url, primitive).await?;
-    let client = scene::plain(runtime, &executor, &url).await?;
+    let client = clients::plain(runtime, &executor, &url).await?;
     let free = primitive.of(&client);
     let mut floor = Floor::open(runtime, &executor, &url).await?;
     for _ in 0..BLOCK {
@@ -96,7 +96,7 @@ async fn counts(
     url: &str,
     primitive: Primitive,
 ) -> Result<(Vec<Recorded>, Metrics)> {
-    let (client, seen) = scene::watched(runtime, executor, url).await?;
+    let (client, seen) = clients::watched(runtime, executor, url, Config::builder().build()?).await?;
     let free = primitive.of(&client);
     free.pair().await?;
     seen.record();
