@@ -9,10 +9,10 @@ use crate::Result;
 
 const SIZE: (u32, u32) = (1000, 500);
 
-/// `target/benches/<name>.svg` below the directory of the build.
+/// `<name>.svg` in `benches` below the directory of the build.
 fn path(name: &str) -> Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let directory = target.join("benches");
+    let ours = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target"));
+    let directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(ours, PathBuf::from).join("benches");
     fs::create_dir_all(&directory)?;
     Ok(directory.join(format!("{name}.svg")))
 }
@@ -26,27 +26,23 @@ pub fn bars(name: &str, title: &str, bars: &[(String, f64)]) -> Result<()> {
     let path = path(name)?;
     let area = SVGBackend::new(&path, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
+    // From top to bottom, with room for long names.
+    let bars: Vec<_> = bars.iter().rev().collect();
     let mut chart = ChartBuilder::on(&area)
         .caption(title, ("sans-serif", 20))
         .margin(20)
         .x_label_area_size(40)
-        .y_label_area_size(70)
-        .build_cartesian_2d((0..bars.len()).into_segmented(), 0.0..highest * 1.05)?;
+        .y_label_area_size(180)
+        .build_cartesian_2d(0.0..highest * 1.05, (0..bars.len()).into_segmented())?;
     let label = |at: &SegmentValue<usize>| match at {
         SegmentValue::CenterOf(index) => bars.get(*index).map_or_else(String::new, |(label, _)| label.clone()),
         _ => String::new(),
     };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(bars.len())
-        .x_label_formatter(&label)
-        .x_label_style(("sans-serif", 10))
-        .draw()?;
+    chart.configure_mesh().disable_y_mesh().y_labels(bars.len()).y_label_formatter(&label).draw()?;
     chart.draw_series(bars.iter().enumerate().map(|(index, (_, value))| {
-        let corners = [(SegmentValue::Exact(index), 0.0), (SegmentValue::Exact(index + 1), *value)];
+        let corners = [(0.0, SegmentValue::Exact(index)), (*value, SegmentValue::Exact(index + 1))];
         let mut bar = Rectangle::new(corners, BLUE.mix(0.6).filled());
-        bar.set_margin(0, 0, 8, 8);
+        bar.set_margin(3, 3, 0, 0);
         bar
     }))?;
     area.present()?;

@@ -1,7 +1,7 @@
 //! What many tickets, many holds and many waiters cost.
 //!
 //! `cargo run --release -p bowline-benches --bin scale -- [part of a case's name]... [largest=100000] [calls=200]
-//! [lease=9] [rounds=3]`
+//! [lease=9] [rounds=3] [waiters_lease=60]`
 
 use bowline_benches::args::Args;
 use bowline_benches::chart::{self, Series};
@@ -26,13 +26,14 @@ fn main() -> Result<()> {
     if let Some(task) = child::task() {
         return match task.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["held", url, names, lease, rounds] => held::measure(url, names.parse()?, lease.parse()?, rounds.parse()?),
-            ["waiting", url, names] => waiting::measure(url, names.parse()?),
+            ["waiting", url, names, lease] => waiting::measure(url, names.parse()?, lease.parse()?),
             _ => Err(format!("not a task: {task:?}").into()),
         };
     }
-    let args = Args::parse(&["largest", "calls", "lease", "rounds"])?;
+    let args = Args::parse(&["largest", "calls", "lease", "rounds", "waiters_lease"])?;
     let largest: usize = args.value("largest", 100_000)?;
     let (lease, rounds): (u64, u32) = (args.value("lease", 9)?, args.value("rounds", 3)?);
+    let waiters_lease: u64 = args.value("waiters_lease", 60)?;
     let server = Server::find()?;
     let mut report = Report::default();
 
@@ -51,7 +52,8 @@ fn main() -> Result<()> {
     for names in NAMES.into_iter().filter(|names| wanted("waiting", *names)) {
         let url = server.url.clone();
         Runtime::TokioMulti.run(|executor| waiting::others(executor, url, names, true))?;
-        in_a_process(&["waiting".to_owned(), server.url.clone(), names.to_string()], &mut report)?;
+        let task = ["waiting".to_owned(), server.url.clone(), names.to_string(), waiters_lease.to_string()];
+        in_a_process(&task, &mut report)?;
         let url = server.url.clone();
         Runtime::TokioMulti.run(|executor| waiting::others(executor, url, names, false))?;
     }

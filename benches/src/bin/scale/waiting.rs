@@ -17,9 +17,6 @@ use crate::process::{Look, resident};
 /// Requests under way at a time.
 const AT_ONCE: usize = 500;
 
-/// The lease that is asked for, and with it how often tickets are touched: every third of it.
-const LEASE: Duration = Duration::from_secs(30);
-
 /// Takes all the names, or gives them back, in the name of somebody else.
 pub(crate) async fn others(executor: Arc<dyn Executor>, url: String, names: usize, take: bool) -> Result<()> {
     let config = Config::builder().command_timeout(Duration::from_secs(60)).build()?;
@@ -38,11 +35,12 @@ fn name(names: usize, n: usize) -> String {
     format!("bench:waiting:{names}:{n}")
 }
 
-pub(crate) fn measure(url: &str, names: usize) -> Result<()> {
-    let url = url.to_owned();
+/// With the lease that is asked for: tickets are touched every third of it.
+pub(crate) fn measure(url: &str, names: usize, lease: u64) -> Result<()> {
+    let (url, lease) = (url.to_owned(), Duration::from_secs(lease));
     let runtime = Runtime::TokioMulti;
     runtime.run(|executor| async move {
-        let config = Config::builder().lease(LEASE).build()?;
+        let config = Config::builder().lease(lease).build()?;
         let (client, seen) = clients::watched(runtime, &executor, &url, config).await?;
         child::ready()?;
         let (bytes, rss, asked) = (alloc::live_bytes(), resident(), seen.answers_to("lock_acquire"));
@@ -65,7 +63,7 @@ pub(crate) fn measure(url: &str, names: usize) -> Result<()> {
 
         let touches = || seen.commands_of("lock_touch");
         let (touched, look) = (touches(), Look::now()?);
-        executor.sleep(LEASE / 3).await;
+        executor.sleep(lease / 3).await;
         let (touched, share) = (touches() - touched, Look::now()?.share_since(&look));
 
         let case = format!("waiting-{names}");
