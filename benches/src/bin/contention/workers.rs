@@ -1,0 +1,121 @@
+//! A child: its tasks take the lock again and again until the time is over, and tell what they got.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline::{Client, Config, Connection, Executor, Lock};
+use bowline_benches::measure::Samples;
+use bowline_benches::raw::RawLock;
+use bowline_benches::runtime::Runtime;
+use bowline_benches::watched::{Seen, Watched};
+use bowline_benches::{Result, child};
+use tokio::sync::Mutex;
+
+use crate::case::{Case, Kind};
+
+/// The name that all want.
+const NAME: &str = "bench:contended";
+
+pub(crate) fn work(task: &[String]) -> Result<()> {
+    let (case, time, url) = Case::from_task(task)?;
+    Runtime::TokioMulti.run(|executor| async move {
+        let config = Config::builder().build()?;
+        let seen = Arc::<Seen>::default();
+        let inner = Arc::new(Runtime::TokioMulti.open(executor.clone(), &url, &config).await?);
+        let connection = Arc::new(Watched { seen: seen.clone(), inner });
+        let taken = match case.kind {
+            Kind::Baseline => Taken::ByHand(Arc::new(ByHand::new(connection))),
+            kind => {
+                let client = Client::new(executor.clone(), connection, config).await?;
+                Taken::Lock { lock: client.lock(NAME), fair: kind == Kind::Fair, _client: client }
+            }
+        };
+        // The scripts are sent whole once.
+        taken.once(Duration::ZERO, &executor).await?;
+        let before = seen.commands();
+        child::ready()?;
+        let start = Instant::now();
+        let repeat = |_| tokio::spawn(repeat(taken.clone(), case.shape.section, start + time, executor.clone()));
+        let tasks: Vec<_> = (0..case.shape.tasks).map(repeat).collect();
+        let mut waits = Samples::default();
+        for task in tasks {
+            let Done { in_time, late, waited } = task.await??;
+            println!("task {in_time} {late}");
+            waits.extend(waited);
+        }
+        println!("commands {}", seen.commands() - before);
+        println!("waits {}", waits.to_text());
+        Ok(())
+    })
+}
+
+/// What a task got: the last acquisition may end after the time is over.
+#[derive(Default)]
+struct Done {
+    in_time: u64,
+    late: u64,
+    waited: Samples,
+}
+
+async fn repeat(taken: Taken, section: Duration, until: Instant, executor: Arc<dyn Executor>) -> Result<Done> {
+    let mut done = Done::default();
+    while Instant::now() < until {
+        done.waited.add(taken.once(section, &executor).await?);
+        if Instant::now() < until { done.in_time += 1 } else { done.late += 1 }
+    }
+    Ok(done)
+}
+
+#[derive(Clone)]
+enum Taken {
+    Lock { lock: Lock, fair: bool, _client: Client },
+    ByHand(Arc<ByHand>),
+}
+
+impl Taken {
+    /// Acquires, stays for `section`, releases. Returns how long it waited.
+    async fn once(&self, section: Duration, executor: &Arc<dyn Executor>) -> Result<Duration> {
+        let start = Instant::now();
+        match self {
+            Self::Lock { lock, fair, .. } => {
+                let acquire = lock.lock();
+                let guard = if *fair { acquire.fair() } else { acquire.non_fair() }.await?;
+                let waited = start.elapsed();
+                stay(section, executor).await;
+                guard.release().await?;
+                Ok(waited)
+            }
+            Self::ByHand(by_hand) => {
+                let mut n = by_hand.turn.lock().await;
+                *n += 1;
+                if !by_hand.raw.acquire(&*by_hand.connection, *n).await? {
+                    return Err("the lock was not free".into());
+                }
+                let waited = start.elapsed();
+                stay(section, executor).await;
+                by_hand.raw.release(&*by_hand.connection, *n).await?;
+                Ok(waited)
+            }
+        }
+    }
+}
+
+async fn stay(section: Duration, executor: &Arc<dyn Executor>) {
+    if !section.is_zero() {
+        executor.sleep(section).await;
+    }
+}
+
+/// A local mutex around the two scripts, which find the lock free each time.
+struct ByHand {
+    connection: Arc<dyn Connection>,
+    raw: RawLock,
+    /// The number of the last wire id.
+    turn: Mutex<u64>,
+}
+
+impl ByHand {
+    fn new(connection: Arc<dyn Connection>) -> Self {
+        Self { connection, raw: RawLock::new(NAME), turn: Mutex::new(0) }
+    }
+}

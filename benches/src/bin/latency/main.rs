@@ -1,0 +1,52 @@
+//! What bowline costs when nobody is in the way: beside two commands that do nothing, and without any command.
+//!
+//! `cargo run --release -p bowline-benches --bin latency -- [part of a case's name]... [pairs=3000]`
+
+use bowline_benches::Result;
+use bowline_benches::alloc::Counting;
+use bowline_benches::args::Args;
+use bowline_benches::report::Report;
+use bowline_benches::runtime::Runtime;
+use bowline_benches::server::Server;
+
+mod local;
+mod pairs;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The values of one case, in the order in which they are printed.
+type Metrics = Vec<(&'static str, f64)>;
+
+fn main() -> Result<()> {
+    let args = Args::parse(&["pairs"])?;
+    let pairs = args.value("pairs", 3_000)?;
+    let server = Server::find()?;
+    let mut report = Report::default();
+    let mut add = |case: &str, metrics: Metrics| {
+        metrics.into_iter().for_each(|(metric, value)| report.add(case, metric, value));
+    };
+    for runtime in Runtime::ALL {
+        for primitive in pairs::Primitive::ALL {
+            let case = format!("{}-{}", primitive.name(), runtime.name());
+            if args.wants(&case) {
+                let (url, probe) = (server.url.clone(), server.probe()?);
+                add(&case, runtime.run(|executor| pairs::measure(runtime, executor, url, probe, primitive, pairs))?);
+            }
+        }
+        let case = format!("reentry-{}", runtime.name());
+        if args.wants(&case) {
+            let url = server.url.clone();
+            add(&case, runtime.run(|executor| local::reentry(runtime, executor, url, pairs))?);
+        }
+        for fair in [true, false] {
+            let case = format!("turns-{}-{}", if fair { "fair" } else { "nonfair" }, runtime.name());
+            if args.wants(&case) {
+                let url = server.url.clone();
+                add(&case, runtime.run(|executor| local::turns(runtime, executor, url, fair, pairs))?);
+            }
+        }
+    }
+    report.print_tables();
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The clients that are measured.
+
+use std::sync::Arc;
+
+use bowline::{Client, Config, Executor};
+
+use crate::Result;
+use crate::runtime::Runtime;
+use crate::watched::{Seen, Watched};
+
+/// A client as everybody has it, for times and allocations.
+pub async fn plain(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Client> {
+    let config = Config::builder().build()?;
+    let connection = runtime.open(executor.clone(), url, &config).await?;
+    Ok(Client::new(executor.clone(), Arc::new(connection), config).await?)
+}
+
+/// A client whose commands, tasks and timers are counted.
+pub async fn watched(
+    runtime: Runtime,
+    executor: &Arc<dyn Executor>,
+    url: &str,
+    config: Config,
+) -> Result<(Client, Arc<Seen>)> {
+    let seen = Arc::<Seen>::default();
+    let executor: Arc<dyn Executor> = Arc::new(Watched { seen: seen.clone(), inner: executor.clone() });
+    let inner = Arc::new(runtime.open(executor.clone(), url, &config).await?);
+    let connection = Watched { seen: seen.clone(), inner };
+    Ok((Client::new(executor, Arc::new(connection), config).await?, seen))
+}

@@ -1,0 +1,119 @@
+//! The server of a bench: at `REDIS_URL`, else a `redis-server` of its own, gone when the bench ends.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::Result;
+
+/// A server's address, a connection to ask it for its counts, and the process if it is ours.
+#[derive(Debug)]
+pub struct Server {
+    /// What clients connect to.
+    pub url: String,
+    child: Option<Child>,
+}
+
+/// What the server has executed since it started, as `INFO commandstats` counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Executed {
+    /// Calls of scripts.
+    pub scripts: u64,
+    /// The microseconds that these took, what they called included.
+    pub micros: u64,
+    /// The server's share of a processor, as a sum of seconds.
+    pub cpu_seconds: f64,
+}
+
+impl std::ops::Sub for Executed {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            scripts: self.scripts - earlier.scripts,
+            micros: self.micros - earlier.micros,
+            cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Executed {
+    fn add_assign(&mut self, other: Self) {
+        self.scripts += other.scripts;
+        self.micros += other.micros;
+        self.cpu_seconds += other.cpu_seconds;
+    }
+}
+
+impl Server {
+    /// Finds one or starts one.
+    pub fn find() -> Result<Self> {
+        if let Ok(url) = std::env::var("REDIS_URL") {
+            println!("using the server at REDIS_URL: nobody else should");
+            return Ok(Self { url, child: None });
+        }
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+        let child = Command::new("redis-server")
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("REDIS_URL is not set, and redis-server cannot be started: {error}"))?;
+        let mut server = Self { url: format!("redis://127.0.0.1:{port}/"), child: Some(child) };
+        while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+            if let Some(Ok(Some(status))) = server.child.as_mut().map(Child::try_wait) {
+                return Err(format!("redis-server ended at once: {status}").into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    /// A connection that blocks the caller, for what is not measured.
+    pub fn probe(&self) -> Result<Probe> {
+        Ok(Probe(redis::Client::open(self.url.as_str())?.get_connection()?))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Asks the server what it has done.
+pub struct Probe(redis::Connection);
+
+impl std::fmt::Debug for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Probe")
+    }
+}
+
+impl Probe {
+    /// Everything so far. What lies between two looks is their difference, so nothing is ever reset.
+    pub fn executed(&mut self) -> Result<Executed> {
+        let info: String = redis::cmd("INFO").arg("everything").query(&mut self.0)?;
+        let mut executed = Executed::default();
+        for line in info.lines() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            match name {
+                // The first use of a script sends it whole.
+                "cmdstat_evalsha" | "cmdstat_eval" => {
+                    executed.scripts += field(value, "calls")?;
+                    executed.micros += field(value, "usec")?;
+                }
+                "used_cpu_sys" | "used_cpu_user" => executed.cpu_seconds += value.parse::<f64>()?,
+                _ => {}
+            }
+        }
+        Ok(executed)
+    }
+}
+
+fn field(stats: &str, name: &str) -> Result<u64> {
+    let found = stats.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    Ok(found.ok_or_else(|| format!("no {name} in {stats}"))?.parse()?)
+}
