@@ -211,7 +211,8 @@ impl<'a> Attempt<'a> {
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
-            match self.ask(tries).await? {
+            // Boxed, or whoever waits would carry for hours what only a request needs.
+            match Box::pin(self.ask(tries)).await? {
                 Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
