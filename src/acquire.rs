@@ -1,6 +1,7 @@
 //! The one acquire loop, and what happens when it is dropped.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,9 +56,11 @@ impl Request {
 pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
     // Past any clock's range is no limit.
     let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
+    // Pinned here: handed over by value, it would be stored twice, for as long as somebody waits.
+    let mut entered = pin!(enter(context, request, until));
     match request.timeout.filter(|_| until.is_some() && !mutant::on(Mutant::TimeoutIgnored)) {
-        None => enter(context, request, None).await,
-        Some(limit) => match timeout(&context.executor, limit, enter(context, request, until)).await {
+        None => entered.await,
+        Some(limit) => match timeout(&context.executor, limit, entered.as_mut()).await {
             Some(acquired) => acquired,
             None => Err(request.error(ErrorKind::TimedOut)),
         },

@@ -217,14 +217,14 @@ impl State {
             return Turn::Lead;
         }
         self.remove_hold(id);
-        let amount = if self.lines.waiting(&hold.keys) > 1 { SPAN } else { 1 };
+        // Even with none behind the next one: whoever is done now may be back before that one is.
         let attempt = Attempt {
             place: Some(next),
             before: Some(hold.clone()),
-            ..Attempt::new(&hold.keys, amount, hold.lease, now)
+            ..Attempt::new(&hold.keys, SPAN, hold.lease, now)
         };
         let id = ledger.wire_id(self.open(attempt));
-        Turn::Attempt(Begun { id, amount, before: Some(hold.clone()), asked: false })
+        Turn::Attempt(Begun { id, amount: SPAN, before: Some(hold.clone()), asked: false })
     }
 
     /// To the next in the line; if nobody is there, what the turn has in Redis is cleaned up.
