@@ -20,6 +20,7 @@ use crate::scripts::dispatch::{AcquireArgs, Failure};
 use crate::scripts::reply::{Acquired, Requeued};
 use crate::ticket::{ticket, ticket_ttl};
 use crate::token::Token;
+use crate::trace;
 
 /// So many grants in a row that come too late to be used are not bad luck.
 const MOST_LATE: u32 = 3;
@@ -38,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
     pub(crate) holder: Option<(Holder, Arc<Reentry<Owned>>)>,
+    /// As it was asked for.
+    pub(crate) fair: bool,
     /// Whether it stands in the client's own line for the name.
     pub(crate) lines_up: bool,
 }
@@ -54,6 +57,11 @@ impl Request {
 /// Dropping the future at any point leaves nothing: what Redis has or is about to have of it is cancelled in the
 /// background.
 pub(crate) async fn acquire(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
+    let Request { operation, keys, fair, .. } = request;
+    trace::acquiring(operation, &keys.name, *fair, || context.now(), in_time(context, request)).await
+}
+
+async fn in_time(context: &Arc<Context>, request: &Request) -> Result<Option<Arc<Owned>>> {
     // Past any clock's range is no limit.
     let until = request.timeout.and_then(|limit| context.now().checked_add(limit));
     // Pinned here: handed over by value, it would be stored twice, for as long as somebody waits.

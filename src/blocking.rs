@@ -35,7 +35,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use crate::{Error, ErrorKind, Executor, Holder, Result, Warning};
+use crate::{Error, ErrorKind, Executor, Holder, Result, Stats, Warning};
 
 mod guard;
 mod latch;
@@ -115,6 +115,11 @@ impl Client {
     /// See [`bowline::Client::warnings`](crate::Client::warnings).
     pub fn warnings(&self) -> Vec<Warning> {
         self.inner.warnings()
+    }
+
+    /// See [`bowline::Client::stats`](crate::Client::stats).
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
     }
 
     /// See [`bowline::Client::close`](crate::Client::close).

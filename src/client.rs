@@ -19,6 +19,7 @@ use crate::reentry::Reentry;
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
 use crate::server_clock::ServerClock;
+use crate::stats::Stats;
 
 /// One program's access to the primitives on one server. Cheap to clone; make one per process and share it.
 ///
@@ -90,6 +91,11 @@ impl Client {
     /// What was found wrong with the server's setup when connecting.
     pub fn warnings(&self) -> Vec<Warning> {
         self.context.connection.warnings()
+    }
+
+    /// What this client holds and waits for, and has done so far.
+    pub fn stats(&self) -> Stats {
+        Stats { reconnects: self.context.connection.reconnects(), ..self.context.ledger.stats() }
     }
 
     /// Ends everything this client does, for all its clones.

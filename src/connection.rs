@@ -39,6 +39,11 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// How often a connection that was lost has been made again, for [`Client::stats`](crate::Client::stats).
+    fn reconnects(&self) -> u64 {
+        0
+    }
+
     /// Closes the connection: every call under way and every later one fails with [`ConnectionError::Closed`],
     /// subscriptions end, nothing reconnects. Dropping the connection does the same.
     fn close(&self);

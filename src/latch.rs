@@ -290,6 +290,7 @@ impl<'a> IntoFuture for Wait<'a> {
                 max_waiters: 0,
                 timeout: self.timeout,
                 holder: None,
+                fair: true,
                 lines_up: false,
             };
             acquire(context, &request).await.map(drop)

@@ -21,9 +21,11 @@ use crate::key::Keys;
 use crate::lease::{Hold, Loss};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
+use crate::stats::Stats;
 use crate::sync::lock;
 use crate::ticket::{Message, WireId, ticket, ticket_ttl};
 use crate::token::Token;
+use crate::trace;
 
 mod lines;
 mod passing;
@@ -90,6 +92,7 @@ impl Ledger {
                 cleanups: Vec::new(),
                 cleaning: 0,
                 last_id: 0,
+                counted: Stats::default(),
                 last_gap: None,
                 armed: None,
                 closed: false,
@@ -109,6 +112,9 @@ impl Ledger {
         let mut effects = Effects::default();
         let result = change(&mut lock(&self.state), &mut effects);
         for (hold, loss) in effects.losses {
+            if loss != Loss::Closed {
+                trace::lost(&hold.keys.name, &loss);
+            }
             hold.lose(loss);
         }
         for waker in effects.wakers {
@@ -195,6 +201,7 @@ impl Ledger {
             }
             let Attempt { keys, lease, .. } = attempt;
             let hold = Arc::new(Hold::new(keys, id, amount, token, lease, renewed, deadline));
+            state.counted.acquired += 1;
             state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);
             Some(hold)
@@ -352,6 +359,14 @@ impl Ledger {
             effects.losses.extend(state.holds.drain().map(|(_, hold)| (hold, Loss::Closed)));
             effects.idle = true;
         });
+    }
+
+    /// But for the reconnects.
+    pub(crate) fn stats(&self) -> Stats {
+        let state = lock(&self.state);
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let waiting = count(state.open.len() + state.lines.all_waiting());
+        Stats { held: count(state.holds.len()), waiting, ..state.counted }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

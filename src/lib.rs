@@ -46,9 +46,11 @@ mod rw_lock;
 mod scripts;
 mod semaphore;
 mod server_clock;
+mod stats;
 mod sync;
 mod ticket;
 mod token;
+mod trace;
 mod watchdog;
 
 pub use client::Client;
@@ -70,4 +72,5 @@ pub use options::{Acquire, TryAcquire};
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use scripts::Script;
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};
+pub use stats::Stats;
 pub use token::Token;

@@ -252,6 +252,7 @@ impl<'a> Options<'a> {
             lease: self.lease.unwrap_or(primitive.context.config.lease),
             renewed: self.lease.is_none(),
             max_waiters: self.max_waiters.unwrap_or(0),
+            fair: self.fair,
             lines_up: wait && !self.fair && self.lease.is_none() && keys.kind == Kind::Lock,
             timeout: self.timeout,
             holder: holder.map(|holder| (holder, primitive.reentry.clone())),

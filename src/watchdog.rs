@@ -19,6 +19,7 @@ use crate::ledger::{Cleanup, Ledger, Touch, Work};
 use crate::scripts::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
 use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
+use crate::trace;
 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
@@ -92,7 +93,10 @@ impl Watchdog {
                 let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
                 self.ledger.renewed(sent, self.executor.now(), &held, &gone);
             }
-            Err(_) => self.ledger.not_renewed(&holds, self.executor.now()),
+            Err(failure) => {
+                trace::not_renewed(holds.len(), &failure);
+                self.ledger.not_renewed(&holds, self.executor.now());
+            }
         }
     }
 

@@ -112,6 +112,10 @@ impl Connection for RedisConnection {
         self.warnings.clone()
     }
 
+    fn reconnects(&self) -> u64 {
+        self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
     fn close(&self) {
         self.shared.close();
     }

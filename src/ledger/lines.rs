@@ -52,6 +52,11 @@ impl<T> Lines<T> {
         self.lines.get(keys).map_or(0, |line| line.waiting.len())
     }
 
+    /// In all lines.
+    pub(crate) fn all_waiting(&self) -> usize {
+        self.lines.values().map(|line| line.waiting.len()).sum()
+    }
+
     /// Who gets the next turn.
     pub(crate) fn second(&self, keys: &Arc<Keys>) -> Option<u64> {
         self.lines.get(keys)?.waiting.front().map(|next| next.place)

@@ -108,6 +108,8 @@ impl Ledger {
             replaced = old;
             let turn = std::task::ready!(turn).unwrap_or(Turn::Lead);
             if let Turn::Held { hold, .. } = &turn {
+                state.counted.acquired += 1;
+                state.counted.passed_on += 1;
                 state.renew_again(hold, now);
                 state.wake_if_sooner(effects);
             }

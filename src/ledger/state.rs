@@ -13,6 +13,7 @@ use crate::ledger::schedule::Schedule;
 use crate::ledger::touches::Touches;
 use crate::ledger::{Cleanup, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::stats::Stats;
 use crate::ticket::{WireId, ticket};
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
@@ -28,6 +29,8 @@ pub(super) struct State {
     pub(super) cleanups: Vec<Cleanup>,
     pub(super) cleaning: usize,
     pub(super) last_id: u64,
+    /// Of what is counted, what is not in the other tables.
+    pub(super) counted: Stats,
     /// When messages may have been missed last.
     pub(super) last_gap: Option<Instant>,
     /// When the watchdog wakes by itself.
@@ -125,6 +128,7 @@ impl State {
     /// The hold, if there was such a one, is lost.
     pub(super) fn lose(&mut self, id: u64, loss: Loss, effects: &mut Effects) -> Option<Arc<Hold>> {
         let hold = self.remove_hold(id)?;
+        self.counted.lost += u64::from(loss != Loss::Closed);
         effects.losses.push((hold.clone(), loss));
         Some(hold)
     }

@@ -80,6 +80,7 @@ impl Ledger {
             for hold in held.iter().filter(|hold| hold.renewed) {
                 hold.extend(deadline(sent, hold.lease), now);
             }
+            state.counted.renewals += held.iter().filter(|hold| hold.renewed).count() as u64;
             let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
             state.schedule.renewed(held, sent);
             for hold in gone.iter().filter(|_| !mutant::on(Mutant::LossNotSignalled)) {

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use super::target::Target;
 use crate::connection::{ConnectionError, Warning};
 use crate::executor::{self, Executor};
 use crate::sync::lock;
+use crate::trace;
 
 /// What the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
@@ -33,6 +35,8 @@ pub(super) struct Shared {
     pub(super) target: Target,
     pub(super) timeout: Duration,
     pub(super) seed: u64,
+    /// Connections made after the first ones.
+    pub(super) reconnects: AtomicU64,
     state: Mutex<State>,
     changed: Event,
 }
@@ -61,7 +65,7 @@ impl Shared {
         seed: u64,
     ) -> Self {
         let state = Mutex::new(State::Down { reason: "connecting".to_owned() });
-        Self { executor, dialer, target, timeout, seed, state, changed: Event::new() }
+        Self { executor, dialer, target, timeout, seed, reconnects: AtomicU64::new(0), state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -115,6 +119,12 @@ impl Shared {
     pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let no_answer = || Err(Failure::Io(format!("no answer within {:?}", self.timeout)));
         self.within(self.timeout, attempt).await.unwrap_or_else(no_answer)
+    }
+
+    /// The connection for that stands again.
+    pub(super) fn reconnected(&self, carries: &'static str) {
+        self.reconnects.fetch_add(1, Ordering::Relaxed);
+        trace::reconnected(carries);
     }
 
     async fn gone(&self, generation: u64) {
@@ -207,7 +217,10 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         driver = loop {
             shared.executor.sleep(backoff.pause()).await;
             match shared.attempt(open(shared, false)).await {
-                Ok((fresh, _)) => break take_up(shared, fresh, generation),
+                Ok((fresh, _)) => {
+                    shared.reconnected("commands");
+                    break take_up(shared, fresh, generation);
+                }
                 Err(failure) => shared.change(|_| Some(State::Down { reason: failure.to_string() })),
             }
         };

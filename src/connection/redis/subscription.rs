@@ -102,6 +102,7 @@ impl Feed {
                     break fresh;
                 }
             };
+            self.shared.reconnected("messages");
             // Not when the confirmation arrives: the connection may end in the same moment, and every gap at the end
             // of an interruption has one at its beginning. Messages that overtake this one were not missed.
             self.notify(Notice::Gap);

@@ -1,0 +1,185 @@
+//! What the feature `tracing` tells, and what `Client::stats` counts.
+#![cfg(all(feature = "tokio", feature = "tracing"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bowline::{Client, Config};
+use support::server::Server;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+type Fields = BTreeMap<String, String>;
+
+/// Keeps the spans and events of bowline.
+#[derive(Clone, Default)]
+struct Heard {
+    spans: Arc<Mutex<BTreeMap<u64, Fields>>>,
+    events: Arc<Mutex<Vec<Fields>>>,
+    last: Arc<AtomicU64>,
+}
+
+struct Collect<'a>(&'a mut Fields);
+
+impl Visit for Collect<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Heard {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("bowline")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let id = self.last.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut fields = Fields::from([("span".to_owned(), span.metadata().name().to_owned())]);
+        span.record(&mut Collect(&mut fields));
+        self.spans.lock().unwrap().insert(id, fields);
+        Id::from_u64(id)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        values.record(&mut Collect(self.spans.lock().unwrap().get_mut(&span.into_u64()).unwrap()));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::from([("level".to_owned(), event.metadata().level().to_string())]);
+        event.record(&mut Collect(&mut fields));
+        self.events.lock().unwrap().push(fields);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Heard {
+    fn events(&self, message: &str) -> Vec<Fields> {
+        let events = self.events.lock().unwrap();
+        events.iter().filter(|event| event["message"].contains(message)).cloned().collect()
+    }
+
+    async fn event(&self, message: &str) -> Fields {
+        eventually(message, || !self.events(message).is_empty()).await;
+        self.events(message).remove(0)
+    }
+}
+
+async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+}
+
+async fn client(server: &Server) -> Client {
+    let config = Config::builder().lease(Duration::from_secs(3)).command_timeout(Duration::from_millis(300));
+    bowline::tokio::connect_with(&server.user_url(), config.build().unwrap()).await.unwrap()
+}
+
+/// On one thread, so that the subscriber of the thread hears everything.
+fn hearing<F: Future>(test: impl FnOnce(Heard) -> F) {
+    let heard = Heard::default();
+    let _guard = tracing::subscriber::set_default(heard.clone());
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(heard));
+}
+
+#[test]
+fn acquisitions_are_spans_and_losses_events() {
+    hearing(|heard| async move {
+        let server = Server::start();
+        let client = client(&server).await;
+        let guard = client.lock("orders").lock().non_fair().await.unwrap();
+        assert!(client.lock("orders").try_lock().await.unwrap().is_none());
+        client.lock("orders").force_release().await.unwrap();
+        guard.lost().await;
+        let lost = heard.event("a lease was lost").await;
+        assert_eq!((&*lost["level"], &*lost["name"]), ("WARN", "\"orders\""));
+        let spans: Vec<Fields> = heard.spans.lock().unwrap().values().cloned().collect();
+        let operations: Vec<&str> = spans.iter().map(|span| &*span["operation"]).collect();
+        assert_eq!(operations, ["\"lock\"", "\"try_lock\""]);
+        for (span, fair) in spans.iter().zip(["false", "true"]) {
+            assert_eq!((&*span["span"], &*span["name"], &*span["fair"]), ("acquire", "\"orders\"", fair));
+            assert!(span["waited_us"].parse::<u64>().unwrap() > 0);
+        }
+        // Nobody can act as the client by what is told.
+        let told = format!("{spans:?} {:?}", heard.events.lock().unwrap());
+        assert!(!told.contains(&client.id().to_string()) && !told.contains("secret"), "{told}");
+        drop(guard);
+        client.close().await;
+        server.finish();
+    });
+}
+
+#[test]
+fn renewals_that_fail_and_reconnects_are_events() {
+    hearing(|heard| async move {
+        let mut server = Server::start();
+        let client = client(&server).await;
+        let guard = client.lock("orders").lock().await.unwrap();
+        server.kill();
+        let failed = heard.event("not renewed").await;
+        assert_eq!((&*failed["level"], &*failed["leases"]), ("WARN", "1"));
+        server.restart();
+        let reconnected = heard.event("reconnected").await;
+        assert_eq!(reconnected["level"], "INFO");
+        eventually("both connections stand again", || client.stats().reconnects >= 2).await;
+        let carries: Vec<String> =
+            heard.events("reconnected").into_iter().map(|event| event["carries"].clone()).collect();
+        assert!(
+            carries.contains(&"\"commands\"".to_owned()) && carries.contains(&"\"messages\"".to_owned()),
+            "{carries:?}"
+        );
+        guard.lost().await;
+        assert_eq!((client.stats().held, client.stats().lost), (0, 1));
+        client.close().await;
+        server.finish();
+    });
+}
+
+#[test]
+fn stats_count_what_a_client_does() {
+    hearing(|_| async move {
+        let server = Server::start();
+        let (client, other) = (client(&server).await, client(&server).await);
+        assert_eq!(client.stats(), Default::default());
+        let guard = client.lock("a").lock().non_fair().await.unwrap();
+        let lock = client.lock("a");
+        let line = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.lock().non_fair().await.unwrap().release().await.unwrap() }
+        });
+        let second = tokio::spawn(async move { lock.lock().non_fair().await.unwrap().release().await.unwrap() });
+        eventually("they wait", || client.stats().waiting == 2).await;
+        assert_eq!((client.stats().held, client.stats().acquired), (1, 1));
+        eventually("the lease is renewed", || client.stats().renewals > 0).await;
+        guard.release().await.unwrap();
+        line.await.unwrap();
+        second.await.unwrap();
+        let stats = client.stats();
+        assert_eq!((stats.held, stats.waiting, stats.acquired, stats.lost), (0, 0, 3, 0));
+        assert_eq!(stats.passed_on, 1, "one queues up in Redis, and passes on to the other");
+        let lost = client.semaphore("s", 1).acquire().lease(Duration::from_millis(200)).await.unwrap();
+        lost.lost().await;
+        assert_eq!((client.stats().lost, other.stats().acquired), (1, 0));
+        drop(lost);
+        for client in [client, other] {
+            client.close().await;
+            assert_eq!(client.stats().lost, u64::from(client.stats().acquired > 0), "closing loses nothing");
+        }
+        server.finish();
+    });
+}
