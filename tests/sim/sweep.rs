@@ -110,7 +110,7 @@ impl Count {
 
 #[test]
 fn without_faults() {
-    sweep_all(&[Fault::None], 3, 8);
+    sweep_all(&[Fault::None], 1, 8);
 }
 
 #[test]

@@ -36,8 +36,14 @@ fn a_user_who_may_not_set_a_ttl() {
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
     assert!(lab.try_wait(&attempt(2, 1)).is_err());
     assert_eq!(lab.ttl(TICKETS), -2);
+    // A call that cannot be remembered for as long as copies of it may come is not made.
+    let before = lab.dump();
+    assert!(lab.try_count_down(&call(5)).is_err());
+    before.assert_same(&lab.dump(), 0);
     // A latch that was counted down stays so.
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
+    lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
     let before = lab.dump();
     assert!(lab.try_set(&call(6), 2, TTL).is_err());
     before.assert_same(&lab.dump(), 0);
