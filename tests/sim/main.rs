@@ -30,7 +30,7 @@ mod tracking;
 mod world;
 
 /// How many seeds a run has.
-const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 400 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 3 } else { 400 };
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{variable}={value}")))
