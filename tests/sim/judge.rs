@@ -406,16 +406,11 @@ impl Judge {
         let found = {
             let mut state = self.lock();
             let requeued = requeued(&call).filter(|_| word != "NOT_HELD").map(id_of);
-            if let Some(id) = requeued
-                && !late
-            {
-                state.attempts.entry(id.to_owned()).or_default().asked = now;
-            }
             let highest = state.names.get(lock).map_or(0, |name| name.highest);
             let (before, after) = (view(before, lock), view(after, lock));
-            for id in subjects(&call) {
+            for id in subjects(&call).into_iter().chain(requeued) {
                 let attempt = state.attempts.entry(id.to_owned()).or_default();
-                if !late && !matches!(verb(&call), "release" | "cancel") {
+                if !late && (!matches!(verb(&call), "release" | "cancel") || requeued == Some(id)) {
                     attempt.asked = now;
                 }
                 // A renewal is about several names, and brings nothing back.
