@@ -5,6 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::{Either, select};
+
 use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::timeout;
@@ -176,11 +178,18 @@ enum Decision {
 
 /// What the server said about a request for the lock.
 enum Answer {
-    Granted { token: Token, counted_from: Instant },
+    Granted {
+        token: Token,
+        counted_from: Instant,
+    },
     Queued,
     Busy,
     Full,
-    Over { limit: u32 },
+    Over {
+        limit: u32,
+    },
+    /// The answers were lost, and a message or a touch came first.
+    Decided(Outcome),
 }
 
 /// One wire id from its first request until it is decided. Dropped undecided, it is abandoned.
@@ -222,6 +231,7 @@ impl<'a> Attempt<'a> {
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
+            let outcome;
             // Boxed, or whoever waits would carry for hours what only a request needs.
             match Box::pin(self.ask(tries)).await? {
                 Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
@@ -240,9 +250,14 @@ impl<'a> Attempt<'a> {
                     let error = Error::because(ErrorKind::OverLimit, self.request.operation, reason);
                     return Err(error.with_name(&self.request.keys.name));
                 }
-                Answer::Queued => {}
+                Answer::Queued => outcome = None,
+                Answer::Decided(decided) => outcome = Some(decided),
             }
-            match poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await {
+            let outcome = match outcome {
+                Some(outcome) => outcome,
+                None => poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await,
+            };
+            match outcome {
                 Outcome::Granted { token, mut counted_from } => {
                     if mutant::on(Mutant::LeaseFromMessage) {
                         counted_from = self.context.now();
@@ -315,7 +330,11 @@ impl<'a> Attempt<'a> {
                         self.context.observe(now);
                         self.before = None;
                     }
-                    Err(failure) => self.again_after(tries, failure).await?,
+                    Err(failure) => {
+                        if let Some(outcome) = self.again_after(tries, failure).await? {
+                            return Ok(Answer::Decided(outcome));
+                        }
+                    }
                 }
                 continue;
             }
@@ -356,16 +375,27 @@ impl<'a> Attempt<'a> {
                     self.context.observe(now);
                     return Ok(Answer::Full);
                 }
-                Err(failure) => self.again_after(tries, failure).await?,
+                Err(failure) => {
+                    if let Some(outcome) = self.again_after(tries, failure).await? {
+                        return Ok(Answer::Decided(outcome));
+                    }
+                }
             }
         }
     }
 
-    /// If it gives up, so do those in its line who wait for as long: a new wire id is for those who do not.
-    async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<()> {
-        let again = tries.again_after(failure).await;
-        self.undecided.alone |= again.is_err();
-        again
+    /// Pauses before the next try, unless it is known before what became of the earlier ones. If it gives up, so do those
+    /// in its line who wait for as long: a new wire id is for those who do not.
+    async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<Option<Outcome>> {
+        let pause = pin!(tries.again_after(failure));
+        let outcome = poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context));
+        match select(pause, outcome).await {
+            Either::Left((again, _)) => {
+                self.undecided.alone |= again.is_err();
+                again.map(|()| None)
+            }
+            Either::Right((outcome, _)) => Ok(Some(outcome)),
+        }
     }
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.
