@@ -231,9 +231,8 @@ impl<'a> Attempt<'a> {
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
-            let outcome;
             // Boxed, or whoever waits would carry for hours what only a request needs.
-            match Box::pin(self.ask(tries)).await? {
+            let decided = match Box::pin(self.ask(tries)).await? {
                 Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
@@ -250,10 +249,10 @@ impl<'a> Attempt<'a> {
                     let error = Error::because(ErrorKind::OverLimit, self.request.operation, reason);
                     return Err(error.with_name(&self.request.keys.name));
                 }
-                Answer::Queued => outcome = None,
-                Answer::Decided(decided) => outcome = Some(decided),
-            }
-            let outcome = match outcome {
+                Answer::Queued => None,
+                Answer::Decided(outcome) => Some(outcome),
+            };
+            let outcome = match decided {
                 Some(outcome) => outcome,
                 None => poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await,
             };
