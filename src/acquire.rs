@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
@@ -346,7 +347,16 @@ impl<'a> Attempt<'a> {
                 max_waiters: self.request.max_waiters,
                 not_after: self.not_after(sent),
             };
-            let answer = self.context.scripts().acquire(&self.request.keys, args).await;
+            let answer = {
+                let scripts = self.context.scripts();
+                let answered = pin!(scripts.acquire(&self.request.keys, args));
+                // A message may overtake the answer, or make up for it. If this is the second copy, it may be about the
+                // first one, and only the answer tells.
+                match select(answered, self.outcome(self.asked == 1)).await {
+                    Either::Left((answer, _)) => answer,
+                    Either::Right((outcome, _)) => return Ok(Answer::Decided(outcome)),
+                }
+            };
             match answer {
                 Ok(Acquired::Granted { token, now }) => {
                     self.context.observe(now);
@@ -387,14 +397,21 @@ impl<'a> Attempt<'a> {
     /// in its line who wait for as long: a new wire id is for those who do not.
     async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<Option<Outcome>> {
         let pause = pin!(tries.again_after(failure));
-        let outcome = poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context));
-        match select(pause, outcome).await {
-            Either::Left((again, _)) => {
-                self.undecided.alone |= again.is_err();
-                again.map(|()| None)
-            }
-            Either::Right((outcome, _)) => Ok(Some(outcome)),
-        }
+        let again = match select(pause, self.outcome(true)).await {
+            Either::Left((again, _)) => again,
+            Either::Right((outcome, _)) => return Ok(Some(outcome)),
+        };
+        self.undecided.alone |= again.is_err();
+        again.map(|()| None)
+    }
+
+    /// What a message or a touch says has become of it, unless nobody listens.
+    fn outcome(&self, listens: bool) -> impl Future<Output = Outcome> + Unpin {
+        let listens = listens && !mutant::on(Mutant::DeafWhileAsking);
+        poll_fn(move |context| match listens {
+            true => self.context.ledger.poll_outcome(self.undecided.id, context),
+            false => Poll::Pending,
+        })
     }
 
     /// When the server must not execute the request any more, because nobody will be there for its answer.

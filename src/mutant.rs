@@ -58,6 +58,8 @@ pub enum Mutant {
     NoVerifyAfterGap,
     /// A script that says "call again" is not.
     MoreNotDone,
+    /// An acquisition that has no answer yet hears nothing.
+    DeafWhileAsking,
     /// A hold that is being changed is renewed all the same.
     RenewedWhileChanging,
     /// A call that changes a latch is sent again as if it were another one.

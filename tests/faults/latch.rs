@@ -85,7 +85,8 @@ async fn a_wait_whose_answer_is_lost_is_let_through(env: Env) {
     end(&env, &other).await;
 }
 
-/// It was let through by a message before it had an answer, and asked again: the next latch keeps its second request.
+/// It had no answer and asked again, which queued it up for the next latch; then the message about the first lets it
+/// through.
 async fn a_wait_that_queued_up_for_the_next_latch_leaves_no_ticket(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
     let (latch, other) = (client.latch("a"), env.client().await.latch("a"));
@@ -97,8 +98,9 @@ async fn a_wait_that_queued_up_for_the_next_latch_leaves_no_ticket(env: Env) {
     assert_eq!(other.count_down().await.unwrap(), 0);
     env.eventually("the message", async || faults.held() == 1).await;
     assert!(other.try_set(1, TTL).await.unwrap());
-    faults.deliver();
     faults.release();
+    until_waiting(&env, &other, 1).await;
+    faults.deliver();
     env.soon("the waiter", waiter).await.unwrap();
     assert_eq!(faults.calls("latch_wait"), 2);
     until_waiting(&env, &other, 0).await;

@@ -58,6 +58,8 @@ struct State {
     mute: bool,
     /// Some requests are executed a second time, later, whatever has happened since.
     twice: bool,
+    /// The command connection of that number carries requests, and no replies any more.
+    silent: Option<u64>,
     /// How much longer than usual messages take.
     lag: Duration,
     /// When the last disturbance was over, or will be.
@@ -141,6 +143,7 @@ impl Link {
                 messages_down: false,
                 mute: false,
                 twice: false,
+                silent: None,
                 lag: Duration::ZERO,
                 disturbed: Duration::ZERO,
                 closed: false,
@@ -157,7 +160,9 @@ impl Link {
     pub fn calm_since(&self) -> Option<Duration> {
         let now = self.machine.now();
         self.look(|state| {
-            let up = !state.down && !state.messages_down && !state.mute && !state.closed && state.lag.is_zero();
+            let silent = state.silent == Some(state.commands);
+            let broken = state.down || state.messages_down || state.mute || silent || state.closed;
+            let up = !broken && state.lag.is_zero();
             (up && state.disturbed <= now).then_some(state.disturbed)
         })
     }
@@ -225,6 +230,11 @@ impl Link {
             link.disturb(|state| state.mute = false);
             link.cut(true, true, Duration::from_millis(20));
         }));
+    }
+
+    /// Half open the other way: requests get through and no reply does, until the client gives the connection up.
+    pub fn silence(&self) {
+        self.disturb(|state| state.silent = Some(state.commands));
     }
 
     /// From now on, some requests are executed twice.
@@ -313,7 +323,9 @@ impl Link {
             let (link, sleep) = (self.clone(), world.sleep(back.saturating_sub(self.machine.now())));
             world.spawn(Box::pin(async move {
                 sleep.await;
-                if link.look(|state| state.commands == connection && !state.mute) {
+                let open =
+                    |state: &State| state.commands == connection && state.silent != Some(connection) && !state.mute;
+                if link.look(open) {
                     if answer.send(reply.clone()).is_ok()
                         && let Ok(reply) = reply
                     {

@@ -39,7 +39,7 @@ impl Storm {
         let faults = self.world.faults;
         let mut kinds: Vec<u64> = Vec::new();
         if faults.network {
-            kinds.extend([0, 1, 2, 3, 10]);
+            kinds.extend([0, 1, 2, 3, 10, 12]);
         }
         if faults.network && faults.losses && !self.sets_clock {
             kinds.push(11);
@@ -83,6 +83,10 @@ impl Storm {
             10 => {
                 link.lag(long, outage);
                 format!("messages of {process} take {long:?} longer for {outage:?}")
+            }
+            12 => {
+                link.silence();
+                format!("{process} has no replies on this connection any more")
             }
             3 => {
                 link.mute(long);

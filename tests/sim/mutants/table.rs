@@ -83,6 +83,7 @@ pub const MUTANTS: &[Row] = &[
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
+    rust("deaf_while_asking", Mutant::DeafWhileAsking, scene("lost_answer"), I3),
     lua("resend_not_known", &[(
         "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
         "if false then\n",

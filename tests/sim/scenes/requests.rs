@@ -28,6 +28,17 @@ pub async fn second_copy(mut stage: Stage) -> Played {
     must(guard.token() > token, "I2 the waiter got an old token")
 }
 
+/// The answer to a request gets lost, and nobody is told; the grant comes as a message.
+pub async fn lost_answer(mut stage: Stage) -> Played {
+    let (other, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let guard = stage.lock(other).lock().await.unwrap();
+    stage.link(waiter).silence();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    guard.release().await.unwrap();
+    stage.within(2 * stage.hop + MS, "I3 the waiter does not hear that it has the lock", waiting).await.map(drop)
+}
+
 /// The very same request is executed again, later than it was meant to be.
 pub async fn late_copy(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
