@@ -14,7 +14,7 @@ use crate::executor::timeout;
 use crate::holder::Holder;
 use crate::key::{Keys, Kind};
 use crate::lease::{Hold, deadline};
-use crate::ledger::{Begun, Closed, Outcome};
+use crate::ledger::{Begun, Closed, Outcome, Queued};
 use crate::line::{First, Place};
 use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
@@ -106,62 +106,56 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
     }
 }
 
-/// Acquires for the holder, if there is one: in the client's line, or for itself.
+/// Acquires for the holder, if there is one: in the client's line, or for itself. One wire id after the other, until one
+/// of them holds.
 async fn own(
     context: &Arc<Context>,
     request: &Request,
     until: Option<Instant>,
     holder: Option<(Holder, Arc<Reentry<Owned>>)>,
 ) -> Result<Option<Owned>> {
-    if !request.lines_up {
-        let hold = attempts(context, request, until, None, None).await?;
-        return Ok(hold.map(|hold| Owned::new(context.clone(), hold, holder)));
-    }
-    let mut place = Place::join(context, request)?;
-    let begun = match place.first(request).await? {
-        First::Leads(begun) => begun,
-        First::Holds(hold) => {
-            let lost = hold.loss(context.now()).is_some();
-            let owned = Owned::new(context.clone(), hold, holder.clone());
-            if !lost {
-                return Ok(Some(owned.in_line(Some(place))));
-            }
-            // Nobody looked at it in time: the drop cleans up, and this one leads.
-            None
-        }
-    };
-    let hold = attempts(context, request, until, Some(&place), begun).await.inspect_err(|error| place.fail(error))?;
-    Ok(hold.map(|hold| {
-        place.holds(&hold);
-        Owned::new(context.clone(), hold, holder).in_line(Some(place))
-    }))
-}
-
-/// `begun`, if something is, and then one wire id after the other until one of them holds.
-async fn attempts(
-    context: &Arc<Context>,
-    request: &Request,
-    until: Option<Instant>,
-    place: Option<&Place>,
-    mut begun: Option<Begun>,
-) -> Result<Option<Arc<Hold>>> {
+    let mut place = request.lines_up.then(|| Place::join(context, request)).transpose()?;
     let mut tries = context.tries(request.operation, &request.keys.name);
     let mut late = 0;
     loop {
-        let attempt = match begun.take() {
-            Some(begun) => Attempt::resume(context, request, until, begun),
-            None => Attempt::begin(context, request, until, place)?,
+        let first = match &mut place {
+            Some(place) => place.first(request).await?,
+            None => First::Leads(None),
         };
-        match attempt.run(&mut tries).await? {
-            Decision::Held(hold) => return Ok(Some(hold)),
+        let begun = match first {
+            First::Leads(begun) => begun,
+            First::Holds(hold) => {
+                let lost = hold.loss(context.now()).is_some();
+                let owned = Owned::new(context.clone(), hold, holder.clone());
+                if lost {
+                    // Nobody looked at it in time: the drop cleans up, and this one asks.
+                    continue;
+                }
+                return Ok(Some(owned.in_line(place)));
+            }
+        };
+        let began = context.now();
+        let failed = |error: &Error| place.iter().for_each(|place| place.fail(error, began));
+        let attempt = match begun {
+            Some(begun) => Attempt::resume(context, request, until, begun),
+            None => Attempt::begin(context, request, until, place.as_ref())?,
+        };
+        match attempt.run(&mut tries).await.inspect_err(failed)? {
+            Decision::Held(hold) => {
+                if let Some(place) = &mut place {
+                    place.holds(&hold);
+                }
+                return Ok(Some(Owned::new(context.clone(), hold, holder).in_line(place)));
+            }
             Decision::Busy | Decision::Open => return Ok(None),
-            Decision::Again => {}
+            Decision::Again | Decision::InLine => {}
             Decision::Late if !request.wait => return Ok(None),
             Decision::Late => late += 1,
         }
         if late == MOST_LATE {
             let reason = format!("the answers take longer than the lease of {:?}", request.lease);
-            return Err(Error::because(ErrorKind::Unavailable, request.operation, reason).with_name(&request.keys.name));
+            let error = Error::because(ErrorKind::Unavailable, request.operation, reason);
+            return Err(error.with_name(&request.keys.name)).inspect_err(failed);
         }
     }
 }
@@ -173,6 +167,8 @@ enum Decision {
     Open,
     /// This wire id came to nothing; another one may.
     Again,
+    /// Its ticket waits for whoever in the line is first by then.
+    InLine,
     /// When the grant was known, nothing was left of its lease: it is given back.
     Late,
 }
@@ -184,6 +180,8 @@ enum Answer {
         counted_from: Instant,
     },
     Queued,
+    /// For whoever in the line is first by then.
+    QueuedInLine,
     Busy,
     Full,
     Over {
@@ -205,6 +203,8 @@ struct Attempt<'a> {
     asked: u32,
     /// What the request releases, until the server has answered.
     before: Option<Arc<Hold>>,
+    /// It has waited, and it is known what became of it.
+    decided: bool,
 }
 
 impl<'a> Attempt<'a> {
@@ -216,24 +216,26 @@ impl<'a> Attempt<'a> {
     ) -> Result<Self> {
         let closed = |Closed| request.error(ErrorKind::Closed);
         if let Some(place) = place {
-            return Ok(Self::resume(context, request, until, place.open(request.lease).map_err(closed)?));
+            return Ok(Self::resume(context, request, until, place.open(request).map_err(closed)?));
         }
         let undecided = Undecided::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
         let (wire_id, amount) = (undecided.id.text(), request.amount);
-        Ok(Self { context, request, until, undecided, wire_id, amount, asked: 0, before: None })
+        Ok(Self { context, request, until, undecided, wire_id, amount, asked: 0, before: None, decided: false })
     }
 
     /// Goes on with what is open.
     fn resume(context: &'a Arc<Context>, request: &'a Request, until: Option<Instant>, begun: Begun) -> Self {
-        let Begun { id, amount, before, asked } = begun;
+        let Begun { id, amount, before, asked, decided } = begun;
         let undecided = Undecided::resume(context, id);
-        Self { context, request, until, undecided, wire_id: id.text(), amount, asked: asked.into(), before }
+        Self { context, request, until, undecided, wire_id: id.text(), amount, asked, before, decided }
     }
 
     async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
         loop {
             // Boxed, or whoever waits would carry for hours what only a request needs.
-            let decided = match Box::pin(self.ask(tries)).await? {
+            let answer =
+                if std::mem::take(&mut self.decided) { Answer::Queued } else { Box::pin(self.ask(tries)).await? };
+            let decided = match answer {
                 Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
@@ -251,6 +253,10 @@ impl<'a> Attempt<'a> {
                     return Err(error.with_name(&self.request.keys.name));
                 }
                 Answer::Queued => None,
+                Answer::QueuedInLine => {
+                    self.undecided.leave();
+                    return Ok(Decision::InLine);
+                }
                 Answer::Decided(outcome) => Some(outcome),
             };
             let outcome = match decided {
@@ -313,7 +319,7 @@ impl<'a> Attempt<'a> {
             if let Some(before) = &self.before {
                 let ticket = ticket(self.undecided.id, self.request.lease, self.amount);
                 let ticket = (&*ticket, ticket_ttl(self.request.lease));
-                match self.context.scripts().requeue_lock(&self.request.keys, &before.id.text(), ticket).await {
+                match self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await {
                     Ok(Requeued::Granted { token, now }) => {
                         self.context.observe(now);
                         return Ok(Answer::Granted { token, counted_from: sent });
@@ -321,8 +327,7 @@ impl<'a> Attempt<'a> {
                     Ok(Requeued::Queued { more, now }) => {
                         self.context.observe(now);
                         self.before = None;
-                        self.context.ledger.queued(self.undecided.id, sent, self.context.now(), None, more);
-                        return Ok(Answer::Queued);
+                        return Ok(self.queued(sent, None, more));
                     }
                     // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
                     // granted. The same wire id finds out.
@@ -365,8 +370,7 @@ impl<'a> Attempt<'a> {
                 }
                 Ok(Acquired::Queued { holder_left, length: _, more, now }) => {
                     self.context.observe(now);
-                    self.context.ledger.queued(self.undecided.id, sent, self.context.now(), holder_left, more);
-                    return Ok(Answer::Queued);
+                    return Ok(self.queued(sent, holder_left, more));
                 }
                 Ok(Acquired::Busy { more: false, now }) => {
                     self.context.observe(now);
@@ -390,6 +394,14 @@ impl<'a> Attempt<'a> {
                     }
                 }
             }
+        }
+    }
+
+    fn queued(&self, sent: Instant, holder_left: Option<Duration>, more: bool) -> Answer {
+        let queued = Queued { sent, asked: self.asked, holder_left, more };
+        match self.context.ledger.queued(self.undecided.id, queued, self.context.now()) {
+            true => Answer::QueuedInLine,
+            false => Answer::Queued,
         }
     }
 

@@ -146,6 +146,11 @@ impl<'a> Undecided<'a> {
         Ok(self.context.ledger.hold(self.id, amount, token, renewed, until, now))
     }
 
+    /// Its line has it now.
+    pub(crate) fn leave(mut self) {
+        self.decided = true;
+    }
+
     /// The server said that nothing of it is left.
     pub(crate) fn forget(mut self) {
         self.decided = true;

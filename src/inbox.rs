@@ -33,7 +33,7 @@ impl Inbox {
                     // What is not a message of ours is noise on an open channel.
                     Notice::Message(payload) => {
                         if let Some(message) = Message::parse(&payload) {
-                            ledger.deliver(message);
+                            ledger.deliver(message, clock.now());
                         }
                     }
                     Notice::Gap => ledger.gap(clock.now()),

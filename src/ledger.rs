@@ -29,13 +29,16 @@ use crate::trace;
 
 mod lines;
 mod passing;
+mod places;
 mod schedule;
 mod state;
 mod touches;
 mod work;
 
+pub(crate) use lines::LineId;
 use lines::Lines;
-pub(crate) use passing::{Begun, NoPlace, Span, Turn};
+pub(crate) use passing::{Begun, Span, Turn};
+pub(crate) use places::NoPlace;
 use schedule::Schedule;
 use state::{Attempt, Effects, State};
 use touches::Touches;
@@ -62,6 +65,18 @@ pub(crate) enum Outcome {
     Failed(Failure),
     /// The client was closed.
     Closed,
+}
+
+/// What an attempt waits for, by the answer to a request sent then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    pub(crate) sent: Instant,
+    /// So many requests about it were sent.
+    pub(crate) asked: u32,
+    /// What is left of the lease in the way.
+    pub(crate) holder_left: Option<Duration>,
+    /// The script is to be called again.
+    pub(crate) more: bool,
 }
 
 /// Something to end in Redis, ticket or hold, that nobody in this process waits for any more.
@@ -149,10 +164,13 @@ impl Ledger {
         Ok(self.wire_id(state.open(Attempt::new(keys, amount, lease, now))))
     }
 
-    /// The server answered a request sent at `sent`: the attempt waits in the queue.
-    pub(crate) fn queued(&self, id: WireId, sent: Instant, now: Instant, holder_left: Option<Duration>, more: bool) {
+    /// The server answered a request sent at `sent`, the last of so many: the attempt waits in the queue. `true`: for
+    /// whoever is first in a line by then.
+    pub(crate) fn queued(&self, id: WireId, queued: Queued, now: Instant) -> bool {
+        let Queued { sent, asked, holder_left, more } = queued;
         self.change(|state, effects| {
-            let Some(attempt) = state.open.get_mut(&id.n) else { return };
+            let Some(attempt) = state.open.get_mut(&id.n) else { return false };
+            attempt.asked = asked;
             attempt.counted_from = sent;
             attempt.unanswered_since = None;
             attempt.queued_at.get_or_insert(now);
@@ -166,7 +184,8 @@ impl Ledger {
                 }
                 state.wake_if_sooner(effects);
             }
-        });
+            state.queued_in_line(id, now, effects)
+        })
     }
 
     /// Waits for what becomes of a queued attempt.
@@ -199,11 +218,16 @@ impl Ledger {
             if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
-            let Attempt { keys, lease, .. } = attempt;
+            let Attempt { keys, lease, place, .. } = attempt;
+            let line = LineId::of(&keys, amount);
             let hold = Arc::new(Hold::new(keys, id, amount, token, lease, renewed, deadline));
             state.counted.acquired += 1;
             state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);
+            if let Some(place) = place {
+                state.lines.holds(&line, place, id.n);
+                state.lines.settle(&line, &mut effects.wakers);
+            }
             Some(hold)
         })
     }
@@ -234,13 +258,13 @@ impl Ledger {
         if mutant::on(Mutant::RenewalAfterRelease) {
             return;
         }
-        lock(&self.state).remove_hold(hold.id.n);
+        self.change(|state, effects| state.end_hold(hold.id.n, effects));
     }
 
     /// Releases the hold in the background.
     pub(crate) fn release_later(&self, hold: &Hold, now: Instant) {
         self.change(|state, effects| {
-            state.remove_hold(hold.id.n);
+            state.end_hold(hold.id.n, effects);
             state.clean_up(Cleanup::of(hold, now), effects);
         });
     }
@@ -258,12 +282,11 @@ impl Ledger {
     }
 
     /// A message from the inbox.
-    pub(crate) fn deliver(&self, message: Message) {
+    pub(crate) fn deliver(&self, message: Message, now: Instant) {
         self.change(|state, effects| match message {
             Message::Granted { id, token } if id.client == self.client => {
-                if let Some(attempt) = state.open.get_mut(&id.n) {
-                    let counted_from = attempt.counted_from;
-                    attempt.decide(Outcome::Granted { token, counted_from }, effects);
+                if let Some(counted_from) = state.open.get(&id.n).map(|attempt| attempt.counted_from) {
+                    state.decide(id, Outcome::Granted { token, counted_from }, now, effects);
                 } else if mutant::on(Mutant::LateGrantReleased)
                     && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
                 {
@@ -278,17 +301,14 @@ impl Ledger {
             }
             Message::Open { ids } => {
                 for id in ids.iter().filter(|id| id.client == self.client) {
-                    if let Some(attempt) = state.open.get_mut(&id.n) {
-                        let counted_from = attempt.counted_from;
-                        attempt.decide(Outcome::Granted { token: Token::NONE, counted_from }, effects);
+                    if let Some(counted_from) = state.open.get(&id.n).map(|attempt| attempt.counted_from) {
+                        state.decide(*id, Outcome::Granted { token: Token::NONE, counted_from }, now, effects);
                     }
                 }
             }
             Message::Gone { ids } => {
                 for id in ids.iter().filter(|id| id.client == self.client) {
-                    if let Some(attempt) = state.open.get_mut(&id.n) {
-                        attempt.decide(Outcome::Gone, effects);
-                    }
+                    state.decide(*id, Outcome::Gone, now, effects);
                 }
             }
             Message::Granted { .. } | Message::Revoked { .. } => {}
@@ -365,7 +385,9 @@ impl Ledger {
     pub(crate) fn stats(&self) -> Stats {
         let state = lock(&self.state);
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        let waiting = count(state.open.len() + state.lines.all_waiting());
+        // Of a line, those who wait count, not its tickets.
+        let (waiting, tickets) = state.lines.all_waiting();
+        let waiting = count((state.open.len() + waiting).saturating_sub(tickets));
         Stats { held: count(state.holds.len()), waiting, ..state.counted }
     }
 

@@ -1,24 +1,24 @@
-//! The local line: non-fair acquisitions of one client for one name, behind one ticket or hold.
+//! The local line: non-fair acquisitions of one client for as much of one name, behind one ticket or hold.
 //!
-//! Whoever is first leads: it acquires from Redis for itself. When it is done, the next one gets what it had, without
-//! a command, for a bounded time and number; then the lock goes back to Redis, and the next one queues up there.
+//! Whoever has waited for longest asks Redis, and its ticket waits there for whoever is first by then. Whoever is done gives what
+//! it had to the first who waits, without a command, for a bounded time and number; then it goes back to Redis, and the
+//! next one queues up there. Of a semaphore, several ask and hold at a time.
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::acquire::Request;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::Keys;
 use crate::lease::Hold;
-use crate::ledger::{Begun, Closed, NoPlace, Span, Turn};
+use crate::ledger::{Begun, Closed, LineId, NoPlace, Span, Turn};
 
-/// A place in a line, for as long as its owner waits, leads or holds. Dropped, the next one's turn comes.
+/// A place in a line, for as long as its owner waits, asks or holds.
 #[derive(Debug)]
 pub(crate) struct Place {
     context: Arc<Context>,
-    keys: Arc<Keys>,
+    line: LineId,
     number: u64,
     since: Instant,
     /// Of the hold, once there is one.
@@ -34,24 +34,25 @@ pub(crate) enum First {
 
 impl Place {
     pub(crate) fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
-        let joined = context.ledger.join(&request.keys, request.max_waiters);
+        let line = LineId::of(&request.keys, request.amount);
+        let joined = context.ledger.join(&line, request.max_waiters);
         let number = joined.map_err(|no| match no {
             NoPlace::Closed => request.error(ErrorKind::Closed),
             NoPlace::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context: context.clone(), keys: request.keys.clone(), number, since: context.now(), span: None })
+        Ok(Self { context: context.clone(), line, number, since: context.now(), span: None })
     }
 
-    /// Waits for its turn.
+    /// Waits for its turn, if that has not come.
     pub(crate) async fn first(&mut self, request: &Request) -> Result<First> {
-        let Self { context, keys, number, .. } = &*self;
-        let turn = poll_fn(|task| context.ledger.poll_turn(keys, *number, context.now(), task)).await;
+        let Self { context, line, number, .. } = &*self;
+        let turn = poll_fn(|task| context.ledger.poll_turn(line, *number, context.now(), task)).await;
         Ok(match turn.map_err(|Closed| request.error(ErrorKind::Closed))? {
-            Turn::Failed(error) if context.now() >= self.since + context.config.patience => {
-                self.fail(&error);
+            Turn::Failed { error, since } if self.since <= since => {
+                self.pass_failure(&error, since);
                 return Err(error);
             }
-            Turn::Lead | Turn::Failed(_) => First::Leads(None),
+            Turn::Lead | Turn::Failed { .. } => First::Leads(None),
             Turn::Attempt(begun) => First::Leads(Some(begun)),
             Turn::Held { hold, span } => {
                 self.span = Some(span);
@@ -61,16 +62,27 @@ impl Place {
     }
 
     /// A wire id for what its owner asks of Redis. Dropped undecided, the next in the line goes on with it.
-    pub(crate) fn open(&self, lease: Duration) -> Result<Begun, Closed> {
-        self.context.ledger.open_in_line(&self.keys, self.number, lease, self.context.now())
+    pub(crate) fn open(&self, request: &Request) -> Result<Begun, Closed> {
+        let Request { keys, amount, lease, .. } = request;
+        self.context.ledger.open_in_line(keys, self.number, *amount, *lease, self.context.now())
     }
 
-    /// The server gave no usable answer for as long as the client's patience. Those behind who have waited for as long
-    /// fail too, instead of one after the other.
-    pub(crate) fn fail(&self, error: &Error) {
-        if error.kind().is_retryable() {
-            self.context.ledger.fail(&self.keys, self.number, error, self.context.now());
+    /// Its owner, who began to ask then, has failed. If those who wait have to fail too, they do, instead of one after
+    /// the other: whoever has waited for as long as the client's patience, if the server gave no usable answer; whoever
+    /// has waited since then, if they ask for more than the limit.
+    pub(crate) fn fail(&self, error: &Error, began: Instant) {
+        let since = match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::Refused => self.context.now().checked_sub(self.context.config.patience),
+            ErrorKind::OverLimit => Some(began),
+            _ => None,
+        };
+        if let Some(since) = since {
+            self.pass_failure(error, since);
         }
+    }
+
+    fn pass_failure(&self, error: &Error, since: Instant) {
+        self.context.ledger.fail(&self.line, self.number, error, since, self.context.now());
     }
 
     /// Its owner has been granted the hold.
@@ -78,14 +90,14 @@ impl Place {
         self.span = Some(Span::of(hold, self.context.now() + self.context.config.line_time));
     }
 
-    /// Its owner is done with the hold. `true`: the next one has it. `false`: it is to be released.
+    /// Its owner is done with the hold. `true`: another one has it. `false`: it is to be released.
     pub(crate) fn pass(self, hold: &Arc<Hold>) -> bool {
-        self.span.is_some_and(|span| self.context.ledger.pass(self.number, hold, span, self.context.now()))
+        self.span.is_some_and(|span| self.context.ledger.pass(hold, span, self.context.now()))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.context.ledger.leave(&self.keys, self.number, self.context.now());
+        self.context.ledger.leave(&self.line, self.number, self.context.now());
     }
 }

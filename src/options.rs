@@ -12,7 +12,7 @@ use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
 use crate::holder::Holder;
-use crate::key::Kind;
+use crate::key::{Keys, Kind, READ};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 
@@ -253,9 +253,18 @@ impl<'a> Options<'a> {
             renewed: self.lease.is_none(),
             max_waiters: self.max_waiters.unwrap_or(0),
             fair: self.fair,
-            lines_up: wait && !self.fair && self.lease.is_none() && keys.kind == Kind::Lock,
+            lines_up: wait && !self.fair && self.lease.is_none() && lines_up(keys, self.amount),
             timeout: self.timeout,
             holder: holder.map(|holder| (holder, primitive.reentry.clone())),
         })
+    }
+}
+
+/// Readers do not: they hold it together, and need no line.
+fn lines_up(keys: &Keys, amount: u32) -> bool {
+    match keys.kind {
+        Kind::Lock | Kind::Semaphore { .. } => true,
+        Kind::ReadWrite => amount != READ,
+        Kind::Latch => false,
     }
 }

@@ -82,6 +82,8 @@ impl Owned {
         let undecided = opened.map_err(|_| context.closed(operation, &old.keys))?;
         // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
         let mut this = self;
+        // What becomes of it is not for those in the line.
+        this.place = None;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
         if !mutant::on(Mutant::RenewedWhileChanging) {
@@ -106,7 +108,8 @@ impl Owned {
                 not_after: context.not_after(sent, None),
             };
             let (amount, token, more, now) = match context.scripts().change(&old.keys, args).await {
-                Ok(Answer::Done { token, more, now }) => (amount, token, more, now),
+                // Of a hold that was passed on, the server knows the first token.
+                Ok(Answer::Done { token, more, now }) => (amount, token.max(old.token), more, now),
                 // Refused: what there was goes on under the new wire id.
                 Ok(Answer::Busy { more: false, now }) => (old.amount, old.token, false, now),
                 // Leases are left to end; or the request took longer than the server's clock allowed, and its answer has

@@ -1,31 +1,89 @@
-//! Who stands in which line. Pure: what a turn means is the ledger's business.
+//! Who stands in which line, who of them asks the server, and what they have there. Pure: what a turn means is the
+//! ledger's business.
+//!
+//! | place | becomes, on |
+//! |---|---|
+//! | waits | asks or holds, with its turn |
+//! | asks | waits, when its ticket is queued: the ticket is the line's from then on, for whoever is first by its grant; holds; gone |
+//! | holds | gone, and the hold is passed on, or not |
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::key::Keys;
+use crate::key::{Keys, Kind};
+use crate::ticket::WireId;
 
-/// The lines of a client by what they are for. A line is there as long as it has a first.
+/// What a line is for: whoever stands there can do with what the others have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LineId {
+    keys: Arc<Keys>,
+    units: u32,
+}
+
+impl LineId {
+    /// `amount` is the last part of a ticket: a span, of a lock. Of a read-write lock, writers stand in a line, who take
+    /// all of it.
+    pub(crate) fn of(keys: &Arc<Keys>, amount: u32) -> Self {
+        let units = if let Kind::Semaphore { .. } = keys.kind { amount } else { 1 };
+        Self { keys: keys.clone(), units }
+    }
+
+    /// How many may hold at a time, as the call sites know; an operator may have set another limit.
+    fn room(&self) -> usize {
+        let units = if let Kind::Semaphore { limit } = self.keys.kind { limit / self.units } else { 1 };
+        usize::try_from(units).unwrap_or(usize::MAX)
+    }
+
+    /// Whether nothing can be free as long as somebody holds.
+    fn is_exclusive(&self) -> bool {
+        !matches!(self.keys.kind, Kind::Semaphore { .. })
+    }
+}
+
+/// The lines of a client. A line is there as long as there is something of it.
 #[derive(Debug)]
 pub(crate) struct Lines<T> {
-    lines: HashMap<Arc<Keys>, Line<T>>,
+    lines: HashMap<LineId, Line<T>>,
     last_place: u64,
 }
 
 #[derive(Debug)]
 struct Line<T> {
-    /// Whose turn it is: it leads, holds, or has not looked yet at what it was given.
-    first: u64,
-    given: Option<T>,
-    /// In order of arrival, so that places grow.
-    waiting: VecDeque<Waiting>,
+    /// By place, so in order of arrival.
+    waiting: BTreeMap<u64, Option<Waker>>,
+    /// What those have not looked at whose turn has come.
+    given: HashMap<u64, T>,
+    /// Places that ask the server, or are to.
+    asking: HashSet<u64>,
+    /// Numbers of wire ids that are held.
+    holding: HashSet<u64>,
+    /// Wire ids that wait at the server for whoever is first by then, never more than wait here.
+    tickets: Vec<WireId>,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    place: u64,
-    waker: Option<Waker>,
+impl<T> Line<T> {
+    fn new() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            given: HashMap::new(),
+            asking: HashSet::new(),
+            holding: HashSet::new(),
+            tickets: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { waiting, given, asking, holding, tickets } = self;
+        waiting.is_empty() && given.is_empty() && asking.is_empty() && holding.is_empty() && tickets.is_empty()
+    }
+
+    /// The turn of whoever has waited for longest.
+    fn next(&mut self, wakers: &mut Vec<Waker>) -> Option<u64> {
+        let (place, waker) = self.waiting.pop_first()?;
+        wakers.extend(waker);
+        Some(place)
+    }
 }
 
 impl<T> Lines<T> {
@@ -33,160 +91,278 @@ impl<T> Lines<T> {
         Self { lines: HashMap::new(), last_place: 0 }
     }
 
-    /// A place at the end of the line. Whoever comes into an empty one is first and has been given nothing.
-    pub(crate) fn join(&mut self, keys: &Arc<Keys>) -> u64 {
+    fn line(&mut self, id: &LineId) -> &mut Line<T> {
+        self.lines.entry(id.clone()).or_insert_with(Line::new)
+    }
+
+    /// A place at the end of the line. If nobody waits there and it may find room, it asks at once, whoever else asks.
+    pub(crate) fn join(&mut self, id: &LineId) -> u64 {
         self.last_place += 1;
         let place = self.last_place;
-        match self.lines.get_mut(keys) {
-            Some(line) => line.waiting.push_back(Waiting { place, waker: None }),
-            None => {
-                let line = Line { first: place, given: None, waiting: VecDeque::new() };
-                self.lines.insert(keys.clone(), line);
-            }
+        let line = self.line(id);
+        if line.waiting.is_empty() && line.asking.len() + line.holding.len() < id.room() {
+            line.asking.insert(place);
+        } else {
+            line.waiting.insert(place, None);
         }
         place
     }
 
-    /// How many stand behind the first.
-    pub(crate) fn waiting(&self, keys: &Arc<Keys>) -> usize {
-        self.lines.get(keys).map_or(0, |line| line.waiting.len())
+    /// How many wait in the line.
+    pub(crate) fn waiting(&self, id: &LineId) -> usize {
+        self.lines.get(id).map_or(0, |line| line.waiting.len())
     }
 
-    /// In all lines.
-    pub(crate) fn all_waiting(&self) -> usize {
-        self.lines.values().map(|line| line.waiting.len()).sum()
+    /// In all lines: how many wait, and how many tickets they have at the server.
+    pub(crate) fn all_waiting(&self) -> (usize, usize) {
+        let lines = self.lines.values();
+        lines.fold((0, 0), |(waiting, tickets), line| (waiting + line.waiting.len(), tickets + line.tickets.len()))
     }
 
-    /// Who gets the next turn.
-    pub(crate) fn second(&self, keys: &Arc<Keys>) -> Option<u64> {
-        self.lines.get(keys)?.waiting.front().map(|next| next.place)
+    /// Whether anybody waits for whom there is no ticket.
+    pub(crate) fn is_short(&self, id: &LineId) -> bool {
+        self.lines.get(id).is_some_and(|line| line.waiting.len() > line.tickets.len())
     }
 
-    pub(crate) fn is_first(&self, keys: &Arc<Keys>, place: u64) -> bool {
-        self.lines.get(keys).is_some_and(|line| line.first == place)
-    }
-
-    /// Waits to be first, for what was given. The waker comes back if it was replaced: to be dropped elsewhere.
-    pub(crate) fn poll(
-        &mut self,
-        keys: &Arc<Keys>,
-        place: u64,
-        context: &Context<'_>,
-    ) -> (Poll<Option<T>>, Option<Waker>) {
-        let Some(line) = self.lines.get_mut(keys) else { return (Poll::Ready(None), None) };
-        match line.waiting.binary_search_by_key(&place, |waiting| waiting.place) {
-            Ok(at) => {
-                let waker = line.waiting.get_mut(at).map(|waiting| &mut waiting.waker);
-                (Poll::Pending, waker.and_then(|waker| waker.replace(context.waker().clone())))
-            }
-            Err(_) => (Poll::Ready(line.given.take()), None),
+    /// Waits for its turn, and what was given with it. The waker comes back if it was replaced: to be dropped elsewhere.
+    pub(crate) fn poll(&mut self, id: &LineId, place: u64, context: &Context<'_>) -> (Poll<Option<T>>, Option<Waker>) {
+        let Some(line) = self.lines.get_mut(id) else { return (Poll::Ready(None), None) };
+        match line.waiting.get_mut(&place) {
+            Some(waker) => (Poll::Pending, waker.replace(context.waker().clone())),
+            None => (Poll::Ready(line.given.remove(&place)), None),
         }
     }
 
-    /// The turn of the first is over: the next one gets this. It comes back if nobody waits; then the line is gone.
-    pub(crate) fn give(&mut self, keys: &Arc<Keys>, turn: T, wakers: &mut Vec<Waker>) -> Result<(), T> {
-        let Some(line) = self.lines.get_mut(keys) else { return Err(turn) };
-        match line.waiting.pop_front() {
-            Some(next) => {
-                line.first = next.place;
-                line.given = Some(turn);
-                wakers.extend(next.waker);
-                Ok(())
-            }
-            None => {
-                self.lines.remove(keys);
-                Err(turn)
-            }
+    /// The first of those who wait has its turn, with this. It comes back if there are no more of them than tickets.
+    pub(crate) fn give(&mut self, id: &LineId, turn: T, wakers: &mut Vec<Waker>) -> Result<u64, T> {
+        let short = self.is_short(id);
+        let Some(line) = self.lines.get_mut(id).filter(|_| short) else { return Err(turn) };
+        let Some(place) = line.next(wakers) else { return Err(turn) };
+        line.given.insert(place, turn);
+        Ok(place)
+    }
+
+    pub(crate) fn asks(&mut self, id: &LineId, place: u64) {
+        self.line(id).asking.insert(place);
+    }
+
+    /// What the place has asked for is held.
+    pub(crate) fn holds(&mut self, id: &LineId, place: u64, hold: u64) {
+        let line = self.line(id);
+        line.asking.remove(&place);
+        line.holding.insert(hold);
+    }
+
+    pub(crate) fn is_held(&self, id: &LineId, hold: u64) -> bool {
+        self.lines.get(id).is_some_and(|line| line.holding.contains(&hold))
+    }
+
+    /// It is not held any more, by nobody in the line.
+    pub(crate) fn ends(&mut self, id: &LineId, hold: u64) {
+        if let Some(line) = self.lines.get_mut(id) {
+            line.holding.remove(&hold);
         }
     }
 
-    /// What the first was given and has not looked at.
-    pub(crate) fn take(&mut self, keys: &Arc<Keys>) -> Option<T> {
-        self.lines.get_mut(keys)?.given.take()
+    /// What the place has asked for is queued, and it waits again, where it was.
+    pub(crate) fn queues(&mut self, id: &LineId, place: u64, ticket: WireId) {
+        let line = self.line(id);
+        line.asking.remove(&place);
+        line.waiting.insert(place, None);
+        line.tickets.push(ticket);
     }
 
-    /// Whoever waits there goes.
-    pub(crate) fn leave(&mut self, keys: &Arc<Keys>, place: u64, wakers: &mut Vec<Waker>) {
-        let Some(line) = self.lines.get_mut(keys) else { return };
-        if let Ok(at) = line.waiting.binary_search_by_key(&place, |waiting| waiting.place) {
-            wakers.extend(line.waiting.remove(at).and_then(|waiting| waiting.waker));
+    /// The ticket is the line's no more. `false`: it was not.
+    pub(crate) fn takes(&mut self, id: &LineId, ticket: WireId) -> bool {
+        let Some(line) = self.lines.get_mut(id) else { return false };
+        let at = line.tickets.iter().position(|other| *other == ticket);
+        at.map(|at| line.tickets.remove(at)).is_some()
+    }
+
+    /// A ticket that nobody waits for any more, the youngest.
+    pub(crate) fn surplus(&mut self, id: &LineId) -> Option<WireId> {
+        let line = self.lines.get_mut(id)?;
+        if line.tickets.len() > line.waiting.len() { line.tickets.pop() } else { None }
+    }
+
+    /// Whoever has the place goes. Comes back: what it was given and has not looked at.
+    pub(crate) fn leave(&mut self, id: &LineId, place: u64, wakers: &mut Vec<Waker>) -> Option<T> {
+        let line = self.lines.get_mut(id)?;
+        wakers.extend(line.waiting.remove(&place).flatten());
+        line.asking.remove(&place);
+        line.given.remove(&place)
+    }
+
+    /// Nobody waits for what will not come: if nothing is under way at the server, the first of those who wait is to ask.
+    pub(crate) fn settle(&mut self, id: &LineId, wakers: &mut Vec<Waker>) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        let kept = id.is_exclusive() && !line.holding.is_empty();
+        if !kept && line.asking.is_empty() && line.tickets.is_empty() {
+            let leader = line.next(wakers);
+            line.asking.extend(leader);
+        }
+        if line.is_empty() {
+            self.lines.remove(id);
         }
     }
 
     /// Those of all who wait.
     pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Waker> {
-        self.lines.values_mut().flat_map(|line| &mut line.waiting).filter_map(|waiting| waiting.waker.take())
+        self.lines.values_mut().flat_map(|line| line.waiting.values_mut()).filter_map(Option::take)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use uuid::Uuid;
 
     use super::*;
-    use crate::key::Kind;
 
     struct Setup {
         lines: Lines<&'static str>,
-        keys: Arc<Keys>,
+        id: LineId,
     }
 
-    fn setup() -> Setup {
-        Setup { lines: Lines::new(), keys: Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()) }
+    fn setup(kind: Kind) -> Setup {
+        let keys = Arc::new(Keys::new("p", kind, "n").unwrap());
+        Setup { lines: Lines::new(), id: LineId::of(&keys, 1) }
     }
+
+    const NOTHING: Poll<Option<&str>> = Poll::Ready(None);
 
     impl Setup {
+        /// As the ledger does.
         fn join(&mut self) -> u64 {
-            self.lines.join(&self.keys)
+            let place = self.lines.join(&self.id);
+            self.settle();
+            place
+        }
+
+        fn settle(&mut self) {
+            self.lines.settle(&self.id, &mut Vec::new());
         }
 
         fn poll(&mut self, place: u64) -> Poll<Option<&'static str>> {
-            self.lines.poll(&self.keys, place, &Context::from_waker(Waker::noop())).0
+            self.lines.poll(&self.id, place, &Context::from_waker(Waker::noop())).0
         }
 
-        fn give(&mut self, turn: &'static str) -> (Result<(), &'static str>, usize) {
+        /// What comes back, and how many were woken.
+        fn give(&mut self, turn: &'static str) -> (Result<u64, &'static str>, usize) {
             let mut wakers = Vec::new();
-            (self.lines.give(&self.keys, turn, &mut wakers), wakers.len())
+            (self.lines.give(&self.id, turn, &mut wakers), wakers.len())
         }
+
+        fn leave(&mut self, place: u64) -> (Option<&'static str>, usize) {
+            let mut wakers = Vec::new();
+            let given = self.lines.leave(&self.id, place, &mut wakers);
+            self.settle();
+            (given, wakers.len())
+        }
+
+        fn holds(&mut self, place: u64, hold: u64) {
+            self.lines.holds(&self.id, place, hold);
+            self.settle();
+        }
+
+        fn ends(&mut self, hold: u64) {
+            self.lines.ends(&self.id, hold);
+            self.settle();
+        }
+    }
+
+    fn ticket(n: u64) -> WireId {
+        WireId { client: Uuid::nil(), n }
     }
 
     #[test]
     fn turns_go_in_order_of_arrival() {
-        let mut line = setup();
+        let mut line = setup(Kind::Lock);
         let places = [line.join(), line.join(), line.join()];
-        assert_eq!(line.poll(places[0]), Poll::Ready(None));
+        assert_eq!(line.poll(places[0]), NOTHING);
+        line.holds(places[0], 1);
         assert_eq!((line.poll(places[1]), line.poll(places[2])), (Poll::Pending, Poll::Pending));
-        assert_eq!(line.give("one"), (Ok(()), 1));
+        assert_eq!(line.give("one"), (Ok(places[1]), 1));
         assert_eq!((line.poll(places[1]), line.poll(places[2])), (Poll::Ready(Some("one")), Poll::Pending));
-        assert_eq!(line.give("two"), (Ok(()), 1));
+        assert_eq!(line.give("two"), (Ok(places[2]), 1));
         assert_eq!(line.poll(places[2]), Poll::Ready(Some("two")));
         assert_eq!(line.give("three"), (Err("three"), 0));
+        line.ends(1);
         assert!(line.lines.lines.is_empty());
     }
 
     #[test]
-    fn whoever_leaves_is_passed_over() {
-        let mut line = setup();
+    fn whoever_leaves_is_passed_over_and_what_it_was_given_comes_back() {
+        let mut line = setup(Kind::Lock);
         let places = [line.join(), line.join(), line.join(), line.join()];
+        line.holds(places[0], 1);
         assert_eq!(line.poll(places[2]), Poll::Pending);
-        let mut wakers = Vec::new();
-        line.lines.leave(&line.keys, places[2], &mut wakers);
-        assert_eq!((line.lines.waiting(&line.keys), wakers.len()), (2, 1));
-        assert_eq!(line.give("one"), (Ok(()), 0));
-        assert!(line.lines.is_first(&line.keys, places[1]));
-        assert_eq!(line.lines.second(&line.keys), Some(places[3]));
-        assert_eq!(line.give("two"), (Ok(()), 0));
-        assert_eq!(line.poll(places[3]), Poll::Ready(Some("two")));
+        assert_eq!(line.leave(places[2]), (None, 1));
+        assert_eq!(line.give("one"), (Ok(places[1]), 0));
+        assert_eq!(line.leave(places[1]), (Some("one"), 0));
+        assert_eq!(line.give("one"), (Ok(places[3]), 0));
+        assert_eq!(line.poll(places[3]), Poll::Ready(Some("one")));
     }
 
     #[test]
-    fn what_was_not_looked_at_can_be_taken_back() {
-        let mut line = setup();
+    fn one_asks_at_a_time_for_what_is_one() {
+        for kind in [Kind::Lock, Kind::ReadWrite] {
+            let mut line = setup(kind);
+            let places = [line.join(), line.join(), line.join()];
+            assert_eq!((line.poll(places[0]), line.poll(places[1])), (NOTHING, Poll::Pending));
+            line.holds(places[0], 1);
+            assert_eq!(line.poll(places[1]), Poll::Pending);
+            // Lost, or changed.
+            line.ends(1);
+            assert_eq!((line.poll(places[1]), line.poll(places[2])), (NOTHING, Poll::Pending));
+            line.leave(places[1]);
+            assert_eq!(line.poll(places[2]), NOTHING);
+        }
+    }
+
+    #[test]
+    fn as_many_ask_at_once_as_there_may_be_permits_and_one_when_they_are_held() {
+        let mut line = setup(Kind::Semaphore { limit: 2 });
+        let places = [line.join(), line.join(), line.join(), line.join()];
+        assert_eq!(places.map(|place| line.poll(place).is_ready()), [true, true, false, false]);
+        line.holds(places[0], 1);
+        assert_eq!(line.poll(places[2]), Poll::Pending);
+        line.holds(places[1], 2);
+        // An operator may have set a larger limit.
+        assert_eq!((line.poll(places[2]), line.poll(places[3])), (NOTHING, Poll::Pending));
+        line.holds(places[2], 3);
+        assert_eq!(line.poll(places[3]), NOTHING);
+    }
+
+    #[test]
+    fn a_ticket_is_for_whoever_is_first() {
+        let mut line = setup(Kind::Semaphore { limit: 1 });
+        let places = [line.join(), line.join(), line.join()];
+        line.holds(places[0], 1);
+        line.lines.queues(&line.id, places[1], ticket(2));
+        assert_eq!((line.poll(places[1]), line.poll(places[2])), (Poll::Pending, Poll::Pending));
+        assert!(line.lines.is_short(&line.id));
+        // What the first is done with does not wait for the ticket.
+        assert_eq!(line.give("held"), (Ok(places[1]), 1));
+        assert!(!line.lines.is_short(&line.id));
+        assert_eq!(line.give("another"), (Err("another"), 0));
+        assert!(line.lines.takes(&line.id, ticket(2)) && !line.lines.takes(&line.id, ticket(2)));
+        assert_eq!(line.give("granted"), (Ok(places[2]), 1));
+    }
+
+    #[test]
+    fn a_ticket_that_nobody_waits_for_is_given_up() {
+        let mut line = setup(Kind::Semaphore { limit: 2 });
         let places = [line.join(), line.join()];
-        assert_eq!(line.lines.take(&line.keys), None);
-        line.give("one").0.unwrap();
-        assert!(line.lines.is_first(&line.keys, places[1]));
-        assert_eq!(line.lines.take(&line.keys), Some("one"));
-        assert_eq!(line.poll(places[1]), Poll::Ready(None));
+        for (place, n) in places.into_iter().zip([1, 2]) {
+            line.lines.queues(&line.id, place, ticket(n));
+        }
+        assert_eq!(line.lines.surplus(&line.id), None);
+        line.leave(places[0]);
+        assert_eq!(line.lines.surplus(&line.id), Some(ticket(2)));
+        assert_eq!(line.lines.surplus(&line.id), None);
+        line.leave(places[1]);
+        assert_eq!(line.lines.surplus(&line.id), Some(ticket(1)));
+        line.settle();
+        assert!(line.lines.lines.is_empty());
     }
 }

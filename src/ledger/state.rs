@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::key::Keys;
 use crate::lease::{Hold, Loss};
-use crate::ledger::lines::Lines;
+use crate::ledger::lines::{LineId, Lines};
 use crate::ledger::passing::Turn;
 use crate::ledger::schedule::Schedule;
 use crate::ledger::touches::Touches;
@@ -62,8 +62,10 @@ pub(super) struct Attempt {
     /// When the last request was sent that the server answered with "waiting": no grant can be older.
     pub(super) counted_from: Instant,
     pub(super) queued_at: Option<Instant>,
-    /// In the line that it is made for.
+    /// Of whoever asks for it, in a line.
     pub(super) place: Option<u64>,
+    /// How often it was asked for when it was queued.
+    pub(super) asked: u32,
     /// The hold that its request releases.
     pub(super) before: Option<Arc<Hold>>,
     /// When the first touch was sent that got no answer, since the last one that did.
@@ -122,12 +124,21 @@ impl State {
 
     pub(super) fn remove_hold(&mut self, id: u64) -> Option<Arc<Hold>> {
         self.schedule.remove(id);
-        self.holds.remove(&id)
+        let hold = self.holds.remove(&id)?;
+        self.lines.ends(&LineId::of(&hold.keys, hold.amount), id);
+        Some(hold)
+    }
+
+    /// As [`remove_hold`](Self::remove_hold), and whoever waits in its line for that is to ask the server.
+    pub(super) fn end_hold(&mut self, id: u64, effects: &mut Effects) -> Option<Arc<Hold>> {
+        let hold = self.remove_hold(id)?;
+        self.lines.settle(&LineId::of(&hold.keys, hold.amount), &mut effects.wakers);
+        Some(hold)
     }
 
     /// The hold, if there was such a one, is lost.
     pub(super) fn lose(&mut self, id: u64, loss: Loss, effects: &mut Effects) -> Option<Arc<Hold>> {
-        let hold = self.remove_hold(id)?;
+        let hold = self.end_hold(id, effects)?;
         self.counted.lost += u64::from(loss != Loss::Closed);
         effects.losses.push((hold.clone(), loss));
         Some(hold)
@@ -158,6 +169,7 @@ impl Attempt {
             counted_from: now,
             queued_at: None,
             place: None,
+            asked: 0,
             before: None,
             unanswered_since: None,
             revoked: false,

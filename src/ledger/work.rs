@@ -113,20 +113,22 @@ impl Ledger {
             for (id, ticket) in tickets {
                 let Some(attempt) = state.open.get_mut(&id) else { continue };
                 attempt.unanswered_since = None;
-                match ticket {
+                let outcome = match ticket {
                     TicketState::Waiting => {
                         if !mutant::on(Mutant::LeaseFromFirstRequest) {
                             attempt.counted_from = sent;
                         }
                         waiting.push((id, ticket_ttl(attempt.lease)));
+                        None
                     }
-                    TicketState::Granted(token) => {
-                        attempt.decide(Outcome::Granted { token, counted_from: sent }, effects);
-                    }
-                    TicketState::Gone => attempt.decide(Outcome::Gone, effects),
-                }
-                if attempt.outcome.is_some() {
+                    TicketState::Granted(token) => Some(Outcome::Granted { token, counted_from: sent }),
+                    TicketState::Gone => Some(Outcome::Gone),
+                };
+                if outcome.is_some() || attempt.outcome.is_some() {
                     state.touches.remove(keys, id);
+                }
+                if let Some(outcome) = outcome {
+                    state.decide(self.wire_id(id), outcome, now, effects);
                 }
             }
             state.touches.answered(keys, sent, now, &waiting, Some(holder_left), more);
@@ -148,8 +150,8 @@ impl Ledger {
                 let Some(attempt) = state.open.get_mut(id) else { continue };
                 let since = *attempt.unanswered_since.get_or_insert(sent);
                 if now.saturating_duration_since(since) >= patience {
-                    attempt.decide(Outcome::Failed(failure.clone()), effects);
                     state.touches.remove(keys, *id);
+                    state.decide(self.wire_id(*id), Outcome::Failed(failure.clone()), now, effects);
                 }
             }
             state.touches.answered(keys, sent, now, &[], None, false);

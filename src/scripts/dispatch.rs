@@ -69,14 +69,12 @@ impl<'a> Scripts<'a> {
         }
     }
 
-    /// Of a lock: releases it, and queues up a ticket with its time to live, in one step.
-    pub(crate) async fn requeue_lock(
-        self,
-        keys: &Keys,
-        wire_id: &str,
-        ticket: TouchArgs<'_>,
-    ) -> Result<Requeued, Failure> {
-        self.lock().requeue(keys.lock(), wire_id, ticket).await
+    /// Releases, and queues up a ticket with its time to live, in one step.
+    pub(crate) async fn requeue(self, keys: &Keys, wire_id: &str, ticket: TouchArgs<'_>) -> Result<Requeued, Failure> {
+        match keys.kind.limit() {
+            None => self.lock().requeue(keys.lock(), wire_id, ticket).await,
+            Some(limit) => self.permits().requeue(keys.permits(), wire_id, limit, ticket).await,
+        }
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {

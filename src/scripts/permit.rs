@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Reply};
 use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
-use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, ServerMillis, Touched};
+use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Requeued, ServerMillis, Touched};
 use crate::scripts::{
     PERMIT_ACQUIRE, PERMIT_CANCEL, PERMIT_CHANGE, PERMIT_INSPECT, PERMIT_LIMIT, PERMIT_RELEASE, PERMIT_RENEW,
     PERMIT_TOUCH,
@@ -59,10 +59,32 @@ impl PermitScripts<'_> {
     }
 
     pub(crate) async fn release(&self, keys: [&str; 5], wire_id: &str, limit: u32) -> Result<Released, Failure> {
-        let [limit, prefix, counts] = self.site(limit);
-        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(""), Arg::Number(0)];
-        let reply = run(self.connection, &PERMIT_RELEASE, &keys, &args).await?;
+        let reply = self.release_for(keys, wire_id, limit, ("", Duration::ZERO)).await?;
         Ok(reply::released(&PERMIT_RELEASE, &reply)?)
+    }
+
+    /// Releases, and queues up that ticket.
+    pub(crate) async fn requeue(
+        &self,
+        keys: [&str; 5],
+        wire_id: &str,
+        limit: u32,
+        ticket: TouchArgs<'_>,
+    ) -> Result<Requeued, Failure> {
+        let reply = self.release_for(keys, wire_id, limit, ticket).await?;
+        Ok(reply::requeued(&PERMIT_RELEASE, &reply)?)
+    }
+
+    async fn release_for(
+        &self,
+        keys: [&str; 5],
+        wire_id: &str,
+        limit: u32,
+        ticket: TouchArgs<'_>,
+    ) -> Result<Reply, Failure> {
+        let [limit, prefix, counts] = self.site(limit);
+        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(ticket.0), millis(ticket.1)];
+        Ok(run(self.connection, &PERMIT_RELEASE, &keys, &args).await?)
     }
 
     pub(crate) async fn cancel(

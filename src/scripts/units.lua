@@ -10,6 +10,7 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 --@include outlive
 
 local ALL = 1048576
+local SPAN = 32
 local fences = limit == ALL
 
 -- A number that is not one of ours is nil.
@@ -138,11 +139,12 @@ local function extend(id, lease)
   keep(tonumber(lease))
 end
 
--- A writer reserves a token. Readers carry the one they read under, that of the last writer; permits cannot fence.
+-- A writer reserves as many tokens as others may write with its hold, one after the other. Readers carry the last of
+-- those of the last writer; permits cannot fence.
 local reading, refreshed
 local function fencing(units)
   if not fences then return '0' end
-  if units == ALL then return reserve(1) end
+  if units == ALL then return reserve(SPAN) end
   if not reading then
     local last = counter(redis.call('GET', fence))
     reading = last >= 1 and string.format('%.0f', last) or reserve(1)

@@ -10,7 +10,7 @@ use crate::executor::Machine;
 use crate::network::Link;
 use crate::world::MS;
 use grants::{Step, number, requeued, subjects, verb};
-use view::{Dump, View, client_of, conserved, id_of, is_latch, is_used, lease_of, locks, span_of, view};
+use view::{Dump, View, WRITE, amount_of, client_of, conserved, id_of, is_latch, is_used, lease_of, locks, span, view};
 use waits::{Attempt, Client, Moment};
 
 mod grants;
@@ -49,6 +49,8 @@ struct Name {
     view: View,
     /// Every wire id that was granted the lock, by its first token.
     granted: BTreeMap<u64, String>,
+    /// Every wire id that was granted permits, and how many.
+    permits: Vec<(String, u64)>,
     held_since: Duration,
     damaged: Duration,
     /// For whom in the queue there is room, and since when.
@@ -79,7 +81,12 @@ pub struct Known<'a> {
 const LINE_TIME: Duration = Duration::from_millis(101);
 
 impl Known<'_> {
-    /// A lock may have been passed on in its client's line, with the other tokens that were reserved for it.
+    /// Nobody else holds anything of the name.
+    fn is_alone(&self) -> bool {
+        self.key.contains(":lock:") || self.units == WRITE
+    }
+
+    /// It may have been passed on in its client's line, with the other tokens that were reserved for it.
     fn holds<'n>(&self, state: &'n State) -> impl Iterator<Item = &'n view::Hold> {
         let holds = state.names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
         holds.filter(|hold| {
@@ -178,8 +185,8 @@ impl Judge {
                 }
                 "force_release" => {}
                 verb => {
-                    if call.script.name() == "lock_acquire" {
-                        attempt.span = number(&call, 3);
+                    if verb == "acquire" {
+                        attempt.span = span(call.keys[0], number(&call, 3));
                     }
                     if let "acquire" | "change" = verb {
                         attempt.first_asking.get_or_insert(now);
@@ -197,10 +204,16 @@ impl Judge {
                 }
             }
         }
+        // What was passed on before is known by its first token.
+        if let ("change", [old, new]) = (verb(&call), &subjects(&call)[..]) {
+            let span = state.attempts.get(*old).map_or(0, |attempt| attempt.span);
+            state.attempts.entry((*new).to_owned()).or_default().span = span;
+        }
         if let Some(ticket) = requeued(&call) {
             let attempt = state.attempts.entry(id_of(ticket).to_owned()).or_default();
             attempt.first_asking.get_or_insert(now);
-            (attempt.asking, attempt.lease, attempt.span) = (now, lease_of(ticket), span_of(ticket));
+            (attempt.asking, attempt.lease) = (now, lease_of(ticket));
+            attempt.span = span(call.keys[0], amount_of(ticket));
             if attempt.decided.is_some() {
                 state.violation.get_or_insert(format!("I8 {ticket} is queued, and was given up"));
             }
@@ -267,19 +280,25 @@ impl Judge {
             let since = awake - *attempt.first_delivered.get_or_insert(awake);
             late = late.or((since > LINE_TIME).then_some(since));
         }
-        if let Some(since) = late.filter(|_| known.is_new && known.key.contains(":lock:")) {
+        if let Some(since) = late.filter(|_| known.is_new && known.is_alone()) {
             let Known { key, token, .. } = known;
             state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
         }
     }
 
-    /// When a lock was asked for under the wire id that the guard has it by: in a line, that may be long before somebody
-    /// asked for the guard.
-    pub fn asked(&self, key: &str, token: u64) -> Option<Duration> {
+    /// When it was asked for under the wire id that the guard has it by: in a line, that may be long before somebody asked
+    /// for the guard. Of permits, the first time that is possible.
+    pub fn asked(&self, known: &Known<'_>) -> Option<Duration> {
         let state = self.lock();
-        let (first, id) = state.names.get(key)?.granted.range(..=token).next_back()?;
-        let attempt = state.attempts.get(id)?;
-        attempt.first_asking.filter(|_| token < first + attempt.span)
+        let name = state.names.get(known.key)?;
+        if known.is_alone() {
+            let (first, id) = name.granted.range(..=known.token).next_back()?;
+            let attempt = state.attempts.get(id)?;
+            return attempt.first_asking.filter(|_| known.token < first + attempt.span);
+        }
+        let holds = name.permits.iter().filter(|(id, units)| client_of(id) == known.client && *units == known.units);
+        let attempts = holds.filter_map(|(id, _)| state.attempts.get(id));
+        attempts.filter(|attempt| attempt.decided.is_none()).filter_map(|attempt| attempt.first_asking).min()
     }
 
     /// What is left of the lease, for the server; of the longest, if there are several.
@@ -374,6 +393,9 @@ impl Judge {
             for hold in &name.view.holds {
                 name.highest = name.highest.max(hold.token);
                 name.granted.insert(hold.token, hold.id.clone());
+                if old.hold(&hold.id).is_none() {
+                    name.permits.push((hold.id.clone(), hold.units));
+                }
                 if !old.hold(&hold.id).is_some_and(|hold| hold.lives(server)) {
                     name.held_since = now;
                     state.attempts.entry(hold.id.clone()).or_default().granted = now;

@@ -247,10 +247,11 @@ impl World {
     pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<Guard>, got: Got) {
         let now = self.machine.now();
         let key = guard.what().key(name);
-        let asked = self.server.judge.asked(&key, guard.token()).filter(|_| guard.what() == What::Lock);
-        let started = asked.map_or(started, |asked| asked.min(started));
-        let seen = Seen { process: actor.process, started, guard: guard.clone(), got };
+        let mut seen = Seen { process: actor.process, started, guard: guard.clone(), got };
         let client = actor.client.id().to_string();
+        let asked = self.server.judge.asked(&seen.known(&key, &client)).filter(|_| guard.what() != What::Read);
+        let started = asked.map_or(started, |asked| asked.min(started));
+        seen.started = started;
         self.server.judge.delivered(&seen.known(&key, &client));
         self.backed(&key, &client, &seen);
         let most = self.server.judge.most(&key, started);

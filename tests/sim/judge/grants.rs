@@ -62,7 +62,12 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
 
 /// The ticket that a release queues up.
 pub fn requeued<'a>(call: &Call<'a>) -> Option<&'a str> {
-    (call.script.name() == "lock_release").then(|| arg(call, 3)).filter(|ticket| !ticket.is_empty())
+    let ticket = match call.script.name() {
+        "lock_release" => arg(call, 3),
+        "permit_release" => arg(call, 4),
+        _ => "",
+    };
+    Some(ticket).filter(|ticket| !ticket.is_empty())
 }
 
 /// Whether more may be left to do than one script does.
@@ -148,7 +153,7 @@ impl Step<'_> {
         match verb(&self.call) {
             "cancel" => queue.retain(|ticket| ticket.id != ids[0]),
             "release" if self.word != "NOT_HELD" => {
-                let ticket = requeued(&self.call).map(|ticket| Ticket::of_a_lock(ticket, 0.0));
+                let ticket = requeued(&self.call).map(|ticket| Ticket::new(self.call.keys[0], ticket, 0.0));
                 queue.extend(ticket.filter(|new| queue.iter().all(|ticket| ticket.id != new.id)));
             }
             "acquire" if queue.iter().all(|ticket| ticket.id != ids[0]) => {

@@ -73,8 +73,10 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    pub fn of_a_lock(ticket: &str, expires_ms: f64) -> Self {
-        Self { id: id_of(ticket).to_owned(), units: 1, lease: lease_of(ticket), expires_ms }
+    /// That of a lock says how many tokens it reserves.
+    pub fn new(key: &str, ticket: &str, expires_ms: f64) -> Self {
+        let units = if limit(key) > 1 { amount_of(ticket) } else { 1 };
+        Self { id: id_of(ticket).to_owned(), units, lease: lease_of(ticket), expires_ms }
     }
 
     pub fn lives(&self, now: Duration) -> bool {
@@ -92,9 +94,21 @@ pub fn lease_of(ticket: &str) -> Duration {
     Duration::from_millis(ticket.split('/').nth(1).unwrap().parse().unwrap())
 }
 
-/// How many tokens the grant of a lock's ticket reserves.
-pub fn span_of(ticket: &str) -> u64 {
+/// The last part of a ticket: units, or how many tokens the grant of a lock's reserves.
+pub fn amount_of(ticket: &str) -> u64 {
     ticket.split('/').nth(2).unwrap().parse().unwrap()
+}
+
+/// Most guards of one grant.
+pub const SPAN: u64 = 32;
+
+/// How many tokens the grant of such an amount reserves.
+pub fn span(key: &str, amount: u64) -> u64 {
+    match amount {
+        WRITE => SPAN,
+        _ if key.contains(":lock:") => amount,
+        _ => 1,
+    }
 }
 
 /// The client of a wire id.

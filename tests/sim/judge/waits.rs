@@ -37,7 +37,7 @@ pub struct Attempt {
     pub changing: bool,
     /// The client has the guard.
     pub delivered: bool,
-    /// How many tokens its grant reserves, of a lock: so many guards may have it, one after the other.
+    /// How many tokens its grant reserves: so many guards may have it, one after the other.
     pub span: u64,
     /// When the first of them got it, by the clock of a process that stood still at times.
     pub first_delivered: Option<Duration>,
