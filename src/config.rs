@@ -15,7 +15,7 @@ use crate::key;
 /// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds; renewed every third of it |
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
 /// | [`patience`](ConfigBuilder::patience) | 10 s | how long an operation keeps trying while the server gives no answer |
-/// | [`line_time`](ConfigBuilder::line_time) | 100 ms | how long a lock is handed on among the client's own non-fair acquisitions |
+/// | [`line_time`](ConfigBuilder::line_time) | 100 ms | how long what was granted is handed on among the client's own non-fair acquisitions |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
@@ -84,7 +84,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// For how long after its grant a lock may be handed on among [non-fair](crate::Acquire::non_fair) acquisitions of
+    /// For how long after its grant a lock, or permits of a semaphore, may be handed on among [non-fair](crate::Acquire::non_fair) acquisitions of
     /// this client, before the acquisitions of other clients have their turn; up to 10 s. Zero hands nothing on.
     pub fn line_time(mut self, time: Duration) -> Self {
         self.config.line_time = time;

@@ -80,7 +80,8 @@ impl LockGuard {
 }
 
 impl ReadGuard {
-    /// The token of the last writer before. Storage that has seen a larger one knows that this reader is late.
+    /// No smaller than those of all writers before, and smaller than those of all that come after. Storage that has seen a
+    /// larger one knows that this reader is late.
     pub fn token(&self) -> Token {
         self.owned.hold.token
     }

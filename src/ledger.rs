@@ -226,7 +226,9 @@ impl Ledger {
             state.wake_if_sooner(effects);
             if let Some(place) = place {
                 state.lines.holds(&line, place, id.n);
-                state.lines.settle(&line, &mut effects.wakers);
+                if !mutant::on(Mutant::OneAsksForPermits) {
+                    state.lines.settle(&line, &mut effects.wakers);
+                }
             }
             Some(hold)
         })

@@ -76,6 +76,12 @@ pub enum Mutant {
     LineTakesItsTime,
     /// Whoever leaves the line with the turn in its slot keeps it.
     TurnSwallowed,
+    /// The ticket of a line stays when nobody stands there any more.
+    TicketOutlivesItsLine,
+    /// Those in the line wait for whoever has lost its hold.
+    LostHoldKeepsTheLine,
+    /// Whoever is granted permits asks nobody behind it in the line to ask for more.
+    OneAsksForPermits,
 }
 
 #[cfg(not(feature = "_mutants"))]

@@ -55,22 +55,26 @@ impl<'a, G> Acquire<'a, G> {
         self
     }
 
-    /// Prefers speed to order between processes. Of a [`Lock`](crate::Lock), and with the client's own lease, the
-    /// non-fair acquisitions of one client stand in a line of its own, behind one ticket; a released lock goes to the next
-    /// in the line without asking Redis, with a larger token of its own.
+    /// Prefers speed to order between processes. With the client's own lease, the non-fair acquisitions of one client stand
+    /// in lines of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
+    /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A line waits behind one ticket;
+    /// what is released goes to the next in the line without asking Redis, with a larger token of its own.
     ///
     /// # Guaranteed
-    /// - Within the line: first come, first served.
-    /// - Others are passed by one grant at the most, which serves up to 32 of the line, and none of them later than
+    /// - Within a line, who has waited for longest is next. Of a semaphore, only requests that are on their way may be
+    ///   answered in another order.
+    /// - A grant serves up to 32 of the line, and none of them later than
     ///   [`line_time`](crate::ConfigBuilder::line_time), 100 ms by default, after the first. Then the line queues up again,
-    ///   behind those who wait.
+    ///   behind those who wait. So others are passed by one grant at the most; of a semaphore, by those that the line had
+    ///   before they came.
     /// - Only what is held is handed on: after a loss, or with less than half of the lease left, the next one asks Redis.
+    /// - Permits that come free elsewhere are not left to others: one of the line always asks for more.
     ///
     /// # Not guaranteed
-    /// - Order between the line and other acquisitions, those of the same client included: fair ones, tries and fixed leases
-    ///   do not stand in the line.
-    /// - That the lock goes on while the next in the line does not run: a future that is neither polled nor dropped when
-    ///   its turn comes keeps its own line waiting, and everybody else until the lease ends.
+    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, fixed leases and
+    ///   readers do not stand in a line.
+    /// - That it goes on while the next in the line does not run: a future that is neither polled nor dropped when its turn
+    ///   comes may keep its own line waiting, and keeps what it was given from everybody else until the lease ends.
     ///
     /// Everything else queues up as if it were [`fair`](Self::fair).
     pub fn non_fair(mut self) -> Self {
@@ -94,7 +98,7 @@ impl<'a, G> Acquire<'a, G> {
     }
 
     /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more, in Redis or in
-    /// the client's own line, behind its first. Zero is an error: use the `try_` form.
+    /// the client's own line. Zero is an error: use the `try_` form.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.max_waiters = Some(limit);
         self

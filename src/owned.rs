@@ -82,10 +82,9 @@ impl Owned {
         let undecided = opened.map_err(|_| context.closed(operation, &old.keys))?;
         // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
         let mut this = self;
-        // What becomes of it is not for those in the line.
-        this.place = None;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());
-        // From here on the server may have forgotten the old one, and a renewal that says so means nothing.
+        // From here on the server may have forgotten the old one, and a renewal that says so means nothing. What becomes of
+        // it is not for those in its line.
         if !mutant::on(Mutant::RenewedWhileChanging) {
             context.ledger.release(&old);
         }

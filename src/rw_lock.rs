@@ -22,7 +22,8 @@ use crate::ticket::WireId;
 /// - While a [`WriteGuard`] is valid, no other guard of the name is. While a [`ReadGuard`] is valid, no writer's is.
 /// - First come, first served: nobody passes a waiter, so that neither readers nor writers starve. Readers that wait one
 ///   behind the other enter together.
-/// - Write guards have tokens that grow. A read guard has the token of the last writer before it.
+/// - Write guards have tokens that grow. The token of a read guard is between those of the writers before and after it;
+///   it may be that of the last writer.
 ///
 /// # Not guaranteed
 /// The guards are leases, not a mutex's: see [`LockGuard`](crate::LockGuard).
@@ -126,7 +127,7 @@ impl fmt::Debug for RwLock {
 
 impl WriteGuard {
     /// Goes on as a reader, in one step: no other writer comes in between, and the readers that wait next do come in.
-    /// The token stays; a fixed lease begins anew.
+    /// The token stays; a fixed lease begins anew. A [line](Acquire::non_fair) goes on without it.
     ///
     /// While other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's until they all are
     /// gone.

@@ -29,6 +29,8 @@ pub const MAX_PERMITS: u32 = WRITE - 1;
 /// - Permits are leases, kept by the client's watchdog. Those of a program that died come back with the end of their
 ///   leases; what comes back later than that is not credited again.
 /// - First come, first served: a request for many permits is not starved by requests for few.
+///   [Non-fair](Acquire::non_fair) acquisitions of one client share tickets: they cost less, and pass others by a bounded
+///   number and time.
 ///
 /// # Not guaranteed
 /// A permit is a lease, not a count in this process's memory: a program that is paused past its lease goes on without

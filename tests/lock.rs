@@ -22,6 +22,8 @@ mod input;
 mod lease;
 #[path = "lock/line.rs"]
 mod line;
+#[path = "lock/line_ends.rs"]
+mod line_ends;
 #[path = "lock/operator.rs"]
 mod operator;
 #[path = "lock/queue.rs"]
@@ -29,13 +31,12 @@ mod queue;
 #[path = "lock/wrong_type.rs"]
 mod wrong_type;
 
-use std::future::Future;
-use std::pin::pin;
 use std::time::Duration;
 
 use bowline::{Lock, LockGuard};
 use futures::future::BoxFuture;
 use support::env::Env;
+use support::polled::poll_once;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -53,18 +54,6 @@ async fn waiter(env: &Env, lock: &Lock) -> BoxFuture<'static, LockGuard> {
     });
     queued(env, lock, waiters + 1).await;
     guard
-}
-
-/// Polls the future once.
-async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        std::task::Poll::Ready(match future.as_mut().poll(context) {
-            std::task::Poll::Ready(output) => Some(output),
-            std::task::Poll::Pending => None,
-        })
-    })
-    .await
 }
 
 /// The lock is free, and nobody has a claim on it that would have to expire first.

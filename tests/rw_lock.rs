@@ -14,12 +14,14 @@ mod counts;
 mod exclusion;
 #[path = "rw_lock/holder.rs"]
 mod holder;
+#[path = "rw_lock/line.rs"]
+mod line;
 #[path = "rw_lock/queue.rs"]
 mod queue;
 
 use std::time::Duration;
 
-use bowline::{ReadGuard, RwLock, WriteGuard};
+use bowline::{ReadGuard, RwLock, Token, WriteGuard};
 use futures::future::BoxFuture;
 use support::env::Env;
 
@@ -50,6 +52,14 @@ async fn writer(env: &Env, lock: &RwLock) -> BoxFuture<'static, WriteGuard> {
     });
     queued(env, lock, waiters + 1).await;
     guard
+}
+
+/// The grant of a writer reserves as many tokens.
+const SPAN: u64 = 32;
+
+/// It has one of the tokens that were reserved by the writer with that token, and no larger one of its.
+fn reads_after(reader: &ReadGuard, writer: Token) -> bool {
+    (writer.get()..writer.get() + SPAN).contains(&reader.token().get())
 }
 
 /// The lock is free for a writer, and nothing stays that would have to expire first.

@@ -4,6 +4,9 @@
 
 mod support;
 
+#[path = "semaphore/line.rs"]
+mod line;
+
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

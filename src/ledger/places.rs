@@ -156,7 +156,9 @@ impl State {
             self.give(line, turn, now, effects);
         }
         while let Some(ticket) = self.lines.surplus(line) {
-            self.give_up(ticket, now, effects);
+            if !mutant::on(Mutant::TicketOutlivesItsLine) {
+                self.give_up(ticket, now, effects);
+            }
         }
         self.lines.settle(line, &mut effects.wakers);
     }

@@ -138,7 +138,10 @@ impl State {
 
     /// The hold, if there was such a one, is lost.
     pub(super) fn lose(&mut self, id: u64, loss: Loss, effects: &mut Effects) -> Option<Arc<Hold>> {
-        let hold = self.end_hold(id, effects)?;
+        let hold = match mutant::on(Mutant::LostHoldKeepsTheLine) {
+            true => self.holds.remove(&id),
+            false => self.end_hold(id, effects),
+        }?;
         self.counted.lost += u64::from(loss != Loss::Closed);
         effects.losses.push((hold.clone(), loss));
         Some(hold)

@@ -32,7 +32,16 @@ impl What {
 
     /// Acquires it for nobody in particular, however long that takes.
     pub async fn acquire(self, client: Client, name: &'static str) -> Result<Guard> {
-        let waits = Waits { fair: true, ..Waits::default() };
+        self.acquire_as(true, client, name).await
+    }
+
+    /// The same, in the client's line.
+    pub async fn acquire_in_line(self, client: Client, name: &'static str) -> Result<Guard> {
+        self.acquire_as(false, client, name).await
+    }
+
+    pub async fn acquire_as(self, fair: bool, client: Client, name: &'static str) -> Result<Guard> {
+        let waits = Waits { fair, ..Waits::default() };
         let how = How { lease: None, holder: None, waits: Some(waits) };
         Ok(how.acquire(&client, self, name).await?.expect("it waits"))
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Client, Config, Executor, Lock, LockGuard, RwLock};
+use bowline::{Client, Config, Executor, Lock, LockGuard, RwLock, Semaphore};
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
@@ -93,6 +93,10 @@ impl Stage {
 
     pub fn rw_lock(&self, process: Process) -> RwLock {
         self.clients[process - 1].rw_lock(NAME)
+    }
+
+    pub fn semaphore(&self, process: Process, limit: u32) -> Semaphore {
+        self.clients[process - 1].semaphore(NAME, limit)
     }
 
     /// Runs the future as a task of the process; what came of it can be waited for.

@@ -1,7 +1,19 @@
 //! Futures that are given so many polls, and then dropped.
 
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::task::Poll;
+
+/// Polls the future once.
+pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    poll_fn(|context| {
+        Poll::Ready(match Pin::new(&mut *future).poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
 
 /// Polls the future as often as it is woken, but not more than `polls` times, then waits and drops it. `None` if it
 /// was not done.

@@ -9,6 +9,9 @@ use crate::lab::{
 /// What a writer takes, and the limit of a read-write lock.
 pub const ALL: u32 = 1 << 20;
 
+/// So many tokens a writer reserves.
+pub const SPAN: u64 = 32;
+
 pub const PERMITS: usize = 0;
 pub const LEASES: usize = 1;
 pub const QUEUE: usize = 2;

@@ -187,6 +187,17 @@ pub const MUTANTS: &[Row] = &[
     rust("line_never_ends", Mutant::LineNeverEnds, scene("long_line"), I4),
     rust("line_takes_its_time", Mutant::LineTakesItsTime, scene("slow_line"), I4),
     rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_line"), I3),
+    rust("ticket_outlives_its_line", Mutant::TicketOutlivesItsLine, FAULT_FREE, &["I3", "I7"]),
+    rust("lost_hold_keeps_the_line", Mutant::LostHoldKeepsTheLine, scene("kept_guard"), I3),
+    rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_line"), I3),
+    lua("writer_reserves_one_token", &[(
+        "  if units == ALL then return reserve(SPAN) end",
+        "  if units == ALL then return reserve(1) end",
+    )], scene("late_clock"), I2),
+    lua("permits_released_without_queueing_up", &[(
+        "if ticket ~= '' then enqueue(ticket, ARGV[6], 0) end\n",
+        "",
+    )], PERMITS_FAULT_FREE, I3),
 
     // Permits.
     lua("reader_passes_a_writer", &[(
@@ -198,8 +209,8 @@ pub const MUTANTS: &[Row] = &[
         "  if room(units) then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_has_its_own_token", &[(
-        "  if units == ALL then return reserve(1) end",
-        "  if true then return reserve(1) end",
+        "  if units == ALL then return reserve(SPAN) end",
+        "  if true then return reserve(SPAN) end",
     )], PERMITS_FAULT_FREE, I2),
     lua("one_is_woken", &[(
         "        granted = granted + 1\n",

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use bowline::{LockGuard, Result};
-use futures::future::{BoxFuture, Either, select};
+use futures::future::{BoxFuture, Either, select, select_all};
 
 use crate::executor::Process;
 use crate::stage::{LONG, Played, Stage, must};
@@ -72,7 +72,8 @@ pub async fn slow_line(mut stage: Stage) -> Played {
 /// An operator takes the lock from the line, and somebody of another process gets it.
 pub async fn robbed_line(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
-    let (guard, mut waiting) = line(&stage, process, 1).await;
+    // The first of those who stand there asks for itself as soon as it is known.
+    let (guard, mut waiting) = line(&stage, process, 2).await;
     let fair = stage.acquires(other);
     stage.until_waiting(1).await;
     stage.lock(other).force_release().await.unwrap();
@@ -96,4 +97,54 @@ pub async fn left_line(mut stage: Stage) -> Played {
     drop(waiting.remove(0));
     let next = stage.within(4 * stage.hop + MS, "I3 the next in the line waits", waiting.remove(0)).await?;
     must(next.unwrap().is_valid(), "I1 it was given what is lost")
+}
+
+/// An operator takes the lock from the line, and whoever had it keeps its guard.
+pub async fn kept_guard(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (guard, mut waiting) = line(&stage, process, 1).await;
+    stage.lock(other).force_release().await.unwrap();
+    let late = "I3 the next in the line waits for whoever has lost the lock";
+    let next = stage.within(4 * stage.hop + MS, late, waiting.remove(0)).await?;
+    must(next.unwrap().is_valid() && !guard.is_valid(), "I1 both hold the lock")
+}
+
+/// Many wait for permits, and somebody gives all of them back at a time.
+pub async fn shared_line(mut stage: Stage) -> Played {
+    const LIMIT: u32 = 3;
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let all = stage.semaphore(other, LIMIT).acquire_many(LIMIT).await.unwrap();
+    let waiting = (0..2 * LIMIT).map(|_| {
+        let semaphore = stage.semaphore(process, LIMIT);
+        stage.spawn(process, async move { semaphore.acquire().non_fair().await.unwrap() })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    stage.sleep(4 * stage.hop).await;
+    all.release().await.unwrap();
+    // Each asks when the one before has its answer.
+    let (mut permits, mut rest) = (Vec::new(), select_all(waiting));
+    while permits.len() < LIMIT as usize {
+        let late = "I3 permits are free, and somebody in a line waits";
+        let (permit, _, others) = stage.within(2 * stage.hop + MS, late, rest).await?;
+        permits.push(permit);
+        rest = select_all(others);
+    }
+    Ok(())
+}
+
+/// The server's clock stands before the tokens, so that they are counted, one by one.
+pub async fn late_clock(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    stage.rw_lock(other).write().await.unwrap().release().await.unwrap();
+    stage.server.step_clock(LONG, false);
+    let (lock, next) = (stage.rw_lock(process), stage.rw_lock(process));
+    let first = lock.write().non_fair().await.unwrap();
+    let second = stage.spawn(process, async move { next.write().non_fair().await.unwrap() });
+    stage.sleep(MS).await;
+    first.release().await.unwrap();
+    let second = second.await;
+    let token = second.token();
+    second.release().await.unwrap();
+    let third = stage.rw_lock(other).write().await.unwrap();
+    must(third.token() > token, "I2 a token that was passed on is granted once more")
 }

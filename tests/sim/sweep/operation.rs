@@ -244,6 +244,22 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
+        name: "write, non_fair, in a line",
+        on: What::Write,
+        start: |s| shared(s, |client| drops(What::Write.acquire_in_line(client, NAME))),
+        line: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "downgrade, with a line",
+        before: Before::Hold,
+        on: What::Write,
+        start: change,
+        fails: LOST,
+        line: true,
+        ..PLAIN
+    },
+    Operation {
         name: "inspect of a read-write lock",
         on: What::Write,
         start: |s| shared(s, |client| drops(async move { client.rw_lock(NAME).inspect().await })),
@@ -262,6 +278,21 @@ pub const OPERATIONS: &[Operation] = &[
         name: "acquire_many",
         on: What::Permits(2),
         start: |s| shared(s, |client| drops(What::Permits(2).acquire(client, NAME))),
+        ..PLAIN
+    },
+    Operation {
+        name: "acquire, non_fair, in a line",
+        on: What::Permits(1),
+        start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_line(client, NAME))),
+        line: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "close, with a line for permits",
+        on: What::Permits(1),
+        start: close,
+        line: true,
+        closes: true,
         ..PLAIN
     },
     Operation {

@@ -165,7 +165,8 @@ impl Scene {
         let mut held = None;
         if operation.before == Before::Hold {
             let client = subject.client.clone().unwrap();
-            let guard = self.run("hold", operation.on.acquire(client, NAME)).unwrap();
+            let acquired = operation.on.acquire_as(!operation.line, client, NAME);
+            let guard = self.run("hold", acquired).unwrap();
             subject.guard = Some(Arc::new(guard));
         } else if contention != Contention::Free {
             held = Some(self.run("hold", all.acquire(self.other.clone(), NAME)).unwrap());
@@ -205,8 +206,9 @@ impl Scene {
         }
         for who in ["the first neighbour", "the second neighbour", "the third neighbour"] {
             if operation.line {
-                let lock = subject.lock();
-                rivals.spawn(who, self.draw(3 * MS), async move { lock.lock().non_fair().await?.release().await });
+                let (client, what) = (subject.client.clone().unwrap(), operation.on);
+                let stands = async move { what.acquire_in_line(client, NAME).await?.release().await };
+                rivals.spawn(who, self.draw(3 * MS), stands);
             }
         }
         held
