@@ -36,7 +36,7 @@ impl Actor {
     pub async fn live(mut self, operations: u64) {
         let holder = Holder::new();
         for _ in 0..operations {
-            let pause = self.random.between(Duration::ZERO, 30 * MS);
+            let pause = self.random.between(Duration::ZERO, if self.world.crowd { 3 * MS } else { 30 * MS });
             self.executor.sleep(pause).await;
             match self.world.workload {
                 Workload::Latches => self.use_latch().await,
@@ -75,7 +75,7 @@ impl Actor {
             deadline = Some(self.world.longest_try());
             None
         } else {
-            let fair = self.random.one_in(2);
+            let fair = self.random.one_in(if self.world.crowd { 6 } else { 2 });
             let timeout = (!calm && self.random.one_in(3)).then(|| self.random.between(MS, 3000 * MS));
             deadline = timeout.or(deadline);
             let max_waiters = (!calm && self.random.one_in(8)).then(|| 1 + self.random.below(3) as u32);
@@ -98,6 +98,9 @@ impl Actor {
     }
 
     fn what(&mut self, name: &str) -> What {
+        if self.world.crowd && !self.random.one_in(4) {
+            return if name.ends_with('0') { What::Permits(1) } else { What::Write };
+        }
         if self.random.one_in(2) {
             let most = if self.random.one_in(4) { permits(name) } else { 2 };
             return What::Permits(1 + self.random.below(most.into()) as u32);

@@ -71,6 +71,8 @@ pub struct World {
     pub longest_delay: Duration,
     /// How long operations try against a server that gives no answer.
     pub patience: Duration,
+    /// Most want the same, and stand in lines.
+    pub crowd: bool,
     pub state: Mutex<State>,
 }
 
@@ -127,6 +129,8 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
         calm: !faults.any() && random.one_in(2),
         longest_delay: longest,
         patience: *random.pick(&[500 * MS, 10_000 * MS]),
+        // Not drawn, so that the seeds of the other runs stay what they are.
+        crowd: workload == Workload::Permits && seed % 3 == 0,
         state: Mutex::default(),
     });
 
@@ -139,7 +143,7 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
     for process in 1..=processes {
         let link = Link::new(&machine, server.clone(), process, shortest, longest);
         links.push(link.clone());
-        let tasks = 1 + random.below(6);
+        let tasks = 1 + random.below(6) + if world.crowd { 4 } else { 0 };
         let operations = 2 + random.below(10);
         let seeds: Vec<u64> = (0..tasks).map(|_| random.next()).collect();
         let id = Uuid::from_u64_pair(random.next(), random.next() | 1);
@@ -149,7 +153,11 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
         machine.set_rate(process, if clocks_differ { *random.pick(&[-1000, -500, 0, 500, 1000]) } else { 0 });
         let executor = machine.process(process);
         executor.clone().spawn(Box::pin(async move {
-            let config = Config::builder().lease(lease).patience(world.patience).client_id(id).build().unwrap();
+            let mut config = Config::builder().lease(lease).patience(world.patience).client_id(id);
+            if world.crowd {
+                config = config.line_time(10 * MS);
+            }
+            let config = config.build().unwrap();
             let client = Client::new(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
             *started.lock().unwrap() += 1;
             for (number, seed) in seeds.into_iter().enumerate() {

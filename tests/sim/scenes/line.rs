@@ -73,7 +73,7 @@ pub async fn slow_line(mut stage: Stage) -> Played {
 pub async fn robbed_line(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     // The first of those who stand there asks for itself as soon as it is known.
-    let (guard, mut waiting) = line(&stage, process, 2).await;
+    let (guard, waiting) = line(&stage, process, 2).await;
     let fair = stage.acquires(other);
     stage.until_waiting(1).await;
     stage.lock(other).force_release().await.unwrap();
@@ -81,8 +81,8 @@ pub async fn robbed_line(mut stage: Stage) -> Played {
     guard.lost().await;
     drop(guard);
     let sleep = pin!(stage.sleep(200 * MS));
-    match select(waiting.remove(0), sleep).await {
-        Either::Left((next, _)) => {
+    match select(select_all(waiting), sleep).await {
+        Either::Left(((next, ..), _)) => {
             must(!next.unwrap().is_valid() || !fair.is_valid(), "I1 a hold that was lost is passed on")
         }
         Either::Right(_) => Ok(()),
@@ -114,12 +114,15 @@ pub async fn shared_line(mut stage: Stage) -> Played {
     const LIMIT: u32 = 3;
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let all = stage.semaphore(other, LIMIT).acquire_many(LIMIT).await.unwrap();
-    let waiting = (0..2 * LIMIT).map(|_| {
+    let stands = || {
         let semaphore = stage.semaphore(process, LIMIT);
         stage.spawn(process, async move { semaphore.acquire().non_fair().await.unwrap() })
-    });
-    let waiting: Vec<_> = waiting.collect();
-    stage.sleep(4 * stage.hop).await;
+    };
+    // The others come when the first one's ticket is queued.
+    let mut waiting = vec![stands()];
+    stage.sleep(2 * stage.hop + MS).await;
+    waiting.extend((0..LIMIT).map(|_| stands()));
+    stage.sleep(MS).await;
     all.release().await.unwrap();
     // Each asks when the one before has its answer.
     let (mut permits, mut rest) = (Vec::new(), select_all(waiting));

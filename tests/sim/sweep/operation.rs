@@ -289,6 +289,7 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "close, with a line for permits",
+        before: Before::Hold,
         on: What::Permits(1),
         start: close,
         line: true,
