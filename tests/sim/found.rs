@@ -2,7 +2,7 @@
 
 use crate::world::Workload::{Latches, Locks, Permits};
 use crate::world::{Faults, Workload, run};
-use crate::{EVERYTHING, FREEZES, NETWORK, NONE};
+use crate::{CRASHES, EVERYTHING, FREEZES, NETWORK, NONE};
 
 const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, NETWORK, 1, "a ticket queued up after it was said to be gone: mutant gone_trusted_after_resend"),
@@ -10,6 +10,7 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, EVERYTHING, 2481, "a bound of the judge: a try may be told STALE after its patience"),
     (Locks, EVERYTHING, 23196, "the judge: a late release queues up a ticket, which is about two wire ids"),
     (Locks, EVERYTHING, 24757, "a grant unheard while its answer is missing: mutant deaf_while_asking"),
+    (Locks, CRASHES, 101431, "the judge: a late release may promote a late copy of its own request"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
