@@ -11,6 +11,8 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, EVERYTHING, 23196, "the judge: a late release queues up a ticket, which is about two wire ids"),
     (Locks, EVERYTHING, 24757, "a grant unheard while its answer is missing: mutant deaf_while_asking"),
     (Locks, CRASHES, 101431, "the judge: a late release may promote a late copy of its own request"),
+    (Locks, EVERYTHING, 102058, "a touch sent again was put off by another answer: unit test in touches.rs"),
+    (Locks, CRASHES, 102145, "the judge: a release leaves the ticket that a late copy of its request queued up"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),

@@ -415,7 +415,9 @@ impl Judge {
                 }
                 // A renewal is about several names, and brings nothing back.
                 if verb(&call) != "renew" {
-                    attempt.ghost = late && (attempt.ghost || attempt.gone);
+                    // A release ends holds, not tickets.
+                    let stays = attempt.ghost && (late || verb(&call) == "release");
+                    attempt.ghost = stays || (late && attempt.gone);
                     attempt.gone = !after.knows(id);
                 }
             }
