@@ -59,13 +59,10 @@ impl Kind {
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    /// Who holds it.
-    pub(crate) main: String,
-    /// Of permits, which end one by one.
-    leases: String,
-    queue: String,
-    tickets: String,
-    fence: String,
+    /// All of them, one behind the other: a client may wait for very many names.
+    spelled: Box<str>,
+    /// Where each ends: who holds it; leases, of permits, which end one by one; queue; tickets; fence.
+    ends: [u16; 5],
 }
 
 impl Keys {
@@ -74,53 +71,65 @@ impl Keys {
             check_limit(limit)?;
         }
         let main = format!("{prefix}:{}:{{{}}}", kind.word(), encode(name)?);
-        Ok(Self::below(kind, name, &main, main.clone()))
+        Ok(Self::below(kind, name, &main, &main))
     }
 
-    fn below(kind: Kind, name: &str, shared: &str, main: String) -> Self {
-        Self {
-            kind,
-            name: name.into(),
-            leases: format!("{main}:leases"),
-            queue: format!("{main}:queue"),
-            tickets: format!("{main}:tickets"),
-            fence: format!("{shared}:fence"),
-            main,
-        }
+    fn below(kind: Kind, name: &str, shared: &str, main: &str) -> Self {
+        let spelled = format!("{main}{main}:leases{main}:queue{main}:tickets{shared}:fence");
+        let mut end = 0;
+        let ends = [main.len(), main.len() + 7, main.len() + 6, main.len() + 8, shared.len() + 6].map(|length| {
+            end += length;
+            // Names and prefixes are too short for more.
+            u16::try_from(end).unwrap_or(u16::MAX)
+        });
+        Self { kind, name: name.into(), spelled: spelled.into(), ends }
     }
 
     /// What the client of this id may write to for a test, in one slot. The counter, which stays behind, is one for
     /// all clients; the rest cannot be the keys of any name.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
         let shared = format!("{prefix}:{}:{{bowline-check}}", kind.word());
-        Self::below(kind, "bowline-check", &shared, format!("{shared}:{client}"))
+        Self::below(kind, "bowline-check", &shared, &format!("{shared}:{client}"))
     }
 
-    /// In the order of the lock scripts' `KEYS`.
-    pub(crate) fn lock(&self) -> [&str; 4] {
-        [&self.main, &self.queue, &self.tickets, &self.fence]
-    }
-
-    /// In the order of the latch scripts' `KEYS`.
-    pub(crate) fn latch(&self) -> [&str; 2] {
-        [&self.main, &self.tickets]
-    }
-
-    /// What `permit_renew` needs of them.
-    pub(crate) fn held(&self) -> [&str; 2] {
-        [&self.main, &self.leases]
+    /// Who holds it.
+    pub(crate) fn main(&self) -> &str {
+        self.spelled.get(..usize::from(self.ends[0])).unwrap_or_default()
     }
 
     /// In the order of the permit scripts' `KEYS`.
     pub(crate) fn permits(&self) -> [&str; 5] {
-        [&self.main, &self.leases, &self.queue, &self.tickets, &self.fence]
+        let mut start = 0;
+        self.ends.map(|end| {
+            let key = self.spelled.get(start..usize::from(end)).unwrap_or_default();
+            start = usize::from(end);
+            key
+        })
+    }
+
+    /// In the order of the lock scripts' `KEYS`.
+    pub(crate) fn lock(&self) -> [&str; 4] {
+        let [main, _, queue, tickets, fence] = self.permits();
+        [main, queue, tickets, fence]
+    }
+
+    /// In the order of the latch scripts' `KEYS`.
+    pub(crate) fn latch(&self) -> [&str; 2] {
+        let [main, _, _, tickets, _] = self.permits();
+        [main, tickets]
+    }
+
+    /// What `permit_renew` needs of them.
+    pub(crate) fn held(&self) -> [&str; 2] {
+        let [main, leases, ..] = self.permits();
+        [main, leases]
     }
 }
 
 /// The main key spells prefix, kind and name. What is asked for with another limit is not the same.
 impl PartialEq for Keys {
     fn eq(&self, other: &Self) -> bool {
-        self.main == other.main && self.kind == other.kind
+        self.main() == other.main() && self.kind == other.kind
     }
 }
 
@@ -128,7 +137,7 @@ impl Eq for Keys {}
 
 impl Hash for Keys {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.main.hash(state);
+        self.main().hash(state);
     }
 }
 
@@ -206,10 +215,10 @@ mod tests {
     fn scratch_keys_are_nobody_elses_but_for_the_counter() {
         let [one, other] = [1, 2].map(|n| Keys::scratch("bowline", Kind::Lock, Uuid::from_u128(n)));
         let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
-        assert_eq!(one.main, "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
+        assert_eq!(one.main(), "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
         for keys in [&other, &named] {
             assert!(one.lock()[..3].iter().all(|key| !keys.lock().contains(key)));
-            assert_eq!(one.fence, keys.fence);
+            assert_eq!(one.lock()[3], keys.lock()[3]);
         }
     }
 
@@ -219,10 +228,10 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for name in names {
             let keys = Keys::new("p", Kind::Lock, name).unwrap();
-            let tag = keys.main.strip_prefix("p:lock:{").unwrap().strip_suffix('}').unwrap();
+            let tag = keys.main().strip_prefix("p:lock:{").unwrap().strip_suffix('}').unwrap();
             assert!(!tag.is_empty() && !tag.contains(['{', '}']), "{name:?} -> {tag:?}");
             assert!(!tag.chars().any(|c| c.is_ascii_control()));
-            assert!(seen.insert(keys.main.clone()), "{name:?} collides");
+            assert!(seen.insert(keys.main().to_owned()), "{name:?} collides");
         }
     }
 

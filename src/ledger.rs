@@ -93,6 +93,20 @@ pub(crate) struct Cleanup {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
+/// Until this is dropped, a hold is being released or changed.
+#[derive(Debug)]
+pub(crate) struct Ending<'a>(&'a Ledger);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state, effects| {
+            state.ending_holds = state.ending_holds.saturating_sub(1);
+            effects.idle = state.is_idle();
+            effects.work = state.ending;
+        });
+    }
+}
+
 impl Ledger {
     pub(crate) fn new(client: Uuid) -> Self {
         let (seed, other) = client.as_u64_pair();
@@ -106,6 +120,7 @@ impl Ledger {
                 lines: Lines::new(),
                 cleanups: Vec::new(),
                 cleaning: 0,
+                ending_holds: 0,
                 last_id: 0,
                 counted: Stats::default(),
                 last_gap: None,
@@ -261,6 +276,12 @@ impl Ledger {
             return;
         }
         self.change(|state, effects| state.end_hold(hold.id.n, effects));
+    }
+
+    /// A hold is being released or changed: closing waits for that.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        lock(&self.state).ending_holds += 1;
+        Ending(self)
     }
 
     /// Releases the hold in the background.

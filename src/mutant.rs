@@ -58,6 +58,8 @@ pub enum Mutant {
     NoVerifyAfterGap,
     /// A script that says "call again" is not.
     MoreNotDone,
+    /// Closing does not wait for the releases under way.
+    ReleaseCutOff,
     /// An acquisition that has no answer yet hears nothing.
     DeafWhileAsking,
     /// A hold that is being changed is renewed all the same.

@@ -44,20 +44,24 @@ impl Owned {
         if let Err(loss) = self.hold.release(self.context.now()) {
             return Err(lost_error(&self.hold, "release", loss));
         }
-        self.context.ledger.release(&self.hold);
-        let id = self.hold.id.text();
-        let mut tries = self.context.tries("release", &self.hold.keys.name);
+        // Dropped after the hold: what is left of that half way is to be cleaned up before the client is closed.
+        let context = self.context.clone();
+        let _ending = context.ledger.ending();
+        let mut this = self;
+        context.ledger.release(&this.hold);
+        let id = this.hold.id.text();
+        let mut tries = context.tries("release", &this.hold.keys.name);
         let mut sent_before = false;
         loop {
-            match self.context.scripts().release(&self.hold.keys, &id).await {
+            match context.scripts().release(&this.hold.keys, &id).await {
                 Ok(Released::Released { more, now }) => {
-                    self.ended(more, now);
+                    this.ended(more, now);
                     return Ok(());
                 }
                 Ok(Released::NotHeld { more, now }) => {
-                    self.ended(more, now);
+                    this.ended(more, now);
                     // The answer to the first request was lost, and that one released: the lease was valid then.
-                    return if sent_before { Ok(()) } else { Err(lost_error(&self.hold, "release", Loss::Gone)) };
+                    return if sent_before { Ok(()) } else { Err(lost_error(&this.hold, "release", Loss::Gone)) };
                 }
                 Err(failure) => {
                     sent_before = !mutant::on(Mutant::ResentReleaseLost);
@@ -78,8 +82,11 @@ impl Owned {
         let holder = self.holder.clone();
         // Others of the holder wait until it is known what there is to enter.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
-        let opened = Undecided::open(&context, &old.keys, amount, old.lease);
-        let undecided = opened.map_err(|_| context.closed(operation, &old.keys))?;
+        let _ending = context.ledger.ending();
+        let Ok(undecided) = Undecided::open(&context, &old.keys, amount, old.lease) else {
+            drop(self);
+            return Err(context.closed(operation, &old.keys));
+        };
         // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
         let mut this = self;
         let (old_id, new_id) = (old.id.text(), undecided.id.text());

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) lines: Lines<Turn>,
     pub(super) cleanups: Vec<Cleanup>,
     pub(super) cleaning: usize,
+    /// Releases and changes that somebody waits for.
+    pub(super) ending_holds: usize,
     pub(super) last_id: u64,
     /// Of what is counted, what is not in the other tables.
     pub(super) counted: Stats,
@@ -94,7 +96,8 @@ impl State {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.cleanups.is_empty() && self.cleaning == 0
+        let waited_for = self.ending_holds > 0 && !self.dead && !mutant::on(Mutant::ReleaseCutOff);
+        self.cleanups.is_empty() && self.cleaning == 0 && !waited_for
     }
 
     /// Whoever waits for the attempt is woken, and finds it gone.

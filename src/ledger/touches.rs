@@ -38,6 +38,8 @@ struct Name {
     under_way: bool,
     /// Somebody asked for a touch while one was under way, which may have been executed before.
     again: bool,
+    /// The last touch had no answer, or messages may have been missed: nothing else puts the next one off.
+    owed: bool,
     event: Option<Instant>,
 }
 
@@ -68,11 +70,14 @@ impl Touches {
                 not_before,
                 under_way: false,
                 again: false,
+                owed: false,
                 event: None,
             }
         });
         name.put(id, sent + ttl / 3);
-        name.holder_ends = now + holder_left.unwrap_or(FREE);
+        if !name.owed {
+            name.holder_ends = now + holder_left.unwrap_or(FREE);
+        }
         Self::arm(&mut self.events, name);
     }
 
@@ -121,6 +126,7 @@ impl Touches {
         name.event = None;
         name.under_way = true;
         name.again = false;
+        name.owed = false;
         let tickets = name.order.iter().take(BATCH).map(|(_, id)| *id).collect();
         Some((keys, tickets))
     }
@@ -140,6 +146,7 @@ impl Touches {
         let Some(name) = self.names.get_mut(keys) else { return };
         let again = again || name.again;
         name.under_way = false;
+        name.owed = again || holder_left.is_none();
         for &(id, ttl) in waiting {
             if name.due_of.contains_key(&id) {
                 name.put(id, sent + ttl / 3);
@@ -187,6 +194,7 @@ impl Name {
     fn ask_at(&mut self, at: Instant) {
         self.not_before = at;
         self.holder_ends = at;
+        self.owed = true;
         self.again = self.under_way && !mutant::on(Mutant::GapDuringTouchForgotten);
     }
 
@@ -270,6 +278,24 @@ mod tests {
         touches.due(again).unwrap();
         touches.answered(&keys, again, again, &[(1, TTL)], Some(None), true);
         assert_eq!(touches.next(), Some(again));
+    }
+
+    #[test]
+    fn the_answer_to_another_request_does_not_put_off_a_touch_that_is_owed() {
+        let (mut touches, keys, start) = setup();
+        touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+        touches.touch_soon(&keys, start);
+        touches.due(start).unwrap();
+        touches.answered(&keys, start, start, &[], None, false);
+        let again = touches.next().unwrap();
+        // What is in the way may be the very first one's grant.
+        touches.insert(&keys, 2, TTL, start, start, Some(TTL));
+        assert_eq!(touches.next(), Some(again));
+        let (_, tickets) = touches.due(again).unwrap();
+        assert_eq!(tickets, [1, 2]);
+        touches.answered(&keys, again, again, &[(1, TTL), (2, TTL)], Some(Some(TTL)), false);
+        touches.insert(&keys, 3, TTL, again, again, Some(TTL / 10));
+        assert_eq!(touches.next(), Some(again + TTL / 10));
     }
 
     #[test]

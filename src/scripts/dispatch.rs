@@ -110,7 +110,7 @@ impl<'a> Scripts<'a> {
     /// Either locks or permits.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>]) -> Result<Renewed, Failure> {
         if holds.iter().all(|(keys, ..)| keys.kind == Kind::Lock) {
-            let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (&*keys.main, *id, *lease)).collect();
+            let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.main(), *id, *lease)).collect();
             self.lock().renew(&holds).await
         } else {
             let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.held(), *id, *lease)).collect();

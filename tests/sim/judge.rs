@@ -437,9 +437,9 @@ impl Judge {
                 }
                 // A renewal is about several names, and brings nothing back.
                 if verb(&call) != "renew" {
-                    // A release that finds no hold leaves a ticket where it is.
+                    // A release ends holds, not tickets.
                     let stays = attempt.ghost && (late || verb(&call) == "release");
-                    attempt.ghost = stays || late && attempt.gone;
+                    attempt.ghost = stays || (late && attempt.gone);
                     attempt.gone = !after.knows(id);
                 }
             }

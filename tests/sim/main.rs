@@ -11,6 +11,7 @@ use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
 mod executor;
+mod found;
 mod guard;
 mod judge;
 mod latches;

@@ -87,6 +87,10 @@ impl Stage {
         &self.links[process - 1]
     }
 
+    pub fn client(&self, process: Process) -> Client {
+        self.clients[process - 1].clone()
+    }
+
     pub fn lock(&self, process: Process) -> Lock {
         self.clients[process - 1].lock(NAME)
     }

@@ -111,6 +111,7 @@ pub const MUTANTS: &[Row] = &[
     )], scene("late_message"), I1),
     rust("renewal_after_release", Mutant::RenewalAfterRelease, FAULT_FREE, I8),
     rust("renewal_not_retried", Mutant::RenewalNotRetried, scene("broken_renewal"), LOST),
+    rust("release_cut_off", Mutant::ReleaseCutOff, scene("closed_release"), LOST),
     rust("resent_release_lost", Mutant::ResentReleaseLost, scene("resent_release"), LOST),
     rust("revoked_grant_held", Mutant::RevokedGrantHeld, scene("revoked_grant"), I1),
     rust("loss_not_signalled", Mutant::LossNotSignalled, scene("lost_data"), I1),

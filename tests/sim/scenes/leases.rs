@@ -203,3 +203,18 @@ pub async fn resent_release(mut stage: Stage) -> Played {
     stage.link(process).cut(true, false, MS);
     must(released.await.is_ok(), "a lease is lost that was released in time")
 }
+
+/// A client is closed while a release tries again.
+pub async fn closed_release(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let guard = stage.lock(process).lock().await.unwrap();
+    stage.link(process).cut(true, false, 300 * MS);
+    let released = stage.spawn(process, guard.release());
+    stage.sleep(MS).await;
+    let client = stage.client(process);
+    let closed = stage.spawn(process, async move { client.close().await });
+    must(released.await.is_ok(), "a lease is lost because a release was given up")?;
+    closed.await;
+    drop(stage.within(4 * stage.hop + MS, "a lease is lost: its release was cut off", stage.acquires(other)).await?);
+    Ok(())
+}
