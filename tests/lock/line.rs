@@ -29,15 +29,15 @@ on_every_server! {
 /// The span of the grants that serve a line.
 const SPAN: u64 = 32;
 
-pub type Waiting = BoxFuture<'static, Result<LockGuard>>;
+pub(crate) type Waiting = BoxFuture<'static, Result<LockGuard>>;
 
 /// Nothing here depends on how fast the machine is.
-pub async fn patient(env: &Env) -> TestClient {
+pub(crate) async fn patient(env: &Env) -> TestClient {
     env.client_with(|config| config.line_time(Duration::from_secs(10))).await
 }
 
 /// An acquisition that stands in the line.
-pub async fn stands(lock: &Lock) -> Waiting {
+pub(crate) async fn stands(lock: &Lock) -> Waiting {
     let lock = lock.clone();
     let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
     assert!(poll_once(&mut waiting).await.is_none());
@@ -45,7 +45,7 @@ pub async fn stands(lock: &Lock) -> Waiting {
 }
 
 /// A hold of the line with a whole span before it, and so many who wait for it.
-pub async fn line(env: &Env, lock: &Lock, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+pub(crate) async fn line(env: &Env, lock: &Lock, waiters: usize) -> (LockGuard, Vec<Waiting>) {
     let first = lock.lock().non_fair().await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..=waiters {

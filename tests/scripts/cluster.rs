@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::lab::{CANCEL_GONE, CANCEL_RELEASED, Forced, Lab, RELEASED, State, attempt, grant};
 use crate::latch::lab::{Counted, Deleted, Latch, Set, State as LatchState, call};
-use crate::permits::lab::{Permits, writer};
+use crate::permits::lab::{Permits, SPAN, writer};
 use crate::support::server::Server;
 
 fn node() -> Server {
@@ -55,7 +55,7 @@ fn so_do_permits() {
     lab.hold(&[&w]);
     lab.queue(&[&other, &next]);
     let inbox = lab.listen(2);
-    let token = lab.change(&w, &r).token();
+    let token = lab.change(&w, &r).token() + SPAN - 1;
     lab.assert_held(&[&r, &other]);
     assert_eq!(lab.read(&inbox), [grant(&other, token)]);
     assert_eq!((lab.renew_one(&r), lab.state(&other)), (1, State::Granted(token)));

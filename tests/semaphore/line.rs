@@ -21,9 +21,9 @@ on_every_server! {
     permits_beyond_the_limit_of_the_handle_are_used,
     one_is_not_handed_to_whoever_wants_two,
     whoever_leaves_leaves_its_ticket_to_those_who_wait,
-    nobody_waits_behind_a_permit_that_is_lost,
     a_line_that_asks_for_too_much_fails_as_one,
-    closing_ends_the_line,
+    closing_ends_the_line;
+    nobody_waits_behind_a_permit_that_is_lost,
 }
 
 /// The span of the grants that serve a line.
