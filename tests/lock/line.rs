@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bowline::{ErrorKind, Holder, Lock, LockGuard, Loss, Result};
+use bowline::{Client, ErrorKind, Holder, Lock, LockGuard, Loss, Result};
 use futures::future::{BoxFuture, join_all};
 
+use super::{poll_once, queued, waiter};
 use crate::support::env::{Env, TestClient, on_every_server};
-use crate::{free_at_once, poll_once, queued, waiter};
 
 on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,
@@ -18,10 +18,6 @@ on_every_server! {
     two_clients_take_turns,
     a_fair_waiter_is_passed_by_one_span_at_most,
     without_time_every_turn_goes_through_the_server,
-    whoever_leaves_the_line_is_passed_over,
-    a_turn_that_nobody_looks_at_goes_to_the_next,
-    a_leader_that_gives_up_leaves_its_ticket_to_the_next,
-    a_leader_that_gives_up_alone_leaves_nothing,
     a_dropped_guard_passes_on_too,
     only_the_last_guard_of_a_holder_passes_on,
     those_who_wait_in_the_line_count_as_waiters,
@@ -35,27 +31,39 @@ on_every_server! {
 /// The span of the grants that serve a line.
 const SPAN: u64 = 32;
 
-type Waiting = BoxFuture<'static, Result<LockGuard>>;
+pub(crate) type Waiting = BoxFuture<'static, Result<LockGuard>>;
 
 /// Nothing here depends on how fast the machine is.
-async fn patient(env: &Env) -> TestClient {
+pub(crate) async fn patient(env: &Env) -> TestClient {
     env.client_with(|config| config.line_time(Duration::from_secs(10))).await
 }
 
 /// An acquisition that stands in the line.
-async fn stands(lock: &Lock) -> Waiting {
+pub(crate) async fn stands(env: &Env, client: &Client, lock: &Lock) -> Waiting {
     let lock = lock.clone();
-    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    in_line(env, client, async move { lock.lock().non_fair().await }).await
+}
+
+/// The acquisition, once it stands in the line of a lock.
+pub(crate) async fn in_line(
+    env: &Env,
+    client: &Client,
+    acquisition: impl Future<Output = Result<LockGuard>> + Send + 'static,
+) -> Waiting {
+    let before = client.stats().waiting;
+    let mut waiting: Waiting = Box::pin(acquisition);
     assert!(poll_once(&mut waiting).await.is_none());
+    env.eventually("it stands in the line", async || client.stats().waiting > before).await;
     waiting
 }
 
 /// A hold of the line with a whole span before it, and so many who wait for it.
-async fn line(env: &Env, lock: &Lock, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+pub(crate) async fn line(env: &Env, client: &Client, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+    let lock = client.lock("a");
     let first = lock.lock().non_fair().await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..=waiters {
-        waiting.push(stands(lock).await);
+        waiting.push(stands(env, client, &lock).await);
     }
     first.release().await.unwrap();
     let held = env.soon("the first of the line", waiting.remove(0)).await.unwrap();
@@ -104,7 +112,7 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 
 async fn turns_go_in_order_with_growing_tokens(env: Env) {
     let client = patient(&env).await;
-    let (held, waiting) = line(&env, &client.lock("a"), 3 * SPAN as usize).await;
+    let (held, waiting) = line(&env, &client, 3 * SPAN as usize).await;
     let mut tokens = vec![held.token()];
     client.counts.reset();
     env.soon("release", held.release()).await.unwrap();
@@ -151,7 +159,7 @@ async fn two_clients_take_turns(env: Env) {
 
 async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
-    let (mut held, waiting) = line(&env, &client.lock("a"), 2 * SPAN as usize).await;
+    let (mut held, waiting) = line(&env, &client, 2 * SPAN as usize).await;
     let mut fair = waiter(&env, &other.lock("a")).await;
     let mut waiting = waiting.into_iter();
     for passed in 1..SPAN {
@@ -178,7 +186,7 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
 async fn without_time_every_turn_goes_through_the_server(env: Env) {
     const WAITERS: usize = 5;
     let client = env.client_with(|config| config.line_time(Duration::ZERO)).await;
-    let (held, waiting) = line(&env, &client.lock("a"), WAITERS).await;
+    let (held, waiting) = line(&env, &client, WAITERS).await;
     client.counts.reset();
     held.release().await.unwrap();
     for waiting in waiting {
@@ -188,92 +196,9 @@ async fn without_time_every_turn_goes_through_the_server(env: Env) {
     assert_eq!((releases, client.counts.total()), (WAITERS as u64 + 1, releases), "{:?}", client.counts.all());
 }
 
-async fn whoever_leaves_the_line_is_passed_over(env: Env) {
-    let client = patient(&env).await;
-    let lock = client.lock("a");
-    let (held, mut waiting) = line(&env, &lock, 5).await;
-    let token = held.token();
-    client.counts.reset();
-    // The head, one in the middle, and the tail.
-    for gone in [0, 1, 2] {
-        drop(waiting.remove(gone));
-    }
-    held.release().await.unwrap();
-    let mut guards = Vec::new();
-    for waiting in waiting {
-        let guard = env.soon("those who stay", waiting).await.unwrap();
-        guards.push(guard.token().get());
-        guard.release().await.unwrap();
-    }
-    assert_eq!(guards, [token.get() + 1, token.get() + 2]);
-    assert_eq!(client.counts.total(), 1, "{:?}", client.counts.all());
-    free_at_once(&env, &lock).await;
-}
-
-async fn a_turn_that_nobody_looks_at_goes_to_the_next(env: Env) {
-    // Passed on, and to be released by the next.
-    for time in [Duration::from_secs(10), Duration::ZERO] {
-        let client = env.client_with(|config| config.line_time(time)).await;
-        let lock = client.lock("a");
-        let (held, mut waiting) = line(&env, &lock, 2).await;
-        held.release().await.unwrap();
-        drop(waiting.remove(0));
-        let next = env.soon("the next", waiting.remove(0)).await.unwrap();
-        // And nobody stands behind the last.
-        let last = stands(&lock).await;
-        next.release().await.unwrap();
-        drop(last);
-        env.eventually("nothing is left", async || env.keys().is_empty()).await;
-        free_at_once(&env, &lock).await;
-    }
-}
-
-async fn a_leader_that_gives_up_leaves_its_ticket_to_the_next(env: Env) {
-    let (client, other) = (env.client().await, env.client().await);
-    for times_out in [true, false] {
-        let lock = client.lock(if times_out { "times out" } else { "dropped" });
-        let others = other.lock(if times_out { "times out" } else { "dropped" });
-        let held = others.lock().await.unwrap();
-        let mut leader: Waiting = Box::pin({
-            let (lock, timeout) = (lock.clone(), Duration::from_millis(if times_out { 300 } else { 60_000 }));
-            async move { lock.lock().non_fair().timeout(timeout).await }
-        });
-        assert!(poll_once(&mut leader).await.is_none());
-        let next = stands(&lock).await;
-        queued(&env, &lock, 1).await;
-        let behind = waiter(&env, &others).await;
-        if times_out {
-            let error = env.soon("it gives up", leader).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::TimedOut);
-        } else {
-            drop(leader);
-        }
-        let next = env.spawn(next);
-        held.release().await.unwrap();
-        let next = env.soon("the next in the line", next).await.unwrap();
-        queued(&env, &lock, 1).await;
-        next.release().await.unwrap();
-        env.soon("the next client", behind).await.release().await.unwrap();
-        assert_eq!(client.counts.of("lock_cancel"), 0);
-    }
-}
-
-async fn a_leader_that_gives_up_alone_leaves_nothing(env: Env) {
-    let (client, other) = (env.client().await, env.client().await);
-    let held = other.lock("a").lock().await.unwrap();
-    let leader = stands(&client.lock("a")).await;
-    let behind = stands(&client.lock("a")).await;
-    queued(&env, &client.lock("a"), 1).await;
-    drop(behind);
-    drop(leader);
-    queued(&env, &client.lock("a"), 0).await;
-    held.release().await.unwrap();
-    free_at_once(&env, &client.lock("a")).await;
-}
-
 async fn a_dropped_guard_passes_on_too(env: Env) {
     let client = patient(&env).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     let token = held.token();
     client.counts.reset();
     drop(held);
@@ -285,11 +210,10 @@ async fn a_dropped_guard_passes_on_too(env: Env) {
 async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
     let client = patient(&env).await;
     let (lock, holder) = (client.lock("a"), Holder::new());
-    let (held, mut waiting) = line(&env, &lock, 0).await;
+    let (held, mut waiting) = line(&env, &client, 0).await;
     let mine = lock.clone();
-    let mut mine: Waiting = Box::pin(async move { mine.lock().non_fair().holder(&holder).await });
-    assert!(poll_once(&mut mine).await.is_none());
-    waiting.push(stands(&lock).await);
+    let mine = in_line(&env, &client, async move { mine.lock().non_fair().holder(&holder).await }).await;
+    waiting.push(stands(&env, &client, &lock).await);
     held.release().await.unwrap();
     let outer = mine.await.unwrap();
     let inner = lock.lock().non_fair().holder(&holder).await.unwrap();
@@ -305,16 +229,12 @@ async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
 async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, waiting) = line(&env, &lock, 2).await;
+    let (held, waiting) = line(&env, &client, 2).await;
     client.counts.reset();
     let full = env.soon("at once", lock.lock().non_fair().max_waiters(2)).await;
     assert_eq!(full.unwrap_err().kind(), ErrorKind::QueueFull);
     assert_eq!(client.counts.total(), 0);
-    let mut fits: Waiting = Box::pin({
-        let lock = lock.clone();
-        async move { lock.lock().non_fair().max_waiters(3).await }
-    });
-    assert!(poll_once(&mut fits).await.is_none());
+    let fits = in_line(&env, &client, async move { lock.lock().non_fair().max_waiters(3).await }).await;
     held.release().await.unwrap();
     for waiting in waiting.into_iter().chain([fits]) {
         env.soon("the line", waiting).await.unwrap().release().await.unwrap();
@@ -324,7 +244,7 @@ async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
 async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, mut waiting) = line(&env, &lock, 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     assert!(lock.try_lock().await.unwrap().is_none());
     let fixed = env.spawn({
         let lock = lock.clone();
@@ -338,18 +258,18 @@ async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
 
 async fn closing_ends_the_line(env: Env) {
     let client = patient(&env).await;
-    let (held, idle) = line(&env, &client.lock("a"), 1).await;
+    let (held, idle) = line(&env, &client, 1).await;
     // These sleep by then, and have to be woken.
     let asleep = Arc::new(AtomicU64::new(0));
-    let waiting = (0..3).map(|_| {
-        let (lock, asleep) = (client.lock("a"), asleep.clone());
-        env.spawn(async move {
-            let waiting = stands(&lock).await;
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let (asleep, mut stands) = (asleep.clone(), stands(&env, &client, &client.lock("a")).await);
+        waiting.push(env.spawn(async move {
+            assert!(poll_once(&mut stands).await.is_none());
             asleep.fetch_add(1, Ordering::SeqCst);
-            waiting.await
-        })
-    });
-    let waiting: Vec<_> = waiting.collect();
+            stands.await
+        }));
+    }
     env.eventually("they stand there", async || asleep.load(Ordering::SeqCst) == 3).await;
     env.soon("it closes", client.close()).await;
     assert!(env.keys().is_empty(), "{:?}", env.keys());
@@ -358,18 +278,11 @@ async fn closing_ends_the_line(env: Env) {
         assert_eq!(error.kind(), ErrorKind::Closed);
     }
     assert_eq!(held.lost().await, Loss::Closed);
-    // What was given to somebody and not looked at.
-    let client = patient(&env).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
-    held.release().await.unwrap();
-    env.soon("it closes", client.close()).await;
-    assert!(env.keys().is_empty(), "{:?}", env.keys());
-    assert_eq!(waiting.remove(0).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
 async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
     let (client, operator) = (patient(&env).await, env.client().await);
-    let (held, mut waiting) = line(&env, &client.lock("a"), 2).await;
+    let (held, mut waiting) = line(&env, &client, 2).await;
     held.release().await.unwrap();
     let second = waiting.remove(0).await.unwrap();
     let between = operator.lock("a").force_release().await.unwrap().expect("it was held");
@@ -383,7 +296,7 @@ async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
 
 async fn a_line_outlives_the_data_of_the_server(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     let token = held.token();
     let () = env.redis(&["FLUSHALL"]);
     assert_eq!(env.soon("the holder is told", held.lost()).await, Loss::Gone);
@@ -396,7 +309,7 @@ async fn a_line_outlives_the_data_of_the_server(env: Env) {
 async fn a_hold_passed_on_is_renewed(env: Env) {
     let lease = Duration::from_millis(900);
     let client = env.client_with(|config| config.lease(lease)).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     held.release().await.unwrap();
     let next = waiting.remove(0).await.unwrap();
     client.counts.reset();

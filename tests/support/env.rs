@@ -12,7 +12,6 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -33,6 +32,7 @@ use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
+pub(crate) use super::rows::{on_every_runtime, on_the_embedded_server};
 use super::server::Server;
 use super::tracking::Tracking;
 
@@ -43,35 +43,6 @@ const TEST_DEADLINE: Duration = Duration::from_secs(60);
 /// [`Env::eventually`].
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Makes a `#[test]` of each `async fn(Env)` for each runtime whose feature is on. The root of the test binary
-/// declares `mod support`.
-macro_rules! on_every_runtime {
-    ($($test:ident),+ $(,)?) => {
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run, tokio_multi, TokioMulti, $($test),+ }
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run, tokio_current, TokioCurrent, $($test),+ }
-        #[cfg(feature = "smol")]
-        $crate::support::env::on_runtime! { run, smol, Smol, $($test),+ }
-        #[cfg(feature = "async-std")]
-        $crate::support::env::on_runtime! { run, async_std, AsyncStd, $($test),+ }
-    };
-}
-
-/// As [`on_every_runtime`], but on the embedded server.
-macro_rules! on_the_embedded_server {
-    ($($test:ident),+ $(,)?) => {
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_tokio_multi, TokioMulti, $($test),+ }
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_tokio_current, TokioCurrent, $($test),+ }
-        #[cfg(feature = "smol")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_smol, Smol, $($test),+ }
-        #[cfg(feature = "async-std")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_async_std, AsyncStd, $($test),+ }
-    };
-}
-
 /// On every runtime, with a real server and with the embedded one; after a `;`, tests that need the real one.
 macro_rules! on_every_server {
     ($($test:ident),+ $(,)? $(; $($real:ident),+ $(,)?)?) => {
@@ -80,6 +51,7 @@ macro_rules! on_every_server {
     };
 }
 
+/// A module of tests on one runtime.
 macro_rules! on_runtime {
     ($run:ident, $module:ident, $runtime:ident, $($test:ident),+) => {
         mod $module {
@@ -93,7 +65,7 @@ macro_rules! on_runtime {
     };
 }
 
-pub(crate) use {on_every_runtime, on_every_server, on_runtime, on_the_embedded_server};
+pub(crate) use {on_every_server, on_runtime};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {

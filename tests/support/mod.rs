@@ -10,5 +10,7 @@ pub mod cost;
 pub mod env;
 pub mod polled;
 pub mod proxy;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod rows;
 pub mod server;
 pub mod tracking;

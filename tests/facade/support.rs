@@ -1,0 +1,15 @@
+//! What the suites need of `tests/support`, with rows of our own.
+
+#[path = "../support/adapters.rs"]
+pub mod adapters;
+#[path = "../support/cost.rs"]
+pub mod cost;
+#[path = "../support/env.rs"]
+pub mod env;
+#[path = "../support/server.rs"]
+pub mod server;
+#[path = "../support/tracking.rs"]
+pub mod tracking;
+
+#[path = "rows.rs"]
+pub mod rows;
