@@ -2,12 +2,14 @@
 
 macro_rules! on_every_runtime {
     ($($test:ident),+ $(,)?) => {
+        #[cfg(feature = "tokio")]
         $crate::support::env::on_runtime! { run, beside_tokio, TokioCurrent, $($test),+ }
     };
 }
 
 macro_rules! on_the_embedded_server {
     ($($test:ident),+ $(,)?) => {
+        #[cfg(feature = "smol")]
         $crate::support::env::on_runtime! { run_embedded, embedded, Smol, $($test),+ }
     };
 }
