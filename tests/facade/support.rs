@@ -4,8 +4,12 @@
 pub mod adapters;
 #[path = "../support/cost.rs"]
 pub mod cost;
+#[path = "../support/counted.rs"]
+pub mod counted;
 #[path = "../support/env.rs"]
 pub mod env;
+#[path = "../support/run.rs"]
+pub mod run;
 #[path = "../support/server.rs"]
 pub mod server;
 #[path = "../support/tracking.rs"]

@@ -7,10 +7,14 @@ pub mod adapters;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod cost;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod counted;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
 pub mod polled;
 pub mod proxy;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod rows;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod run;
 pub mod server;
 pub mod tracking;
