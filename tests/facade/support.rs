@@ -1,7 +1,5 @@
 //! What the suites need of `tests/support`, with rows of our own.
 
-#[path = "../support/adapters.rs"]
-pub mod adapters;
 #[path = "../support/cost.rs"]
 pub mod cost;
 #[path = "../support/counted.rs"]

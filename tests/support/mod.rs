@@ -4,6 +4,7 @@
 
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
+pub mod bounded;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod cost;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
