@@ -14,7 +14,7 @@ use bounded::bounded;
 use bowline::Executor;
 use futures::FutureExt;
 use futures::executor::block_on;
-use futures::future::{Either, pending, select};
+use futures::future::{Either, select};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -258,7 +258,7 @@ mod tokio_alone {
             executor.spawn(Box::pin(async move {
                 let _guard = guard;
                 running.send(()).unwrap();
-                pending::<()>().await;
+                std::future::pending::<()>().await;
             }));
             runs.recv().unwrap();
             shut_down();
@@ -266,7 +266,7 @@ mod tokio_alone {
             let guard = Dropped(sender);
             executor.spawn(Box::pin(async move {
                 let _guard = guard;
-                pending::<()>().await;
+                std::future::pending::<()>().await;
             }));
             dropped.recv().unwrap();
         });
@@ -287,7 +287,7 @@ mod tokio_alone {
             };
             let blocked = {
                 let executor = executor.clone();
-                thread::spawn(move || executor.block_on(Box::pin(pending())))
+                thread::spawn(move || executor.block_on(Box::pin(std::future::pending())))
             };
             polls.recv().unwrap();
             shut_down();
@@ -311,7 +311,7 @@ mod tokio_alone {
             drop(runtime);
             let executor = Tokio::new(handle);
             block_on(executor.sleep(Duration::MAX));
-            assert_eq!(executor.block_on(Box::pin(pending())).unwrap_err().kind(), ErrorKind::Closed);
+            assert_eq!(executor.block_on(Box::pin(std::future::pending())).unwrap_err().kind(), ErrorKind::Closed);
         });
     }
 

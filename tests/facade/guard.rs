@@ -49,9 +49,9 @@ macro_rules! blocking {
 
 blocking!(LockGuard, ReadGuard, WriteGuard, Permit);
 
-/// Gone once it is released; shared with the threads that wait for its loss.
+/// Shared with the threads that wait for its loss. Dropped where an async guard is, it releases in the background.
 #[derive(Debug)]
-pub struct Guard<B: Blocking>(Option<Arc<B>>);
+pub struct Guard<B: Blocking>(Arc<B>);
 
 #[derive(Debug)]
 pub enum Upgrade {
@@ -61,16 +61,12 @@ pub enum Upgrade {
 
 impl<B: Blocking> Guard<B> {
     pub fn new(guard: B) -> Self {
-        Self(Some(Arc::new(guard)))
-    }
-
-    fn inner(&self) -> &Arc<B> {
-        self.0.as_ref().expect("only what takes the guard by value takes it out")
+        Self(Arc::new(guard))
     }
 
     /// Out of the hands of those who do not wait for its loss any more.
-    fn into_inner(mut self) -> B {
-        let mut guard = self.0.take().expect("only what takes the guard by value takes it out");
+    fn into_inner(self) -> B {
+        let mut guard = self.0;
         loop {
             match Arc::try_unwrap(guard) {
                 Ok(guard) => return guard,
@@ -81,15 +77,15 @@ impl<B: Blocking> Guard<B> {
     }
 
     pub fn name(&self) -> &str {
-        self.inner().name()
+        self.0.name()
     }
 
     pub fn remaining(&self) -> Duration {
-        self.inner().remaining()
+        self.0.remaining()
     }
 
     pub fn is_valid(&self) -> bool {
-        self.inner().is_valid()
+        self.0.is_valid()
     }
 
     pub fn lost(&self) -> BoxFuture<'_, Loss> {
@@ -97,7 +93,7 @@ impl<B: Blocking> Guard<B> {
         const TURN: Duration = Duration::from_millis(10);
         Box::pin(async {
             loop {
-                let guard = self.inner().clone();
+                let guard = self.0.clone();
                 if let Some(loss) = on_a_thread(move || guard.lost_within(TURN)).await.unwrap() {
                     return loss;
                 }
@@ -110,24 +106,15 @@ impl<B: Blocking> Guard<B> {
     }
 }
 
-/// What waits for the server waits on a thread of its own.
-impl<B: Blocking> Drop for Guard<B> {
-    fn drop(&mut self) {
-        if let Some(guard) = self.0.take() {
-            thread::spawn(move || drop(guard));
-        }
-    }
-}
-
 impl Guard<blocking::LockGuard> {
     pub fn token(&self) -> Token {
-        self.inner().token()
+        self.0.token()
     }
 }
 
 impl Guard<blocking::ReadGuard> {
     pub fn token(&self) -> Token {
-        self.inner().token()
+        self.0.token()
     }
 
     pub fn try_upgrade(self) -> BoxFuture<'static, Result<Upgrade>> {
@@ -142,7 +129,7 @@ impl Guard<blocking::ReadGuard> {
 
 impl Guard<blocking::WriteGuard> {
     pub fn token(&self) -> Token {
-        self.inner().token()
+        self.0.token()
     }
 
     pub fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
@@ -152,6 +139,6 @@ impl Guard<blocking::WriteGuard> {
 
 impl Guard<blocking::Permit> {
     pub fn count(&self) -> u32 {
-        self.inner().count()
+        self.0.count()
     }
 }
