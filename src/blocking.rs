@@ -23,9 +23,23 @@
 //!     let client = bowline::blocking::connect("redis://127.0.0.1/")?;
 //!     let orders = client.lock("orders:42");
 //!     let guard = orders.lock().block()?;
-//!     println!("write with token {}", guard.token());
+//!     println!("writing with token {}", guard.token());
 //!     guard.release()
 //! }
+//! # #[cfg(not(feature = "blocking"))]
+//! # fn main() {}
+//! ```
+//!
+//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//!
+//! ```
+//! # #[cfg(feature = "blocking")]
+//! # fn main() -> bowline::Result<()> {
+//! let executor = std::sync::Arc::new(bowline::smol::Smol);
+//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+//! let connected = bowline::Client::new(executor, connection, bowline::Config::builder().build()?);
+//! let client = bowline::blocking::Client::new(smol::block_on(connected)?);
+//! # client.lock("a").lock().block()?.release() }
 //! # #[cfg(not(feature = "blocking"))]
 //! # fn main() {}
 //! ```

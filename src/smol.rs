@@ -1,4 +1,25 @@
 //! bowline on smol.
+//!
+//! ```no_run
+//! fn main() -> bowline::Result<()> {
+//!     smol::block_on(async {
+//!         let client = bowline::smol::connect("redis://127.0.0.1/").await?;
+//!         let guard = client.lock("orders:42").lock().await?;
+//!         println!("writing with token {}", guard.token());
+//!         guard.release().await
+//!     })
+//! }
+//! ```
+//!
+//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//!
+//! ```
+//! # fn main() -> bowline::Result<()> { smol::block_on(async {
+//! let executor = std::sync::Arc::new(bowline::smol::Smol);
+//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+//! let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+//! # client.lock("a").lock().await?.release().await })}
+//! ```
 
 use std::io;
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! bowline on tokio.
+//! bowline on tokio: the example is that of [the crate](crate).
 
 use std::io;
 #[cfg(unix)]

@@ -1,4 +1,5 @@
-//! The blocking facade: every primitive from plain threads, over every runtime and over none.
+//! The blocking facade where it differs from the async API: threads as holders, drops that wait, and the places it runs in.
+//! Its behaviour otherwise: `tests/facade`.
 #![cfg(all(feature = "blocking", feature = "tokio", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 

@@ -2,38 +2,22 @@
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
+#[path = "support/bounded.rs"]
+mod bounded;
+
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bounded::bounded;
 use bowline::Executor;
 use futures::FutureExt;
 use futures::executor::block_on;
-use futures::future::{Either, pending, select};
-
-/// Far longer than anything takes, so that only a hang runs into it.
-const BOUND: Duration = Duration::from_secs(30);
+use futures::future::{Either, select};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// Runs `test` and fails if it hangs.
-fn bounded(test: impl FnOnce() + Send + 'static) {
-    let (done, ended) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        test();
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(BOUND) {
-        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
-        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-            if let Err(panicked) = thread.join() {
-                std::panic::resume_unwind(panicked);
-            }
-        }
-    }
 }
 
 fn spawns_from_any_thread(executor: &Arc<dyn Executor>) {
@@ -274,7 +258,7 @@ mod tokio_alone {
             executor.spawn(Box::pin(async move {
                 let _guard = guard;
                 running.send(()).unwrap();
-                pending::<()>().await;
+                std::future::pending::<()>().await;
             }));
             runs.recv().unwrap();
             shut_down();
@@ -282,7 +266,7 @@ mod tokio_alone {
             let guard = Dropped(sender);
             executor.spawn(Box::pin(async move {
                 let _guard = guard;
-                pending::<()>().await;
+                std::future::pending::<()>().await;
             }));
             dropped.recv().unwrap();
         });
@@ -303,7 +287,7 @@ mod tokio_alone {
             };
             let blocked = {
                 let executor = executor.clone();
-                thread::spawn(move || executor.block_on(Box::pin(pending())))
+                thread::spawn(move || executor.block_on(Box::pin(std::future::pending())))
             };
             polls.recv().unwrap();
             shut_down();
@@ -327,7 +311,7 @@ mod tokio_alone {
             drop(runtime);
             let executor = Tokio::new(handle);
             block_on(executor.sleep(Duration::MAX));
-            assert_eq!(executor.block_on(Box::pin(pending())).unwrap_err().kind(), ErrorKind::Closed);
+            assert_eq!(executor.block_on(Box::pin(std::future::pending())).unwrap_err().kind(), ErrorKind::Closed);
         });
     }
 

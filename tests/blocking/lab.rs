@@ -116,17 +116,9 @@ impl Lab {
         self.server.as_ref().expect("a real server").url()
     }
 
-    /// A stored limit stays for a day: it is no more what the test is about.
-    pub(crate) fn forget_limits(&self) {
-        self.delete("bowline:sem:{a}");
-    }
-
     /// A latch stays for its time to live.
     pub(crate) fn forget_latch(&self) {
-        self.delete("bowline:latch:{a}");
-    }
-
-    fn delete(&self, key: &str) {
+        let key = "bowline:latch:{a}";
         match &self.server {
             Some(server) => redis::cmd("DEL").arg(key).exec(&mut server.client()).unwrap(),
             None => drop(self.embedded.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap()),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::cancel::{Then, sweep};
 use crate::support::env::{Env, on_every_server};
 use crate::support::polled::polled;
-use crate::{LONG, free_at_once};
+use crate::{LONG, free_at_once, poll_once, queued};
 
 on_every_server! {
     an_inspection_dropped_changes_nothing,
@@ -18,6 +18,7 @@ on_every_server! {
     an_acquisition_with_a_short_timeout_dropped_leaves_nothing,
     a_scope_dropped_with_two_guards_leaves_nothing,
     one_of_two_tasks_of_a_holder_dropped_leaves_the_other,
+    when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires,
     protect_dropped_keeps_the_guard,
     lost_dropped_misses_nothing,
     a_close_dropped_is_finished,
@@ -106,6 +107,25 @@ async fn one_of_two_tasks_of_a_holder_dropped_leaves_the_other(env: Env) {
         guard
     })
     .await;
+}
+
+async fn when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    let held = other.lock("a").lock().await.unwrap();
+    let mut first = Box::pin(async { lock.lock().holder(&holder).await });
+    assert!(poll_once(&mut first).await.is_none());
+    let second = env.spawn({
+        let lock = lock.clone();
+        async move { lock.lock().holder(&holder).timeout(LONG).await.unwrap() }
+    });
+    // The acquiring one has its place; the other one none.
+    queued(&env, &other.lock("a"), 1).await;
+    drop(first);
+    env.eventually("the other one asks", async || client.counts.of("lock_acquire") == 2).await;
+    queued(&env, &other.lock("a"), 1).await;
+    held.release().await.unwrap();
+    env.soon("the other one acquires", second).await.release().await.unwrap();
 }
 
 async fn protect_dropped_keeps_the_guard(env: Env) {

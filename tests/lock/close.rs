@@ -2,8 +2,8 @@
 
 use bowline::{ErrorKind, Loss};
 
+use super::{LONG, queued};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, queued};
 
 on_every_server! {
     close_ends_waits_and_holds_and_leaves_nothing,
@@ -72,7 +72,7 @@ async fn close_hands_over_to_other_clients(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let held = client.lock("a").lock().await.unwrap();
     let token = held.token();
-    let next = crate::waiter(&env, &other.lock("a")).await;
+    let next = super::waiter(&env, &other.lock("a")).await;
     client.close().await;
     let next = env.soon("the next one is served", next).await;
     assert!(next.token() > token);

@@ -68,7 +68,7 @@ async fn there_is_one_subscription_however_many_locks(env: Env) {
     for n in 0..50 {
         let name = format!("lock {n}");
         let held = other.lock(&name).lock().await.unwrap();
-        let next = crate::waiter(&env, &client.lock(&name)).await;
+        let next = super::waiter(&env, &client.lock(&name)).await;
         held.release().await.unwrap();
         next.await.release().await.unwrap();
     }

@@ -94,7 +94,7 @@ async fn try_lock_stays_behind_those_who_wait(env: Env) {
     let (a, b) = (env.client().await, env.client().await);
     let lock = a.lock("a");
     let held = lock.lock().await.unwrap();
-    let waiting = crate::waiter(&env, &b.lock("a")).await;
+    let waiting = super::waiter(&env, &b.lock("a")).await;
     assert!(lock.try_lock().await.unwrap().is_none());
     // The release gives the lock to the waiter, however soon a try follows it.
     let (released, tried) = futures::join!(held.release(), async { lock.try_lock().await });

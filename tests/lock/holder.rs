@@ -10,18 +10,17 @@ use std::time::Duration;
 use bowline::{ErrorKind, Holder, LockGuard};
 use futures::FutureExt;
 
+use super::{LONG, queued, waiter};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, poll_once, queued, waiter};
+use crate::support::polled::poll_once;
 
 on_every_server! {
     re_entry_is_another_guard_of_the_same_hold_without_a_command,
     only_the_last_guard_releases,
     guards_released_at_the_same_time_have_released_when_all_are_back,
-    a_scope_makes_the_holder_ambient,
     another_holder_and_no_holder_wait,
     without_a_holder_a_second_acquisition_waits_for_the_first,
     two_acquisitions_at_the_same_time_share_the_hold,
-    when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires,
     try_lock_re_enters_and_does_not_wait_for_its_own_holder,
     after_a_loss_the_holder_gets_a_new_hold,
     a_holder_is_one_of_its_client_only;
@@ -100,34 +99,6 @@ async fn guards_released_at_the_same_time_have_released_when_all_are_back(env: E
     }
 }
 
-async fn a_scope_makes_the_holder_ambient(env: Env) {
-    let client = env.client().await;
-    let lock = client.lock("a");
-    let holder = Holder::new();
-    let other = client.lock("other");
-    holder
-        .scope(async {
-            let outer = lock.lock().await.unwrap();
-            env.yield_now().await;
-            let inner = lock.lock().timeout(LONG).await.unwrap();
-            assert_eq!(inner.token(), outer.token());
-            let tried = lock.try_lock().await.unwrap().expect("re-entered");
-            assert_eq!(tried.token(), outer.token());
-            assert!(other.lock().await.unwrap().token().get() > 0);
-            // The named holder counts, not the ambient one.
-            let stranger = Holder::new();
-            assert!(lock.try_lock().holder(&stranger).await.unwrap().is_none());
-            // A task is outside.
-            let spawned = env.spawn({
-                let lock = lock.clone();
-                async move { lock.try_lock().await.unwrap().is_none() }
-            });
-            assert!(spawned.await);
-        })
-        .await;
-    env.soon("all guards are gone", lock.lock()).await.unwrap().release().await.unwrap();
-}
-
 async fn another_holder_and_no_holder_wait(env: Env) {
     let client = env.client().await;
     let lock = client.lock("a");
@@ -175,25 +146,6 @@ async fn two_acquisitions_at_the_same_time_share_the_hold(env: Env) {
     }
 }
 
-async fn when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires(env: Env) {
-    let (client, other) = (env.client().await, env.client().await);
-    let (lock, holder) = (client.lock("a"), Holder::new());
-    let held = other.lock("a").lock().await.unwrap();
-    let mut first = Box::pin(async { lock.lock().holder(&holder).await });
-    assert!(poll_once(&mut first).await.is_none());
-    let second = env.spawn({
-        let lock = lock.clone();
-        async move { lock.lock().holder(&holder).timeout(LONG).await.unwrap() }
-    });
-    // The acquiring one has its place; the other one none.
-    queued(&env, &other.lock("a"), 1).await;
-    drop(first);
-    env.eventually("the other one asks", async || client.counts.of("lock_acquire") == 2).await;
-    queued(&env, &other.lock("a"), 1).await;
-    held.release().await.unwrap();
-    env.soon("the other one acquires", second).await.release().await.unwrap();
-}
-
 async fn try_lock_re_enters_and_does_not_wait_for_its_own_holder(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let (lock, holder) = (client.lock("a"), Holder::new());
@@ -207,6 +159,7 @@ async fn try_lock_re_enters_and_does_not_wait_for_its_own_holder(env: Env) {
     let held = other.lock("a").lock().await.unwrap();
     let mut acquiring = Box::pin(async { lock.lock().holder(&holder).await });
     assert!(poll_once(&mut acquiring).await.is_none());
+    queued(&env, &other.lock("a"), 1).await;
     client.counts.reset();
     assert!(lock.try_lock().holder(&holder).await.unwrap().is_none());
     assert_eq!(client.counts.total(), 0);

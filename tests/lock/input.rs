@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bowline::{Config, ErrorKind, Loss, MAX_LEASE, MIN_LEASE};
 
+use super::{LONG, queued, waiter};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, queued, waiter};
 
 on_every_server! {
     bad_durations_and_limits_are_errors_before_anything_is_sent,

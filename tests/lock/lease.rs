@@ -1,13 +1,12 @@
 //! Leases: how they end, how they are kept, and how the holder is told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bowline::{ErrorKind, Lock, Loss};
 
+use super::waiter;
 use crate::support::env::{Env, on_every_server};
-use crate::waiter;
 
 on_every_server! {
     a_fixed_lease_ends_and_the_next_one_gets_the_lock,
@@ -15,8 +14,6 @@ on_every_server! {
     a_renewed_lease_outlives_its_length,
     guards_outlive_their_client_and_are_still_renewed,
     what_remains_is_never_more_than_the_lease,
-    protect_gives_the_output_of_the_work,
-    protect_drops_the_work_when_the_lease_is_lost,
     a_lost_guard_tells_whenever_it_is_asked,
 }
 
@@ -120,47 +117,6 @@ async fn what_remains_is_never_more_than_the_lease(env: Env) {
     }
 }
 
-async fn protect_gives_the_output_of_the_work(env: Env) {
-    let client = env.client().await;
-    let guard = client.lock("a").lock().await.unwrap();
-    let output = guard.protect(async {
-        env.yield_now().await;
-        7
-    });
-    assert_eq!(output.await.unwrap(), 7);
-    assert!(guard.is_valid());
-    guard.release().await.unwrap();
-}
-
-/// Says when it is dropped.
-struct Flag(Arc<AtomicBool>);
-
-impl Drop for Flag {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-async fn protect_drops_the_work_when_the_lease_is_lost(env: Env) {
-    let client = env.client().await;
-    let guard = client.lock("a").lock().lease(Duration::from_millis(200)).await.unwrap();
-    let (started, dropped) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
-    let flag = Flag(dropped.clone());
-    let work = async {
-        let _flag = flag;
-        started.store(true, Ordering::SeqCst);
-        std::future::pending::<()>().await;
-    };
-    let error = env.soon("the work is stopped", guard.protect(work)).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::Lost, "protect"));
-    assert!(started.load(Ordering::SeqCst) && dropped.load(Ordering::SeqCst));
-    // Too late to begin.
-    started.store(false, Ordering::SeqCst);
-    let error = guard.protect(async { started.store(true, Ordering::SeqCst) }).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(!started.load(Ordering::SeqCst));
-}
-
 async fn a_lost_guard_tells_whenever_it_is_asked(env: Env) {
     let client = env.client().await;
     let guard = Arc::new(client.lock("a").lock().lease(Duration::from_millis(200)).await.unwrap());
@@ -171,7 +127,7 @@ async fn a_lost_guard_tells_whenever_it_is_asked(env: Env) {
         })
         .collect();
     // One that gives up listening before the loss does no harm.
-    assert!(crate::poll_once(&mut Box::pin(guard.lost())).await.is_none());
+    assert!(crate::support::polled::poll_once(&mut Box::pin(guard.lost())).await.is_none());
     for watcher in watchers {
         assert_eq!(env.soon("told", watcher).await, Loss::Expired);
     }

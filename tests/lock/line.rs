@@ -1,16 +1,16 @@
-//! The local line of non-fair acquisitions: order, tokens, counts.
+//! The local line of non-fair acquisitions: order, tokens, counts, and what becomes of it when somebody goes.
 
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bowline::{ErrorKind, Holder, Lock, LockGuard, Result};
+use bowline::{Client, ErrorKind, Holder, Lock, LockGuard, Loss, Result};
 use futures::future::{BoxFuture, join_all};
 
+use super::{free_at_once, queued, waiter};
 use crate::support::env::{Env, TestClient, on_every_server};
 use crate::support::polled::poll_once;
-use crate::{queued, waiter};
 
 on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,
@@ -23,7 +23,11 @@ on_every_server! {
     only_the_last_guard_of_a_holder_passes_on,
     those_who_wait_in_the_line_count_as_waiters,
     fixed_leases_and_tries_stand_in_no_line,
-    a_hold_passed_on_is_renewed,
+    closing_ends_the_line,
+    a_hold_that_is_taken_away_is_not_passed_on,
+    a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting,
+    a_hold_passed_on_is_renewed;
+    a_line_outlives_the_data_of_the_server,
 }
 
 /// The span of the grants that serve a line.
@@ -37,19 +41,31 @@ pub(crate) async fn patient(env: &Env) -> TestClient {
 }
 
 /// An acquisition that stands in the line.
-pub(crate) async fn stands(lock: &Lock) -> Waiting {
+pub(crate) async fn stands(env: &Env, client: &Client, lock: &Lock) -> Waiting {
     let lock = lock.clone();
-    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    in_line(env, client, async move { lock.lock().non_fair().await }).await
+}
+
+/// The acquisition, once it stands in the line of a lock.
+pub(crate) async fn in_line(
+    env: &Env,
+    client: &Client,
+    acquisition: impl Future<Output = Result<LockGuard>> + Send + 'static,
+) -> Waiting {
+    let before = client.stats().waiting;
+    let mut waiting: Waiting = Box::pin(acquisition);
     assert!(poll_once(&mut waiting).await.is_none());
+    env.eventually("it stands in the line", async || client.stats().waiting > before).await;
     waiting
 }
 
 /// A hold of the line with a whole span before it, and so many who wait for it.
-pub(crate) async fn line(env: &Env, lock: &Lock, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+pub(crate) async fn line(env: &Env, client: &Client, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+    let lock = client.lock("a");
     let first = lock.lock().non_fair().await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..=waiters {
-        waiting.push(stands(lock).await);
+        waiting.push(stands(env, client, &lock).await);
     }
     first.release().await.unwrap();
     let held = env.soon("the first of the line", waiting.remove(0)).await.unwrap();
@@ -98,7 +114,7 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 
 async fn turns_go_in_order_with_growing_tokens(env: Env) {
     let client = patient(&env).await;
-    let (held, waiting) = line(&env, &client.lock("a"), 3 * SPAN as usize).await;
+    let (held, waiting) = line(&env, &client, 3 * SPAN as usize).await;
     let mut tokens = vec![held.token()];
     client.counts.reset();
     env.soon("release", held.release()).await.unwrap();
@@ -145,7 +161,7 @@ async fn two_clients_take_turns(env: Env) {
 
 async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
-    let (mut held, waiting) = line(&env, &client.lock("a"), 2 * SPAN as usize).await;
+    let (mut held, waiting) = line(&env, &client, 2 * SPAN as usize).await;
     let mut fair = waiter(&env, &other.lock("a")).await;
     let mut waiting = waiting.into_iter();
     for passed in 1..SPAN {
@@ -172,7 +188,7 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
 async fn without_time_every_turn_goes_through_the_server(env: Env) {
     const WAITERS: usize = 5;
     let client = env.client_with(|config| config.line_time(Duration::ZERO)).await;
-    let (held, waiting) = line(&env, &client.lock("a"), WAITERS).await;
+    let (held, waiting) = line(&env, &client, WAITERS).await;
     client.counts.reset();
     held.release().await.unwrap();
     for waiting in waiting {
@@ -184,7 +200,7 @@ async fn without_time_every_turn_goes_through_the_server(env: Env) {
 
 async fn a_dropped_guard_passes_on_too(env: Env) {
     let client = patient(&env).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     let token = held.token();
     client.counts.reset();
     drop(held);
@@ -196,11 +212,10 @@ async fn a_dropped_guard_passes_on_too(env: Env) {
 async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
     let client = patient(&env).await;
     let (lock, holder) = (client.lock("a"), Holder::new());
-    let (held, mut waiting) = line(&env, &lock, 0).await;
+    let (held, mut waiting) = line(&env, &client, 0).await;
     let mine = lock.clone();
-    let mut mine: Waiting = Box::pin(async move { mine.lock().non_fair().holder(&holder).await });
-    assert!(poll_once(&mut mine).await.is_none());
-    waiting.push(stands(&lock).await);
+    let mine = in_line(&env, &client, async move { mine.lock().non_fair().holder(&holder).await }).await;
+    waiting.push(stands(&env, &client, &lock).await);
     held.release().await.unwrap();
     let outer = mine.await.unwrap();
     let inner = lock.lock().non_fair().holder(&holder).await.unwrap();
@@ -216,16 +231,12 @@ async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
 async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, waiting) = line(&env, &lock, 2).await;
+    let (held, waiting) = line(&env, &client, 2).await;
     client.counts.reset();
     let full = env.soon("at once", lock.lock().non_fair().max_waiters(2)).await;
     assert_eq!(full.unwrap_err().kind(), ErrorKind::QueueFull);
     assert_eq!(client.counts.total(), 0);
-    let mut fits: Waiting = Box::pin({
-        let lock = lock.clone();
-        async move { lock.lock().non_fair().max_waiters(3).await }
-    });
-    assert!(poll_once(&mut fits).await.is_none());
+    let fits = in_line(&env, &client, async move { lock.lock().non_fair().max_waiters(3).await }).await;
     held.release().await.unwrap();
     for waiting in waiting.into_iter().chain([fits]) {
         env.soon("the line", waiting).await.unwrap().release().await.unwrap();
@@ -235,7 +246,7 @@ async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
 async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, mut waiting) = line(&env, &lock, 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     assert!(lock.try_lock().await.unwrap().is_none());
     let fixed = env.spawn({
         let lock = lock.clone();
@@ -247,10 +258,72 @@ async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
     env.soon("the fixed one", fixed).await.unwrap().release().await.unwrap();
 }
 
+async fn closing_ends_the_line(env: Env) {
+    let client = patient(&env).await;
+    let (held, idle) = line(&env, &client, 1).await;
+    // These sleep by then, and have to be woken.
+    let asleep = Arc::new(AtomicU64::new(0));
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let (asleep, mut stands) = (asleep.clone(), stands(&env, &client, &client.lock("a")).await);
+        waiting.push(env.spawn(async move {
+            assert!(poll_once(&mut stands).await.is_none());
+            asleep.fetch_add(1, Ordering::SeqCst);
+            stands.await
+        }));
+    }
+    env.eventually("they stand there", async || asleep.load(Ordering::SeqCst) == 3).await;
+    env.soon("it closes", client.close()).await;
+    assert!(env.keys().is_empty(), "{:?}", env.keys());
+    for waiting in waiting.into_iter().chain(idle) {
+        let error = env.soon("the wait ends", waiting).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+    assert_eq!(held.lost().await, Loss::Closed);
+}
+
+async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
+    let (client, operator) = (patient(&env).await, env.client().await);
+    let (held, mut waiting) = line(&env, &client, 2).await;
+    held.release().await.unwrap();
+    let second = waiting.remove(0).await.unwrap();
+    let between = operator.lock("a").force_release().await.unwrap().expect("it was held");
+    assert_eq!(env.soon("the holder is told", second.lost()).await, Loss::Revoked);
+    assert!(between > second.token());
+    assert_eq!(second.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    let third = env.soon("the next one leads anew", waiting.remove(0)).await.unwrap();
+    assert!(third.token() > between && third.is_valid());
+    third.release().await.unwrap();
+}
+
+async fn a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting(env: Env) {
+    let (client, operator) = (patient(&env).await, env.client().await);
+    let (held, mut waiting) = line(&env, &client, 1).await;
+    operator.lock("a").force_release().await.unwrap();
+    let next = env.soon("the next one", waiting.remove(0)).await.unwrap();
+    assert!(!held.is_valid() && next.token() > held.token());
+    next.release().await.unwrap();
+    env.soon("whoever comes later", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
+    drop(held);
+    free_at_once(&env, &client.lock("a")).await;
+}
+
+async fn a_line_outlives_the_data_of_the_server(env: Env) {
+    let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
+    let token = held.token();
+    let () = env.redis(&["FLUSHALL"]);
+    assert_eq!(env.soon("the holder is told", held.lost()).await, Loss::Gone);
+    drop(held);
+    let next = env.soon("the next one leads anew", waiting.remove(0)).await.unwrap();
+    assert!(next.token() > token);
+    next.release().await.unwrap();
+}
+
 async fn a_hold_passed_on_is_renewed(env: Env) {
     let lease = Duration::from_millis(900);
     let client = env.client_with(|config| config.lease(lease)).await;
-    let (held, mut waiting) = line(&env, &client.lock("a"), 1).await;
+    let (held, mut waiting) = line(&env, &client, 1).await;
     held.release().await.unwrap();
     let next = waiting.remove(0).await.unwrap();
     client.counts.reset();

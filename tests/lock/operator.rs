@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Loss};
 
+use super::waiter;
 use crate::support::env::{Env, on_every_server};
-use crate::waiter;
 
 on_every_server! {
     inspect_shows_the_holder_and_those_who_wait,

@@ -4,14 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::ErrorKind;
-use futures::stream::{FuturesUnordered, StreamExt};
 
+use super::{LONG, free_at_once, queued, waiter};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, free_at_once, queued, waiter};
 
 on_every_server! {
     first_come_first_served_across_clients,
-    thousands_of_waiters_are_served_in_their_order,
     a_timeout_leaves_nothing_and_the_next_one_is_served,
     a_timeout_is_kept_and_not_cut_short,
     a_full_queue_is_an_error_and_stays_as_it_is,
@@ -45,37 +43,6 @@ async fn first_come_first_served_across_clients(env: Env) {
     assert_eq!(order.iter().map(|(n, _)| *n).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
     assert!(first < order[0].1);
     assert!(order.windows(2).all(|pair| pair[0].1 < pair[1].1), "tokens in another order: {order:?}");
-}
-
-async fn thousands_of_waiters_are_served_in_their_order(env: Env) {
-    const WAITERS: usize = 2_000;
-    let (client, other) = (env.client().await, env.client().await);
-    let lock = client.lock("a");
-    let held = other.lock("a").lock().await.unwrap();
-    // They are polled, and so sent, in the order in which they were made.
-    let served = Mutex::new(Vec::with_capacity(WAITERS));
-    let mut waiting: FuturesUnordered<_> = (0..WAITERS)
-        .map(|n| {
-            let (lock, served) = (&lock, &served);
-            async move {
-                let guard = lock.lock().await.unwrap();
-                served.lock().unwrap().push((n, guard.token()));
-                guard.release().await.unwrap();
-            }
-        })
-        .collect();
-    let release = async {
-        queued(&env, &other.lock("a"), WAITERS as u64).await;
-        held.release().await.unwrap();
-    };
-    futures::join!(release, async { while waiting.next().await.is_some() {} });
-    drop(waiting);
-    let served = served.into_inner().unwrap();
-    assert_eq!(served.len(), WAITERS);
-    for pair in served.windows(2) {
-        assert!(pair[0].1 < pair[1].1, "a later token was granted first: {pair:?}");
-        assert!(pair[0].0 < pair[1].0, "not in the order in which they came: {pair:?}");
-    }
 }
 
 async fn a_timeout_leaves_nothing_and_the_next_one_is_served(env: Env) {

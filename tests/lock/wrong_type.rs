@@ -30,7 +30,7 @@ async fn a_key_of_another_type_is_a_typed_error(env: Env) {
         }
         assert_eq!(env.redis::<String>(&["GET", key]), "mine", "the stranger's value");
         let () = env.redis(&["DEL", key]);
-        crate::free_at_once(&env, &lock).await;
+        super::free_at_once(&env, &lock).await;
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Holder, Upgrade, WriteGuard};
 
+use super::{free_at_once, reader, reads_after, writer};
 use crate::support::env::{Env, on_every_server};
-use crate::{free_at_once, reader, reads_after, writer};
 
 on_every_server! {
     a_downgraded_writer_lets_readers_in_and_no_writer,

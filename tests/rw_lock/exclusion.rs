@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bowline::Token;
 
+use super::{LONG, reader, reads_after, writer};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, reader, reads_after, writer};
 
 on_every_server! {
     readers_share_and_a_writer_is_alone,

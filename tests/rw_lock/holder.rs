@@ -2,13 +2,12 @@
 
 use bowline::{ErrorKind, Holder};
 
+use super::{free_at_once, reader};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, free_at_once, reader};
 
 on_every_server! {
     a_holder_re_enters_what_it_has_without_a_command,
     writing_while_reading_is_an_error_and_no_hang,
-    a_scope_makes_the_holder_ambient,
     without_a_holder_writing_while_reading_waits,
 }
 
@@ -53,21 +52,6 @@ async fn writing_while_reading_is_an_error_and_no_hang(env: Env) {
     assert!(reading.is_valid());
     reading.release().await.unwrap();
     lock.write().holder(&holder).await.unwrap().release().await.unwrap();
-}
-
-async fn a_scope_makes_the_holder_ambient(env: Env) {
-    let client = env.client().await;
-    let lock = client.rw_lock("a");
-    Holder::new()
-        .scope(async {
-            let writing = lock.write().timeout(LONG).await.unwrap();
-            let reading = lock.read().timeout(LONG).await.unwrap();
-            assert_eq!(reading.token(), writing.token());
-            writing.release().await.unwrap();
-            reading.release().await.unwrap();
-        })
-        .await;
-    assert!(env.keys().is_empty(), "{:?}", env.keys());
 }
 
 async fn without_a_holder_writing_while_reading_waits(env: Env) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bowline::ErrorKind;
 use futures::future::join_all;
 
+use super::{LONG, free_at_once, queued, reader, writer};
 use crate::support::env::{Env, on_every_server};
-use crate::{LONG, free_at_once, queued, reader, writer};
 
 on_every_server! {
     readers_that_wait_one_behind_the_other_enter_together,

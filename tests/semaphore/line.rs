@@ -7,9 +7,10 @@ use std::time::Duration;
 use bowline::{ErrorKind, Loss, Permit, Result, Semaphore};
 use futures::future::{BoxFuture, join_all};
 
+use crate::suite::limit::forget_the_limit;
+use crate::suite::{queued, waiter};
 use crate::support::env::{Env, TestClient, on_every_server};
 use crate::support::polled::poll_once;
-use crate::{forget_the_limit, queued, waiter};
 
 on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,

@@ -3,17 +3,14 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use bowline::{Arg, Call, Config, Connection, ConnectionError, Executor, RedisConnection, Reply, Script};
 use futures::future::BoxFuture;
 
+pub(crate) use super::bounded::{BOUND, bounded};
 use super::server::Server;
-
-/// Far longer than anything takes, so that only a hang runs into it.
-pub const BOUND: Duration = Duration::from_secs(60);
 
 pub type Open = fn(Arc<dyn Executor>, String, Config) -> BoxFuture<'static, bowline::Result<RedisConnection>>;
 
@@ -40,23 +37,6 @@ impl Runtime {
         while !condition() {
             assert!(self.executor.now() - start < BOUND / 2, "never: {what}");
             self.executor.sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
-
-/// Runs `test` and fails if it hangs.
-pub fn bounded(test: impl FnOnce() + Send + 'static) {
-    let (done, ended) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        test();
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(BOUND) {
-        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
-        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-            if let Err(panicked) = thread.join() {
-                std::panic::resume_unwind(panicked);
-            }
         }
     }
 }

@@ -11,66 +11,28 @@
 //! ```
 
 use std::any::Any;
-use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use bowline::{
-    Call, Client, Config, ConfigBuilder, Connection, ConnectionError, Executor, Notice, RedisConnection, Reply,
-    Topology, Warning,
-};
+use bowline::{Client, Config, ConfigBuilder, Connection, Executor, RedisConnection, Reply};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 
+pub use super::counted::{Counting, Counts, TestClient};
+pub(crate) use super::rows::{on_every_runtime, on_the_embedded_server};
+pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
-
-/// No test may take longer.
-const TEST_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long tasks, timers and keys may stay after the test has dropped everything, and the default of
 /// [`Env::eventually`].
 const DEADLINE: Duration = Duration::from_secs(10);
-
-/// Makes a `#[test]` of each `async fn(Env)` for each runtime whose feature is on. The root of the test binary
-/// declares `mod support`.
-macro_rules! on_every_runtime {
-    ($($test:ident),+ $(,)?) => {
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run, tokio_multi, TokioMulti, $($test),+ }
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run, tokio_current, TokioCurrent, $($test),+ }
-        #[cfg(feature = "smol")]
-        $crate::support::env::on_runtime! { run, smol, Smol, $($test),+ }
-        #[cfg(feature = "async-std")]
-        $crate::support::env::on_runtime! { run, async_std, AsyncStd, $($test),+ }
-    };
-}
-
-/// As [`on_every_runtime`], but on the embedded server.
-macro_rules! on_the_embedded_server {
-    ($($test:ident),+ $(,)?) => {
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_tokio_multi, TokioMulti, $($test),+ }
-        #[cfg(feature = "tokio")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_tokio_current, TokioCurrent, $($test),+ }
-        #[cfg(feature = "smol")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_smol, Smol, $($test),+ }
-        #[cfg(feature = "async-std")]
-        $crate::support::env::on_runtime! { run_embedded, embedded_async_std, AsyncStd, $($test),+ }
-    };
-}
 
 /// On every runtime, with a real server and with the embedded one; after a `;`, tests that need the real one.
 macro_rules! on_every_server {
@@ -80,6 +42,7 @@ macro_rules! on_every_server {
     };
 }
 
+/// A module of tests on one runtime.
 macro_rules! on_runtime {
     ($run:ident, $module:ident, $runtime:ident, $($test:ident),+) => {
         mod $module {
@@ -93,101 +56,7 @@ macro_rules! on_runtime {
     };
 }
 
-pub(crate) use {on_every_runtime, on_every_server, on_runtime, on_the_embedded_server};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runtime {
-    #[cfg(feature = "tokio")]
-    TokioMulti,
-    #[cfg(feature = "tokio")]
-    TokioCurrent,
-    #[cfg(feature = "smol")]
-    Smol,
-    #[cfg(feature = "async-std")]
-    AsyncStd,
-}
-
-/// Runs `test` on a thread of its own, and fails if it does not end, or leaves something behind.
-pub fn run<F, Fut>(runtime: Runtime, test: F)
-where
-    F: FnOnce(Env) -> Fut + Send + 'static,
-    Fut: Future<Output = ()>,
-{
-    run_in(runtime, Env::new, test);
-}
-
-/// As [`run`], on the embedded server.
-pub fn run_embedded<F, Fut>(runtime: Runtime, test: F)
-where
-    F: FnOnce(Env) -> Fut + Send + 'static,
-    Fut: Future<Output = ()>,
-{
-    run_in(runtime, Env::new_embedded, test);
-}
-
-fn run_in<F, Fut>(runtime: Runtime, make: fn(Runtime, Arc<dyn Executor>) -> Env, test: F)
-where
-    F: FnOnce(Env) -> Fut + Send + 'static,
-    Fut: Future<Output = ()>,
-{
-    let (started, env) = mpsc::channel();
-    let (done, ended) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            runtime.drive(|executor| async move {
-                let env = make(runtime, executor);
-                let _ = started.send(env.clone());
-                test(env.clone()).await;
-                env.nothing_is_left().await;
-            });
-        }));
-        let _ = done.send(());
-        ended
-    });
-    let outcome = ended.recv_timeout(TEST_DEADLINE);
-    // Taken out here, whoever still holds the environment: a global executor's tasks are never dropped.
-    let server = env.try_recv().ok().and_then(|env: Env| env.take_server());
-    match outcome {
-        Err(RecvTimeoutError::Timeout) => {
-            drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
-            panic!("the test did not end within {TEST_DEADLINE:?}");
-        }
-        Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join().and_then(|ended| ended) {
-            Ok(()) => server.into_iter().for_each(Server::finish),
-            Err(panic) => {
-                drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
-                resume_unwind(panic);
-            }
-        },
-    }
-}
-
-impl Runtime {
-    /// Runs `body` to its end on a new runtime (smol and async-std have one for the whole process).
-    fn drive<F, Fut>(self, body: F)
-    where
-        F: FnOnce(Arc<dyn Executor>) -> Fut,
-        Fut: Future<Output = ()>,
-    {
-        match self {
-            #[cfg(feature = "tokio")]
-            Self::TokioMulti | Self::TokioCurrent => {
-                let mut builder = if self == Self::TokioMulti {
-                    tokio::runtime::Builder::new_multi_thread()
-                } else {
-                    tokio::runtime::Builder::new_current_thread()
-                };
-                let runtime = builder.worker_threads(2).enable_all().build().unwrap();
-                let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
-                runtime.block_on(body(executor));
-            }
-            #[cfg(feature = "smol")]
-            Self::Smol => smol::block_on(body(Arc::new(bowline::smol::Smol))),
-            #[cfg(feature = "async-std")]
-            Self::AsyncStd => async_std::task::block_on(body(Arc::new(bowline::async_std::AsyncStd))),
-        }
-    }
-}
+pub(crate) use {on_every_server, on_runtime};
 
 /// What a test runs in: a runtime, a server, and clients between them. Clones are the same environment.
 #[derive(Clone)]
@@ -211,7 +80,7 @@ struct Inner {
 }
 
 impl Inner {
-    fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
+    pub(super) fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         Self {
             runtime,
             tracking: Arc::new(Tracking::new(executor.clone())),
@@ -236,11 +105,11 @@ impl Inner {
 }
 
 impl Env {
-    fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
+    pub(super) fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         Self { inner: Arc::new(Inner::new(runtime, executor)) }
     }
 
-    fn new_embedded(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
+    pub(super) fn new_embedded(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         let embedded = Some(bowline::embedded::Server::new());
         Self { inner: Arc::new(Inner { embedded, ..Inner::new(runtime, executor) }) }
     }
@@ -452,7 +321,7 @@ impl Env {
     }
 
     /// Waits for the tasks and timers; then the keys must be gone too, for nobody is left to remove them.
-    async fn nothing_is_left(&self) {
+    pub(super) async fn nothing_is_left(&self) {
         let start = self.now();
         loop {
             let (tasks, sleeps) = self.live();
@@ -470,7 +339,7 @@ impl Env {
         }
     }
 
-    fn take_server(&self) -> Option<Server> {
+    pub(super) fn take_server(&self) -> Option<Server> {
         lock(&self.inner.server).take()
     }
 }
@@ -495,108 +364,11 @@ impl DerefMut for ServerRef<'_> {
     }
 }
 
-/// A client whose commands are counted, from after its creation on.
-#[derive(Clone, Debug)]
-pub struct TestClient {
-    pub client: Client,
-    pub counts: Arc<Counts>,
-}
-
-impl Deref for TestClient {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        &self.client
-    }
-}
-
-/// Everything that a client had its connection do.
-#[derive(Debug, Default)]
-pub struct Counts {
-    runs: Mutex<BTreeMap<&'static str, u64>>,
-    batches: AtomicU64,
-    subscribes: AtomicU64,
-}
-
-impl Counts {
-    /// Scripts sent, those in batches too.
-    pub fn total(&self) -> u64 {
-        lock(&self.runs).values().sum()
-    }
-
-    /// How often this script was sent.
-    pub fn of(&self, script: &str) -> u64 {
-        assert!(bowline::Script::all().any(|known| known.name() == script), "no script is called {script}");
-        lock(&self.runs).get(script).copied().unwrap_or(0)
-    }
-
-    /// By script.
-    pub fn all(&self) -> BTreeMap<&'static str, u64> {
-        lock(&self.runs).clone()
-    }
-
-    pub fn batches(&self) -> u64 {
-        self.batches.load(Ordering::SeqCst)
-    }
-
-    /// Since the connection was made; never reset.
-    pub fn subscribes(&self) -> u64 {
-        self.subscribes.load(Ordering::SeqCst)
-    }
-
-    pub fn reset(&self) {
-        lock(&self.runs).clear();
-        self.batches.store(0, Ordering::SeqCst);
-    }
-
-    fn count(&self, call: &Call<'_>) {
-        *lock(&self.runs).entry(call.script.name()).or_default() += 1;
-    }
-}
-
-/// Counts what it forwards.
-#[derive(Debug)]
-pub struct Counting<C = RedisConnection> {
-    pub inner: C,
-    pub counts: Arc<Counts>,
-}
-
-#[async_trait]
-impl<C: Connection> Connection for Counting<C> {
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.counts.count(&call);
-        self.inner.run(call).await
-    }
-
-    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        self.counts.batches.fetch_add(1, Ordering::SeqCst);
-        calls.iter().for_each(|call| self.counts.count(call));
-        self.inner.run_batch(calls).await
-    }
-
-    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        self.counts.subscribes.fetch_add(1, Ordering::SeqCst);
-        self.inner.subscribe(channel).await
-    }
-
-    fn topology(&self) -> Topology {
-        self.inner.topology()
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        self.inner.warnings()
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
-}
-
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,18 @@
 
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
+pub mod bounded;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod cost;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod counted;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
 pub mod polled;
 pub mod proxy;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod rows;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod run;
 pub mod server;
 pub mod tracking;

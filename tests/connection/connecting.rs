@@ -1,0 +1,137 @@
+//! Connecting: addresses, credentials, and servers that do not fit.
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
+
+use bowline::{Connection, ErrorKind, Warning};
+use futures::FutureExt;
+use futures::future::{Either, select};
+
+use crate::support::adapters::{Keys, Runtime, acquire, admin, fake, field, ours, word};
+use crate::support::server::Server;
+use crate::{SHORT, code};
+
+pub(crate) async fn addresses(rt: Runtime) {
+    let v6 = TcpListener::bind(("::1", 0)).is_ok();
+    let server = if v6 { Server::start_with(&["--bind", "127.0.0.1", "::1"]) } else { Server::start() };
+    let mut urls = vec![
+        server.url(),
+        server.url().replace("127.0.0.1", "localhost"),
+        format!("valkey://127.0.0.1:{}/3?protocol=resp3", server.port()),
+        server.socket_url(),
+        format!("{}?db=3", server.socket_url()),
+    ];
+    if v6 {
+        urls.push(format!("redis://[::1]:{}/", server.port()));
+    }
+    for (n, url) in urls.iter().enumerate() {
+        let keys = Keys::of(&n.to_string());
+        let connection = rt.connect(url).await;
+        assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED", "{url}");
+        let db = if url.contains('3') && (url.contains("/3") || url.contains("db=3")) { "3" } else { "0" };
+        assert_eq!(field(&ours(&server)[0], "db"), db, "{url}");
+        connection.close();
+        rt.eventually("it is closed", || ours(&server).is_empty()).await;
+    }
+}
+
+pub(crate) async fn a_reconnection_selects_the_database_again(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&format!("{}5", server.url())).await;
+    admin(&server, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    let keys = Keys::of("a");
+    while acquire(&connection, &keys, "c1:1").await.is_err() {}
+    assert!(ours(&server).iter().all(|line| field(line, "db") == "5"));
+}
+
+pub(crate) async fn credentials(rt: Runtime) {
+    let server = Server::start();
+    let acl = ["ACL", "SETUSER", "alice", "on", ">s3cret/?#", "~*", "&*", "+@all", "-ping", "-info"];
+    admin(&server, &acl);
+    let mut admin = server.client();
+    redis::cmd("CONFIG").arg(&["SET", "requirepass", "0ther"]).exec(&mut admin).unwrap();
+    let at = |login: &str| server.url().replace("://", &format!("://{login}"));
+    for bad in ["", ":wr0ng@", "alice:wr0ng@", "bob:s3cret@"] {
+        let error = rt.try_connect(&at(bad), SHORT * 10).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{bad} {error}");
+        assert!(!format!("{error} {error:?}").contains("wr0ng"), "{error}");
+    }
+    for good in [":0ther@", "default:0ther@", "alice:s3cret%2F%3F%23@"] {
+        let connection = rt.connect(&at(good)).await;
+        assert!(acquire(&connection, &Keys::of("a"), "c1:1").await.is_ok());
+        let shown = format!("{connection:?}");
+        assert!(!shown.contains("0ther") && !shown.contains("s3cret") && !shown.contains("alice"), "{shown}");
+    }
+    redis::cmd("ACL").arg(&["SETUSER", "alice", "-evalsha", "-eval"]).exec(&mut admin).unwrap();
+    let connection = rt.connect(&at("alice:s3cret%2F%3F%23@")).await;
+    assert_eq!(code(&acquire(&connection, &Keys::of("a"), "c1:1").await.unwrap_err()), "NOPERM");
+}
+
+pub(crate) async fn what_does_not_answer_or_does_not_exist(rt: Runtime) {
+    let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let server = Server::start();
+    for (url, kind) in [
+        (format!("redis://:s3cret@127.0.0.1:{}/", mute.local_addr().unwrap().port()), ErrorKind::Unavailable),
+        (format!("redis://:s3cret@127.0.0.1:{closed}/"), ErrorKind::Unavailable),
+        ("redis://:s3cret@no-such-host.invalid/".to_owned(), ErrorKind::Unavailable),
+        ("unix:///no/such/socket?pass=s3cret".to_owned(), ErrorKind::Unavailable),
+        (format!("{}99", server.url()), ErrorKind::InvalidInput),
+        ("redis://:s3cret@0.0.0.0/".to_owned(), ErrorKind::InvalidInput),
+        ("http://:s3cret@127.0.0.1/".to_owned(), ErrorKind::InvalidInput),
+        ("rediss://:s3cret@127.0.0.1/#insecure".to_owned(), ErrorKind::InvalidInput),
+    ] {
+        let error = rt.try_connect(&url, SHORT).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (kind, "connect"), "{url} {error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
+    rt.eventually("nothing is left", || ours(&server).is_empty()).await;
+}
+
+pub(crate) async fn servers_that_do_not_fit(rt: Runtime) {
+    let old =
+        "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n6.0.9\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n";
+    let cluster = "%2\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$7\r\ncluster\r\n";
+    let unknown = "-ERR unknown command `HELLO`, with args beginning with: `3` `AUTH` `default` `s3cret` \r\n";
+    let renamed = "-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 's3cret' \r\n";
+    for hello in [old, cluster, unknown, renamed, "-NOPROTO unsupported protocol version\r\n"] {
+        let url = format!("redis://:s3cret@127.0.0.1:{}/", fake(hello));
+        let error = rt.try_connect(&url, SHORT * 10).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{hello} {error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
+    let url = format!("redis://127.0.0.1:{}/", fake("+this is no map\r\n"));
+    rt.connect(&url).await;
+    let error = rt.try_connect(&format!("redis://127.0.0.1:{}/", fake("HTTP/1.1 400\r\n\r\n")), SHORT * 10).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+pub(crate) async fn warnings(rt: Runtime) {
+    let server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let warnings = rt.connect(&server.url()).await.warnings();
+    assert_eq!(warnings, [Warning::Eviction { policy: "allkeys-lru".to_owned() }]);
+    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "&*", "+@all", "-info"]);
+    let url = server.url().replace("://", "://alice:s3cret@");
+    assert_eq!(rt.connect(&url).await.warnings(), []);
+    admin(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    assert_eq!(rt.connect(&server.url()).await.warnings(), []);
+}
+
+pub(crate) async fn dropping_a_connection_attempt_closes_its_socket(rt: Runtime) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("redis://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let attempt = rt.try_connect(&url, Duration::from_secs(600)).boxed();
+    let (sender, received) = futures::channel::oneshot::channel();
+    let (closed_sender, closed) = futures::channel::oneshot::channel();
+    thread::spawn(move || {
+        use std::io::Read;
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut buffer = [0; 1024];
+        let _ = sender.send(stream.read(&mut buffer).unwrap());
+        let _ = closed_sender.send(matches!(stream.read(&mut buffer), Ok(0) | Err(_)));
+    });
+    let Either::Left((_, attempt)) = select(received, attempt).await else { panic!("connected to nobody") };
+    drop(attempt);
+    assert!(closed.await.unwrap());
+}

@@ -1,0 +1,120 @@
+//! A server that goes, stands still or comes back under a call.
+
+use std::thread;
+use std::time::Duration;
+
+use bowline::{Connection, ConnectionError, Reply};
+use futures::FutureExt;
+use futures::future::{Either, join, select};
+
+use crate::SHORT;
+use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, word};
+use crate::support::server::Server;
+
+/// Starts a call that the server holds back, until `then` is done.
+pub(crate) async fn with_a_call_held_back(
+    rt: &Runtime,
+    server: &Server,
+    connection: &dyn Connection,
+    then: impl FnOnce(&str),
+) -> Result<Vec<Reply>, ConnectionError> {
+    admin(server, &["CLIENT", "PAUSE", "60000", "WRITE"]);
+    let keys = Keys::of("held back");
+    let mut call = acquire(connection, &keys, "c1:1").boxed();
+    let mut then = Some(then);
+    let outcome = loop {
+        match select(call, rt.executor.sleep(Duration::from_millis(5))).await {
+            Either::Left((outcome, _)) => break outcome,
+            Either::Right(((), pending)) => call = pending,
+        }
+        let held = ours(server).into_iter().find(|line| field(line, "flags").contains('b'));
+        if let Some(line) = held
+            && let Some(then) = then.take()
+        {
+            then(field(&line, "id"));
+        }
+    };
+    assert!(then.is_none(), "the call was never held back: {outcome:?}");
+    admin(server, &["CLIENT", "UNPAUSE"]);
+    outcome
+}
+
+pub(crate) async fn a_connection_killed_under_a_call(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let outcome = with_a_call_held_back(&rt, &server, &connection, |id| {
+        admin(&server, &["CLIENT", "KILL", "ID", id]);
+    })
+    .await;
+    assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
+    // Not sent again: the lock is free.
+    let keys = Keys::of("held back");
+    assert_eq!(inspect(&connection, &keys).await.unwrap()[0], Reply::Bytes(Vec::new()));
+    assert_eq!(word(&acquire(&connection, &keys, "c2:1").await), "GRANTED");
+    assert_eq!(ours(&server).len(), 1);
+}
+
+pub(crate) async fn an_idle_connection_killed_is_replaced(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    for round in 0..3 {
+        let id = field(&ours(&server)[0], "id").to_owned();
+        admin(&server, &["CLIENT", "KILL", "ID", &id]);
+        rt.eventually("another connection", || {
+            ours(&server).iter().any(|line| field(line, "id") != id) && format!("{connection:?}").contains("up")
+        })
+        .await;
+        assert_eq!(word(&acquire(&connection, &Keys::of(&round.to_string()), "c1:1").await), "GRANTED");
+    }
+}
+
+pub(crate) async fn a_server_that_stands_still(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.try_connect(&server.url(), SHORT).await.unwrap();
+    let keys = Keys::of("a");
+    assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+    server.pause();
+    let first = inspect(&connection, &keys).await.unwrap_err();
+    assert!(matches!(first, ConnectionError::Unknown(_)), "{first:?}");
+    // That connection is given up, and there is no other: this call is never sent.
+    let second = inspect(&connection, &keys).await.unwrap_err();
+    assert!(matches!(second, ConnectionError::Unreachable(_)), "{second:?}");
+    let batch = acquire_all(&connection, &[Keys::of("b"), Keys::of("c")], "c1:1").await;
+    assert!(batch.iter().all(|outcome| matches!(outcome, Err(ConnectionError::Unreachable(_)))), "{batch:?}");
+    server.resume();
+    while inspect(&connection, &keys).await.is_err() {}
+    assert_eq!(inspect(&connection, &keys).await.unwrap()[0], Reply::Bytes(b"c1:1".to_vec()));
+    assert_eq!(inspect(&connection, &Keys::of("b")).await.unwrap()[0], Reply::Bytes(Vec::new()));
+}
+
+pub(crate) async fn calls_wait_for_a_server_that_restarts(rt: Runtime) {
+    let mut server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let keys = Keys::of("a");
+    assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+    server.kill();
+    rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+    let restart = thread::spawn(move || {
+        server.restart();
+        server
+    });
+    // The new server has neither the lock nor the scripts.
+    let (one, all) =
+        join(acquire(&connection, &keys, "c2:1"), acquire_all(&connection, &[Keys::of("b")], "c2:1")).await;
+    assert_eq!((word(&one), word(&all[0])), ("GRANTED".to_owned(), "GRANTED".to_owned()));
+    drop(restart.join().unwrap());
+    rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+}
+
+pub(crate) async fn a_server_that_is_gone(rt: Runtime) {
+    let mut server = Server::start();
+    let connection = rt.try_connect(&server.url(), SHORT).await.unwrap();
+    server.kill();
+    rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+    let error = inspect(&connection, &Keys::of("a")).await.unwrap_err();
+    assert!(matches!(error, ConnectionError::Unreachable(_)), "{error:?}");
+    let error = connection.subscribe("test:channel").await.err().unwrap();
+    assert!(matches!(error, ConnectionError::Unreachable(_)), "{error:?}");
+    server.restart();
+    while inspect(&connection, &Keys::of("a")).await.is_err() {}
+}

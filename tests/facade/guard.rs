@@ -1,0 +1,144 @@
+//! The guards.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use real::{Loss, Result, Token, blocking};
+
+use crate::thread::on_a_thread;
+
+/// Any guard of the facade.
+pub trait Blocking: Debug + Send + Sync + Sized + 'static {
+    fn name(&self) -> &str;
+    fn remaining(&self) -> Duration;
+    fn is_valid(&self) -> bool;
+    fn lost_within(&self, duration: Duration) -> Result<Option<Loss>>;
+    fn release(self) -> Result<()>;
+}
+
+macro_rules! blocking {
+    ($($guard:ident),+) => {$(
+        impl Blocking for blocking::$guard {
+            fn name(&self) -> &str {
+                self.name()
+            }
+
+            fn remaining(&self) -> Duration {
+                self.remaining()
+            }
+
+            fn is_valid(&self) -> bool {
+                self.is_valid()
+            }
+
+            fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
+                self.lost_within(duration)
+            }
+
+            fn release(self) -> Result<()> {
+                self.release()
+            }
+        }
+
+        pub type $guard = Guard<blocking::$guard>;
+    )+};
+}
+
+blocking!(LockGuard, ReadGuard, WriteGuard, Permit);
+
+/// Shared with the threads that wait for its loss. Dropped where an async guard is, it releases in the background.
+#[derive(Debug)]
+pub struct Guard<B: Blocking>(Arc<B>);
+
+#[derive(Debug)]
+pub enum Upgrade {
+    Writing(WriteGuard),
+    WouldDeadlock(ReadGuard),
+}
+
+impl<B: Blocking> Guard<B> {
+    pub fn new(guard: B) -> Self {
+        Self(Arc::new(guard))
+    }
+
+    /// Out of the hands of those who do not wait for its loss any more.
+    fn into_inner(self) -> B {
+        let mut guard = self.0;
+        loop {
+            match Arc::try_unwrap(guard) {
+                Ok(guard) => return guard,
+                Err(shared) => guard = shared,
+            }
+            thread::yield_now();
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    pub fn is_valid(&self) -> bool {
+        self.0.is_valid()
+    }
+
+    pub fn lost(&self) -> BoxFuture<'_, Loss> {
+        // Not for ever: a future that is dropped must let go of the guard.
+        const TURN: Duration = Duration::from_millis(10);
+        Box::pin(async {
+            loop {
+                let guard = self.0.clone();
+                if let Some(loss) = on_a_thread(move || guard.lost_within(TURN)).await.unwrap() {
+                    return loss;
+                }
+            }
+        })
+    }
+
+    pub fn release(self) -> BoxFuture<'static, Result<()>> {
+        on_a_thread(move || self.into_inner().release())
+    }
+}
+
+impl Guard<blocking::LockGuard> {
+    pub fn token(&self) -> Token {
+        self.0.token()
+    }
+}
+
+impl Guard<blocking::ReadGuard> {
+    pub fn token(&self) -> Token {
+        self.0.token()
+    }
+
+    pub fn try_upgrade(self) -> BoxFuture<'static, Result<Upgrade>> {
+        on_a_thread(move || {
+            Ok(match self.into_inner().try_upgrade()? {
+                blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::new(guard)),
+                blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::new(guard)),
+            })
+        })
+    }
+}
+
+impl Guard<blocking::WriteGuard> {
+    pub fn token(&self) -> Token {
+        self.0.token()
+    }
+
+    pub fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
+        on_a_thread(move || self.into_inner().downgrade().map(Guard::new))
+    }
+}
+
+impl Guard<blocking::Permit> {
+    pub fn count(&self) -> u32 {
+        self.0.count()
+    }
+}

@@ -1,0 +1,57 @@
+//! What is true of the read-write lock, with futures and through the blocking facade (`tests/facade`).
+
+mod change;
+mod counts;
+mod exclusion;
+mod holder;
+mod queue;
+
+use std::time::Duration;
+
+use bowline::{ReadGuard, RwLock, Token, WriteGuard};
+use futures::future::BoxFuture;
+
+use crate::support::env::Env;
+
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// Waits until as many acquisitions wait for the lock.
+pub(crate) async fn queued(env: &Env, lock: &RwLock, waiters: u64) {
+    env.eventually(&format!("{waiters} waiters"), async || lock.inspect().await.unwrap().waiters == waiters).await;
+}
+
+/// A task that waits to read, once its place in the queue is known.
+pub(crate) async fn reader(env: &Env, lock: &RwLock) -> BoxFuture<'static, ReadGuard> {
+    let waiters = lock.inspect().await.unwrap().waiters;
+    let guard = env.spawn({
+        let lock = lock.clone();
+        async move { lock.read().timeout(LONG).await.unwrap() }
+    });
+    queued(env, lock, waiters + 1).await;
+    guard
+}
+
+/// A task that waits to write, once its place in the queue is known.
+pub(crate) async fn writer(env: &Env, lock: &RwLock) -> BoxFuture<'static, WriteGuard> {
+    let waiters = lock.inspect().await.unwrap().waiters;
+    let guard = env.spawn({
+        let lock = lock.clone();
+        async move { lock.write().timeout(LONG).await.unwrap() }
+    });
+    queued(env, lock, waiters + 1).await;
+    guard
+}
+
+/// The grant of a writer reserves as many tokens.
+pub(crate) const SPAN: u64 = 32;
+
+/// It has one of the tokens that were reserved by the writer with that token, and no larger one of its.
+pub(crate) fn reads_after(reader: &ReadGuard, writer: Token) -> bool {
+    (writer.get()..writer.get() + SPAN).contains(&reader.token().get())
+}
+
+/// The lock is free for a writer, and nothing stays that would have to expire first.
+pub(crate) async fn free_at_once(env: &Env, lock: &RwLock) {
+    env.soon("the lock is free", lock.write()).await.unwrap().release().await.unwrap();
+    env.eventually("nothing is left", async || env.keys().is_empty()).await;
+}

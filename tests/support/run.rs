@@ -1,0 +1,110 @@
+//! Runs a test on a runtime, and fails if it does not end.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use bowline::Executor;
+
+use super::env::Env;
+use super::server::Server;
+
+/// No test may take longer.
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    #[cfg(feature = "tokio")]
+    TokioMulti,
+    #[cfg(feature = "tokio")]
+    TokioCurrent,
+    #[cfg(feature = "smol")]
+    Smol,
+    #[cfg(feature = "async-std")]
+    AsyncStd,
+}
+
+/// Runs `test` on a thread of its own, and fails if it does not end, or leaves something behind.
+pub fn run<F, Fut>(runtime: Runtime, test: F)
+where
+    F: FnOnce(Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    run_in(runtime, Env::new, test);
+}
+
+/// As [`run`], on the embedded server.
+pub fn run_embedded<F, Fut>(runtime: Runtime, test: F)
+where
+    F: FnOnce(Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    run_in(runtime, Env::new_embedded, test);
+}
+
+fn run_in<F, Fut>(runtime: Runtime, make: fn(Runtime, Arc<dyn Executor>) -> Env, test: F)
+where
+    F: FnOnce(Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    let (started, env) = mpsc::channel();
+    let (done, ended) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            runtime.drive(|executor| async move {
+                let env = make(runtime, executor);
+                let _ = started.send(env.clone());
+                test(env.clone()).await;
+                env.nothing_is_left().await;
+            });
+        }));
+        let _ = done.send(());
+        ended
+    });
+    let outcome = ended.recv_timeout(TEST_DEADLINE);
+    // Taken out here, whoever still holds the environment: a global executor's tasks are never dropped.
+    let server = env.try_recv().ok().and_then(|env: Env| env.take_server());
+    match outcome {
+        Err(RecvTimeoutError::Timeout) => {
+            drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+            panic!("the test did not end within {TEST_DEADLINE:?}");
+        }
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join().and_then(|ended| ended) {
+            Ok(()) => server.into_iter().for_each(Server::finish),
+            Err(panic) => {
+                drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+                resume_unwind(panic);
+            }
+        },
+    }
+}
+
+impl Runtime {
+    /// Runs `body` to its end on a new runtime (smol and async-std have one for the whole process).
+    fn drive<F, Fut>(self, body: F)
+    where
+        F: FnOnce(Arc<dyn Executor>) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::TokioMulti | Self::TokioCurrent => {
+                let mut builder = if self == Self::TokioMulti {
+                    tokio::runtime::Builder::new_multi_thread()
+                } else {
+                    tokio::runtime::Builder::new_current_thread()
+                };
+                let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+                let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
+                runtime.block_on(body(executor));
+            }
+            #[cfg(feature = "smol")]
+            Self::Smol => smol::block_on(body(Arc::new(bowline::smol::Smol))),
+            #[cfg(feature = "async-std")]
+            Self::AsyncStd => async_std::task::block_on(body(Arc::new(bowline::async_std::AsyncStd))),
+        }
+    }
+}
