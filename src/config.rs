@@ -84,8 +84,9 @@ impl ConfigBuilder {
         self
     }
 
-    /// For how long after its grant a lock, or permits of a semaphore, may be handed on among [non-fair](crate::Acquire::non_fair) acquisitions of
-    /// this client, before the acquisitions of other clients have their turn; up to 10 s. Zero hands nothing on.
+    /// For how long after its grant a lock, or permits of a semaphore, may be handed on among
+    /// [non-fair](crate::Acquire::non_fair) acquisitions of this client, before the acquisitions of other
+    /// clients have their turn; up to 10 s. Zero hands nothing on.
     pub fn line_time(mut self, time: Duration) -> Self {
         self.config.line_time = time;
         self

@@ -1,8 +1,8 @@
 //! The local line: non-fair acquisitions of one client for as much of one name, behind one ticket or hold.
 //!
-//! Whoever has waited for longest asks Redis, and its ticket waits there for whoever is first by then. Whoever is done gives what
-//! it had to the first who waits, without a command, for a bounded time and number; then it goes back to Redis, and the
-//! next one queues up there. Of a semaphore, several ask and hold at a time.
+//! Whoever has waited for longest asks Redis, and its ticket waits there for whoever is first by then. Whoever is done
+//! gives what it had to the first who waits, without a command, for a bounded time and number; then it goes back
+//! to Redis, and the next one queues up there. Of a semaphore, several ask and hold at a time.
 
 use std::future::poll_fn;
 use std::sync::Arc;

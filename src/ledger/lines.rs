@@ -4,8 +4,10 @@
 //! | place | becomes, on |
 //! |---|---|
 //! | waits | asks or holds, with its turn |
-//! | asks | waits, when its ticket is queued: the ticket is the line's from then on, for whoever is first by its grant; holds; gone |
+//! | asks | waits, once its ticket is queued; holds; gone |
 //! | holds | gone, and the hold is passed on, or not |
+//!
+//! A queued ticket is the line's, for whoever is first when it is granted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,8 +33,9 @@ impl LineId {
 
     /// How many may hold at a time, as the call sites know; an operator may have set another limit.
     fn room(&self) -> usize {
-        let units = if let Kind::Semaphore { limit } = self.keys.kind { limit / self.units } else { 1 };
-        usize::try_from(units).unwrap_or(usize::MAX)
+        let units =
+            if let Kind::Semaphore { limit } = self.keys.kind { limit.checked_div(self.units) } else { Some(1) };
+        usize::try_from(units.unwrap_or(0)).unwrap_or(usize::MAX)
     }
 
     /// Whether nothing can be free as long as somebody holds.
