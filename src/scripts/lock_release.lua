@@ -8,6 +8,7 @@ local id = ARGV[1]
 --@include hold
 
 local held = redis.call('HEXISTS', lock, id) == 1
+if held then free = false end
 local ticket = ARGV[4]
 if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
   if held then redis.call('DEL', lock) end
@@ -22,7 +23,7 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 undo()
-if ticket ~= '' then enqueue(ticket, ARGV[5], 0) end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[5], 0) end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 return {'RELEASED', more, now}

@@ -23,7 +23,7 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 undo(id, held)
-if ticket ~= '' then enqueue(ticket, ARGV[6], 0) end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 return {'RELEASED', more, now}
