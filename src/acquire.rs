@@ -318,10 +318,11 @@ impl<'a> Attempt<'a> {
                         self.context.observe(now);
                         return Ok(Answer::Granted { token, counted_from: sent });
                     }
-                    Ok(Requeued::Queued { more, now }) => {
+                    Ok(Requeued::Queued { more, told, now }) => {
                         self.context.observe(now);
                         self.before = None;
                         self.context.ledger.queued(self.undecided.id, sent, self.context.now(), None, more);
+                        told.into_iter().for_each(|message| self.context.ledger.deliver(message));
                         return Ok(Answer::Queued);
                     }
                     // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
@@ -329,8 +330,12 @@ impl<'a> Attempt<'a> {
                     Ok(Requeued::NotHeld { now }) => {
                         self.context.observe(now);
                         self.before = None;
+                        self.context.unheard(&self.request.keys);
                     }
                     Err(failure) => {
+                        if failure.may_be_done() {
+                            self.context.unheard(&self.request.keys);
+                        }
                         if let Some(outcome) = self.again_after(tries, failure).await? {
                             return Ok(Answer::Decided(outcome));
                         }

@@ -22,13 +22,15 @@ pub(crate) struct Owned {
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
     /// Where it is passed on, if it is at all.
     place: Option<Place>,
+    /// A release may have been executed whose answer is not known.
+    asked: bool,
     /// Nothing is left to end: the server has said so, or it was passed on.
     ended: bool,
 }
 
 impl Owned {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, place: None, ended: false }
+        Self { context, hold, holder, place: None, asked: false, ended: false }
     }
 
     pub(crate) fn in_line(mut self, place: Option<Place>) -> Self {
@@ -49,18 +51,26 @@ impl Owned {
         let mut tries = self.context.tries("release", &self.hold.keys.name);
         let mut sent_before = false;
         loop {
+            self.asked = true;
             match self.context.scripts().release(&self.hold.keys, &id).await {
-                Ok(Released::Released { more, now }) => {
+                Ok(Released::Released { more, told, now }) => {
                     self.ended(more, now);
+                    told.into_iter().for_each(|message| self.context.ledger.deliver(message));
                     return Ok(());
                 }
                 Ok(Released::NotHeld { more, now }) => {
                     self.ended(more, now);
+                    if sent_before {
+                        self.context.unheard(&self.hold.keys);
+                    }
                     // The answer to the first request was lost, and that one released: the lease was valid then.
                     return if sent_before { Ok(()) } else { Err(lost_error(&self.hold, "release", Loss::Gone)) };
                 }
                 Err(failure) => {
                     sent_before = !mutant::on(Mutant::ResentReleaseLost);
+                    if failure.may_be_done() {
+                        self.context.unheard(&self.hold.keys);
+                    }
                     tries.again_after(failure).await?;
                 }
             }
@@ -173,6 +183,9 @@ impl Drop for Owned {
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);
+        }
+        if self.asked {
+            self.context.unheard(&self.hold.keys);
         }
     }
 }

@@ -60,7 +60,7 @@ impl PermitScripts<'_> {
 
     pub(crate) async fn release(&self, keys: [&str; 5], wire_id: &str, limit: u32) -> Result<Released, Failure> {
         let [limit, prefix, counts] = self.site(limit);
-        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(""), Arg::Number(0)];
+        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(""), Arg::Number(0), Arg::Number(1)];
         let reply = run(self.connection, &PERMIT_RELEASE, &keys, &args).await?;
         Ok(reply::released(&PERMIT_RELEASE, &reply)?)
     }

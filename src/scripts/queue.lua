@@ -78,8 +78,15 @@ local function enqueue(ticket, stands, ttl, max_waiters)
   return true
 end
 
+-- The client that reads the reply, if there is one, and the messages for it that go there instead of to its inbox.
+local listener, told = nil, {}
+
 -- Whether the client could be told. A user who may not publish can tell nobody: waiters learn from their own touches.
 local function tell(client, message)
+  if client == listener then
+    told[#told + 1] = message
+    return true
+  end
   local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)
   return type(heard) == 'number' and (heard > 0 or not counts_everyone)
 end

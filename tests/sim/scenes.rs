@@ -48,6 +48,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("left_line", |stage| Box::pin(line::left_line(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("lost_answer", |stage| Box::pin(requests::lost_answer(stage))),
+    ("unread_reply", |stage| Box::pin(requests::unread_reply(stage))),
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),

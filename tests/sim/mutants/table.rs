@@ -123,6 +123,7 @@ pub const MUTANTS: &[Row] = &[
         "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
         "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
+    lua("reply_tells_nobody", &[("more, now, unpack(told)}", "more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
         "local more = promote({})\nreturn {outcome,",
         "local more = 0\nreturn {outcome,",
@@ -179,6 +180,7 @@ pub const MUTANTS: &[Row] = &[
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
+    rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
     // The local line.
