@@ -324,18 +324,25 @@ impl<'a> Attempt<'a> {
                         self.context.observe(now);
                         return Ok(Answer::Granted { token, counted_from: sent });
                     }
-                    Ok(Requeued::Queued { more, now }) => {
+                    Ok(Requeued::Queued { more, told, now }) => {
                         self.context.observe(now);
                         self.before = None;
-                        return Ok(self.queued(sent, None, more));
+                        let queued = self.queued(sent, None, more);
+                        let now = self.context.now();
+                        told.into_iter().for_each(|message| self.context.ledger.deliver(message, now));
+                        return Ok(queued);
                     }
                     // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
                     // granted. The same wire id finds out.
                     Ok(Requeued::NotHeld { now }) => {
                         self.context.observe(now);
                         self.before = None;
+                        self.context.unheard(&self.request.keys);
                     }
                     Err(failure) => {
+                        if failure.may_be_done() {
+                            self.context.unheard(&self.request.keys);
+                        }
                         if let Some(outcome) = self.again_after(tries, failure).await? {
                             return Ok(Answer::Decided(outcome));
                         }

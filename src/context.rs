@@ -83,6 +83,11 @@ impl Context {
         self.clock.at(sent, longest.map_or(wait, |longest| longest.min(wait)) + CLOCK_SLACK)
     }
 
+    /// A release that was, or may have been, executed may have had messages to this client in its reply.
+    pub(crate) fn unheard(&self, keys: &Arc<Keys>) {
+        self.ledger.unheard(keys, self.now());
+    }
+
     /// A series of tries of one operation.
     pub(crate) fn tries(&self, operation: &'static str, name: &str) -> Tries<'_> {
         Tries {

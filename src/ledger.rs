@@ -338,6 +338,14 @@ impl Ledger {
         });
     }
 
+    /// Messages about one name may have been missed, in a reply that was not read: the server is asked about its tickets.
+    pub(crate) fn unheard(&self, keys: &Arc<Keys>, now: Instant) {
+        self.change(|state, effects| {
+            state.unheard(keys, now);
+            state.wake_if_sooner(effects);
+        });
+    }
+
     /// Messages may have been missed: the server is asked about every ticket and every hold.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {

@@ -54,6 +54,8 @@ pub enum Mutant {
     GapBeforeAnswerForgotten,
     /// Nor is a name asked about again if a touch was under way when messages were missed.
     GapDuringTouchForgotten,
+    /// Nor when the reply to a release was not read, and may have had a message in it.
+    UnreadReplyForgotten,
     /// Nobody is asked about holds after messages may have been missed.
     NoVerifyAfterGap,
     /// A script that says "call again" is not.

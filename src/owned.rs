@@ -22,13 +22,15 @@ pub(crate) struct Owned {
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
     /// Where it is passed on, if it is at all.
     place: Option<Place>,
+    /// A release may have been executed whose answer is not known.
+    asked: bool,
     /// Nothing is left to end: the server has said so, or it was passed on.
     ended: bool,
 }
 
 impl Owned {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, place: None, ended: false }
+        Self { context, hold, holder, place: None, asked: false, ended: false }
     }
 
     pub(crate) fn in_line(mut self, place: Option<Place>) -> Self {
@@ -53,18 +55,27 @@ impl Owned {
         let mut tries = context.tries("release", &this.hold.keys.name);
         let mut sent_before = false;
         loop {
+            this.asked = true;
             match context.scripts().release(&this.hold.keys, &id).await {
-                Ok(Released::Released { more, now }) => {
+                Ok(Released::Released { more, told, now }) => {
                     this.ended(more, now);
+                    let now = context.now();
+                    told.into_iter().for_each(|message| context.ledger.deliver(message, now));
                     return Ok(());
                 }
                 Ok(Released::NotHeld { more, now }) => {
                     this.ended(more, now);
+                    if sent_before {
+                        context.unheard(&this.hold.keys);
+                    }
                     // The answer to the first request was lost, and that one released: the lease was valid then.
                     return if sent_before { Ok(()) } else { Err(lost_error(&this.hold, "release", Loss::Gone)) };
                 }
                 Err(failure) => {
                     sent_before = !mutant::on(Mutant::ResentReleaseLost);
+                    if failure.may_be_done() {
+                        context.unheard(&this.hold.keys);
+                    }
                     tries.again_after(failure).await?;
                 }
             }
@@ -182,6 +193,9 @@ impl Drop for Owned {
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);
+        }
+        if self.asked {
+            self.context.unheard(&self.hold.keys);
         }
     }
 }

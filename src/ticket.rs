@@ -54,7 +54,7 @@ pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
 }
 
 /// What the inbox says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Granted {
         id: WireId,

@@ -52,7 +52,8 @@ impl RawLock {
     /// Releases the hold of wire id `n`, and hands the lock over if somebody waits.
     pub async fn release(&self, connection: &dyn Connection, n: u64) -> Result<()> {
         let id = wire_id(n);
-        let args = [Arg::Text(&id), Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(""), Arg::Number(0)];
+        let nothing = Arg::Number(0);
+        let args = [Arg::Text(&id), Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(""), nothing, nothing];
         match self.run(connection, "lock_release", &args).await?.as_str() {
             "RELEASED" => Ok(()),
             other => Err(unexpected("lock_release", other)),

@@ -115,9 +115,18 @@ impl State {
     pub(super) fn give_up(&mut self, id: WireId, now: Instant, effects: &mut Effects) {
         let Some(mut attempt) = self.remove_open(id.n, effects) else { return };
         if let Some(before) = attempt.before.take() {
+            self.unheard(&attempt.keys, now);
             self.clean_up(Cleanup::of(&before, now), effects);
         }
         self.clean_up(attempt.cleanup(id, now), effects);
+    }
+
+    /// The tickets of the name are touched at once, and those that the client does not know yet to wait as soon as it does.
+    pub(super) fn unheard(&mut self, keys: &Arc<Keys>, now: Instant) {
+        if !mutant::on(Mutant::UnreadReplyForgotten) {
+            self.last_gap = Some(now);
+            self.touches.touch_soon(keys, now);
+        }
     }
 
     pub(super) fn keep(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {

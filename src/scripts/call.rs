@@ -17,6 +17,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Whether the script may have been executed to its end.
+    pub(crate) fn may_be_done(&self) -> bool {
+        matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Connection(error) => error.kind(),

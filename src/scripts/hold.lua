@@ -5,11 +5,10 @@ local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include clock
 --@include token
 
--- Looked up when it is first asked for; what happens after that is known.
+-- Known from settle() on, unless the script has looked before it.
 local free
 
 local function room()
-  if free == nil then free = redis.call('EXISTS', lock) == 0 end
   return free
 end
 
@@ -37,7 +36,7 @@ end
 
 -- A key of a wrong type is found here. The lock needs nothing else to be put in order.
 local function settle()
-  redis.call('HLEN', lock)
-  redis.call('STRLEN', fence)
+  if free == nil then free = redis.call('HLEN', lock) == 0 end
+  fenced()
   return 0
 end

@@ -60,6 +60,7 @@ impl LockScripts<'_> {
             counts_everyone(self.connection),
             Arg::Text(ticket.0),
             millis(ticket.1),
+            Arg::Number(1),
         ];
         Ok(run(self.connection, &LOCK_RELEASE, &keys, &args).await?)
     }

@@ -18,17 +18,17 @@ local inbox_prefix, counts_everyone = ARGV[8], ARGV[9] == '1'
 --@include queue
 
 -- A resend, or the message that said so was lost.
-if redis.call('HEXISTS', lock, id) == 1 then
+if not free and redis.call('HEXISTS', lock, id) == 1 then
   redis.call('PEXPIRE', lock, lease)
   return {'GRANTED', redis.call('HGET', lock, 'token'), now}
 end
 
 local ticket = id .. '/' .. lease .. '/' .. span
-local waits = length() > 0 and expiry(ticket)
+local stands = waits(ticket)
 
 -- A request that lay in a frozen server's buffer must not lock for a client that gave up. What is held or queued
 -- already is the client's to cancel, so that was decided first.
-if not waits and not_after > 0 and now > not_after then
+if not stands and not_after > 0 and now > not_after then
   return {'STALE', now}
 end
 
@@ -41,8 +41,8 @@ if mode == 'try' then
   return {'BUSY', redis.call('PTTL', lock), more, now}
 end
 
-local queued, waiters = enqueue(ticket, ARGV[5], tonumber(ARGV[6]))
+local queued, waiters = enqueue(ticket, stands, ARGV[5], tonumber(ARGV[6]))
 if not queued then return {'FULL', waiters, now} end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-return {'QUEUED', redis.call('PTTL', lock), redis.call('LLEN', queue), more, now}
+return {'QUEUED', redis.call('PTTL', lock), waiting, more, now}

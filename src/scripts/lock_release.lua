@@ -1,13 +1,15 @@
 -- Releases the hold and hands the lock to the next waiter; with a ticket, also queues up for the next turn.
 -- KEYS: lock queue tickets fence
--- ARGV: wire_id inbox_prefix counts_everyone ticket ticket_ttl_ms
--- Reply: RELEASED more now | GRANTED token now | NOT_HELD more now
+-- ARGV: wire_id inbox_prefix counts_everyone ticket ticket_ttl_ms listens
+-- Reply: RELEASED more now [message]... | GRANTED token now | NOT_HELD more now
 -- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold the lock queues nothing.
+-- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
 local id = ARGV[1]
 --@include hold
 
 local held = redis.call('HEXISTS', lock, id) == 1
+if held then free = false end
 local ticket = ARGV[4]
 if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
   if held then redis.call('DEL', lock) end
@@ -22,7 +24,8 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 undo()
-if ticket ~= '' then enqueue(ticket, ARGV[5], 0) end
+if ARGV[6] == '1' then listener = string.match(id, '^([^:]+):') end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[5], 0) end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-return {'RELEASED', more, now}
+return {'RELEASED', more, now, unpack(told)}

@@ -9,24 +9,24 @@ local inbox_prefix, counts_everyone = ARGV[1], ARGV[2] == '1'
 --@include hold
 --@include queue
 
-local waits = {}
-if length() > 0 then
+local live = {}
+if waiting > 0 then
   for i = 3, #ARGV, 2 do
     if expiry(ARGV[i]) then
       refresh(ARGV[i], ARGV[i + 1])
-      waits[ARGV[i]] = true
+      live[ARGV[i]] = true
     end
   end
-  if next(waits) then keep_queue() end
+  if next(live) then keep_queue() end
 end
 
-local more, taken = promote(waits)
-for ticket in pairs(taken) do waits[ticket] = nil end
+local more, taken = promote(live)
+for ticket in pairs(taken) do live[ticket] = nil end
 
 local reply = {now, redis.call('PTTL', lock), more}
 for i = 3, #ARGV, 2 do
   local outcome, token = 'GONE', ''
-  if waits[ARGV[i]] then
+  if live[ARGV[i]] then
     outcome = 'WAITING'
   else
     local id, _, lease = parse(ARGV[i])

@@ -83,7 +83,7 @@ impl PermitScripts<'_> {
         ticket: TouchArgs<'_>,
     ) -> Result<Reply, Failure> {
         let [limit, prefix, counts] = self.site(limit);
-        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(ticket.0), millis(ticket.1)];
+        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(ticket.0), millis(ticket.1), Arg::Number(1)];
         Ok(run(self.connection, &PERMIT_RELEASE, &keys, &args).await?)
     }
 

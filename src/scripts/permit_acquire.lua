@@ -28,17 +28,17 @@ if held then
 end
 
 local ticket = id .. '/' .. lease .. '/' .. units
-local waits = length() > 0 and expiry(ticket)
+local stands = waits(ticket)
 
 -- A request that lay in a frozen server's buffer must not take permits for a client that gave up. What is held or
 -- queued already is the client's to cancel, so that was decided first.
-if not waits and not_after > 0 and now > not_after then
+if not stands and not_after > 0 and now > not_after then
   return {'STALE', now}
 end
 
 if units > limit then
-  if waits then
-    remove(ticket, 1)
+  if stands then
+    remove(ticket, '1')
     promote({})
   end
   return {'OVER', limit, now}
@@ -53,8 +53,8 @@ if mode == 'try' then
   return {'BUSY', first_left(), more, now}
 end
 
-local queued, waiters = enqueue(ticket, ARGV[6], tonumber(ARGV[7]))
+local queued, waiters = enqueue(ticket, stands, ARGV[6], tonumber(ARGV[7]))
 if not queued then return {'FULL', waiters, now} end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-return {'QUEUED', first_left(), redis.call('LLEN', queue), more, now}
+return {'QUEUED', first_left(), waiting, more, now}

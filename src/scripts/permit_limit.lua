@@ -26,11 +26,11 @@ if not ok then
 end
 
 local index = 0
-for _ = 1, math.min(length(), 256) do
+for _ = 1, math.min(waiting, 256) do
   local ticket = redis.call('LINDEX', queue, index)
   local id, client, _, amount = parse(ticket)
   if id and oversized(amount) then
-    remove(ticket, 1)
+    remove(ticket, '1')
     tell(client, 'gone ' .. id)
   else
     index = index + 1

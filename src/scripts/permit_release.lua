@@ -1,9 +1,10 @@
 -- Gives permits back and hands them to the next waiters; with a ticket, also queues up for the next turn.
 -- KEYS: permits leases queue tickets fence
--- ARGV: wire_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms
--- Reply: RELEASED more now | GRANTED token now | NOT_HELD more now
+-- ARGV: wire_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
+-- Reply: RELEASED more now [message]... | GRANTED token now | NOT_HELD more now
 -- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold gives nothing back and queues
--- nothing. more = 1: call again (touch).
+-- nothing. more = 1: call again (touch). listens = 1: the caller looks in the reply for messages to its client, which
+-- are not sent to its inbox then.
 
 local id, ticket, limit = ARGV[1], ARGV[5], tonumber(ARGV[2])
 --@include units
@@ -23,7 +24,8 @@ if not held then
   return {'NOT_HELD', more, now}
 end
 undo(id, held)
-if ticket ~= '' then enqueue(ticket, ARGV[6], 0) end
+if ARGV[7] == '1' then listener = string.match(id, '^([^:]+):') end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-return {'RELEASED', more, now}
+return {'RELEASED', more, now, unpack(told)}

@@ -11,30 +11,30 @@ local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
 --@include units
 --@include queue
 
-local waits = {}
-if length() > 0 then
+local live = {}
+if waiting > 0 then
   for i = 4, #ARGV, 2 do
     if expiry(ARGV[i]) then
       local _, _, _, amount = parse(ARGV[i])
       -- By the limit in force for its own call site: a stored one that it counted on may be lost.
       if amount and amount > limit then
-        remove(ARGV[i], 1)
+        remove(ARGV[i], '1')
       else
         refresh(ARGV[i], ARGV[i + 1])
-        waits[ARGV[i]] = true
+        live[ARGV[i]] = true
       end
     end
   end
-  if next(waits) then keep_queue() end
+  if next(live) then keep_queue() end
 end
 
-local more, taken = promote(waits)
-for ticket in pairs(taken) do waits[ticket] = nil end
+local more, taken = promote(live)
+for ticket in pairs(taken) do live[ticket] = nil end
 
 local reply = {now, first_left(), more}
 for i = 4, #ARGV, 2 do
   local outcome, token = 'GONE', ''
-  if waits[ARGV[i]] then
+  if live[ARGV[i]] then
     outcome = 'WAITING'
   else
     local id, _, lease = parse(ARGV[i])

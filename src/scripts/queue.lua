@@ -8,34 +8,31 @@
 
 -- A script that stops half-way leaves a hold or a ticket that nobody knows of. So a key of a wrong type is found
 -- here, before anything is written.
-redis.call('LLEN', queue)
-redis.call('ZCARD', tickets)
+local waiting, scored = redis.call('LLEN', queue), redis.call('ZCARD', tickets)
 local again = settle()
+
+-- List and zset hold the same tickets. If half of them was evicted or deleted, nobody can tell who waits: both
+-- go, and the waiters enqueue again when their next touch says "gone".
+local function forget_queue()
+  redis.call('UNLINK', queue, tickets)
+  waiting = 0
+end
+
+if waiting ~= scored then forget_queue() end
 
 local function parse(ticket)
   local id, client, lease, amount = string.match(ticket, '^(([^:]+):%d+)/(%d+)/(%d+)$')
-  return id, client, tonumber(lease), tonumber(amount)
+  return id, client, lease, tonumber(amount)
 end
 
 local function expiry(ticket)
   return tonumber(redis.call('ZSCORE', tickets, ticket))
 end
 
--- List and zset hold the same tickets. If half of them was evicted or deleted, nobody can tell who waits: both
--- go, and the waiters enqueue again when their next touch says "gone".
-local function length()
-  local n = redis.call('LLEN', queue)
-  if n ~= redis.call('ZCARD', tickets) then
-    redis.call('UNLINK', queue, tickets)
-    return 0
-  end
-  return n
-end
-
--- `from` is 1 to search from the head, -1 from the tail.
+-- `from` is '1' to search from the head, '-1' from the tail.
 local function remove(ticket, from)
   local removed = redis.call('ZREM', tickets, ticket)
-  if removed == 1 then redis.call('LREM', queue, from, ticket) end
+  if removed == 1 then waiting = waiting - redis.call('LREM', queue, from, ticket) end
   return removed == 1
 end
 
@@ -43,24 +40,29 @@ local function refresh(ticket, ttl)
   redis.call('ZADD', tickets, 'XX', now + ttl, ticket)
 end
 
-local function keep_queue()
-  redis.call('PEXPIRE', queue, 3600000)
-  redis.call('PEXPIRE', tickets, 3600000)
+-- Both live for an hour, and for 45 minutes at least: a ticket lives for half an hour at most.
+local function keep_queue(is_new)
+  if not is_new and redis.call('PTTL', tickets) > 2700000 then return end
+  redis.call('PEXPIRE', queue, '3600000')
+  redis.call('PEXPIRE', tickets, '3600000')
 end
 
--- Appends the ticket, or refreshes it where it stands. Returns whether there was room, and the number of waiters.
-local function enqueue(ticket, ttl, max_waiters)
-  local n = length()
-  if n > 0 and expiry(ticket) then
+local function waits(ticket)
+  return waiting > 0 and expiry(ticket)
+end
+
+-- Appends the ticket, or refreshes it where it `stands` already. Returns whether there was room, and the number of
+-- waiters if not.
+local function enqueue(ticket, stands, ttl, max_waiters)
+  if stands then
     refresh(ticket, ttl)
     keep_queue()
-    return true, n
+    return true
   end
-  if max_waiters > 0 and n >= max_waiters then
+  if max_waiters > 0 and waiting >= max_waiters then
     -- The dead do not count as waiters. A few are dropped per call, to keep the call short.
     for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
-      remove(dead, 1)
-      n = n - 1
+      remove(dead, '1')
     end
     local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
     if living >= max_waiters then return false, living end
@@ -68,15 +70,23 @@ local function enqueue(ticket, ttl, max_waiters)
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
     -- A user without that right must not leave a list for ever. The second call raises what the first one returned.
-    redis.call('LREM', queue, -1, ticket)
+    redis.call('LREM', queue, '-1', ticket)
     redis.call('ZADD', tickets, now + ttl, ticket)
   end
-  keep_queue()
-  return true, n + 1
+  waiting = waiting + 1
+  keep_queue(waiting == 1)
+  return true
 end
+
+-- The client that reads the reply, if there is one, and the messages for it that go there instead of to its inbox.
+local listener, told = nil, {}
 
 -- Whether the client could be told. A user who may not publish can tell nobody: waiters learn from their own touches.
 local function tell(client, message)
+  if client == listener then
+    told[#told + 1] = message
+    return true
+  end
   local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)
   return type(heard) == 'number' and (heard > 0 or not counts_everyone)
 end
@@ -90,27 +100,27 @@ end
 local function promote(own)
   local taken = {}
   if not room() then return again, taken, 'full' end
-  if length() == 0 then return again, taken, 'none' end
+  if waiting == 0 then return again, taken, 'none' end
   local index, dropped, granted = 0, 0, 0
   local silent, clients = {}, 0
   while room() do
     if index == 128 or clients == 16 then return again, taken, 'bound' end
-    local ticket = redis.call('LINDEX', queue, index)
+    local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
     local id, client, lease, amount = parse(ticket)
     local expires = expiry(ticket)
     if not id or not expires or expires <= now then
       if dropped == 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') == 0 then
-        redis.call('UNLINK', queue, tickets)
+        forget_queue()
         return again, taken, 'none'
       end
       if dropped == 64 then return 1, taken, 'more' end
       redis.call('ZREM', tickets, ticket)
-      redis.call('LREM', queue, 1, ticket)
+      waiting = waiting - redis.call('LREM', queue, '1', ticket)
       dropped = dropped + 1
     elseif oversized(amount) then
       if dropped == 64 then return 1, taken, 'more' end
-      remove(ticket, 1)
+      remove(ticket, '1')
       tell(client, 'gone ' .. id)
       dropped = dropped + 1
     elseif silent[client] and not own[ticket] then
@@ -122,7 +132,7 @@ local function promote(own)
     else
       local token = hold(id, lease, amount)
       if own[ticket] or tell(client, token .. ' ' .. lease .. ' ' .. id) then
-        remove(ticket, 1)
+        remove(ticket, '1')
         if own[ticket] then taken[ticket] = token end
         granted = granted + 1
       else

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::connection::Reply;
 use crate::scripts::Script;
+use crate::ticket::Message;
 use crate::token::Token;
 
 /// A reply that the script never gives: another program answers, or the script and this table disagree.
@@ -50,21 +51,30 @@ pub(crate) enum Acquired {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    Released { more: bool, now: ServerMillis },
-    NotHeld { more: bool, now: ServerMillis },
+    /// With messages to the client, which its inbox does not get.
+    Released {
+        more: bool,
+        told: Vec<Message>,
+        now: ServerMillis,
+    },
+    NotHeld {
+        more: bool,
+        now: ServerMillis,
+    },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {
     Granted {
         token: Token,
         now: ServerMillis,
     },
-    /// Released, and the ticket waits.
+    /// Released, and the ticket waits. With messages to the client, which its inbox does not get.
     Queued {
         more: bool,
+        told: Vec<Message>,
         now: ServerMillis,
     },
     /// Nothing was queued.
@@ -135,7 +145,10 @@ pub(crate) fn acquired(script: &Script, reply: &Reply) -> Result<Acquired, Unexp
 pub(crate) fn released(script: &Script, reply: &Reply) -> Result<Released, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
-            "RELEASED" => Released::Released { more: fields.flag()?, now: fields.number()? },
+            "RELEASED" => {
+                let (more, now) = (fields.flag()?, fields.number()?);
+                Released::Released { more, told: fields.messages()?, now }
+            }
             "NOT_HELD" => Released::NotHeld { more: fields.flag()?, now: fields.number()? },
             _ => return None,
         })
@@ -146,7 +159,10 @@ pub(crate) fn requeued(script: &Script, reply: &Reply) -> Result<Requeued, Unexp
     decode(script, reply, |fields| {
         Some(match fields.word()? {
             "GRANTED" => Requeued::Granted { token: fields.token()?, now: fields.number()? },
-            "RELEASED" => Requeued::Queued { more: fields.flag()?, now: fields.number()? },
+            "RELEASED" => {
+                let (more, now) = (fields.flag()?, fields.number()?);
+                Requeued::Queued { more, told: fields.messages()?, now }
+            }
             "NOT_HELD" => {
                 // Whoever asks next learns of it too.
                 fields.flag()?;
@@ -235,6 +251,15 @@ impl<'a> Fields<'a> {
         Some(self.integer()?.try_into().ok().map(Duration::from_millis))
     }
 
+    /// All that is left.
+    fn messages(&mut self) -> Option<Vec<Message>> {
+        let message = |reply: &Reply| match reply {
+            Reply::Bytes(payload) => Message::parse(payload),
+            _ => None,
+        };
+        self.0.by_ref().map(message).collect()
+    }
+
     fn at_end(&self) -> bool {
         self.0.len() == 0
     }
@@ -272,8 +297,11 @@ fn shape(reply: &Reply) -> String {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
-    use crate::scripts::LOCK_ACQUIRE;
+    use crate::scripts::{LOCK_ACQUIRE, LOCK_RELEASE};
+    use crate::ticket::WireId;
 
     fn bytes(text: &str) -> Reply {
         Reply::Bytes(text.into())
@@ -292,6 +320,15 @@ mod tests {
         ]);
         let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
         assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(queued));
+        let id = WireId { client: Uuid::from_u128(7), n: 12 };
+        let mut items = vec![bytes("RELEASED"), Reply::Integer(0), Reply::Integer(5)];
+        let told = |told| Ok(Released::Released { more: false, told, now: 5 });
+        assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![]));
+        items.push(bytes(&format!("9 30000 {}", id.text())));
+        let granted = Message::Granted { id, token: Token::new(9) };
+        assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![granted]));
+        items.push(bytes("noise"));
+        assert!(released(&LOCK_RELEASE, &Reply::Array(items)).is_err());
     }
 
     /// Whatever a proxy, another module or a bug answers: an error that shows no string of it.

@@ -7,11 +7,21 @@ local function counter(text)
   return n >= 0 and n < 9007199254740000 and n or 0
 end
 
+-- What the counter's key has, looked up once.
+local stored_counter
+
+local function fenced()
+  if stored_counter == nil then stored_counter = redis.call('GET', fence) end
+  return stored_counter
+end
+
 -- Reserves `span` fencing tokens and returns the first, larger than `known` if that is given. The clock is the
 -- floor, so that tokens grow even after the counter was lost.
 local function reserve(span, known)
-  local last = math.max(counter(redis.call('GET', fence)), counter(known))
-  local token = math.max(last + 1, time[1] * 1000000 + time[2])
-  redis.call('SET', fence, string.format('%.0f', token + span - 1), 'PX', 86400000)
-  return string.format('%.0f', token)
+  local last = math.max(counter(fenced()), counter(known))
+  local first = math.max(last + 1, time[1] * 1000000 + time[2])
+  local token = string.format('%.0f', first)
+  stored_counter = tonumber(span) == 1 and token or string.format('%.0f', first + span - 1)
+  redis.call('SET', fence, stored_counter, 'PX', '86400000')
+  return token
 end

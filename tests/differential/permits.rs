@@ -74,7 +74,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         counts_everyone(),
     ];
     let no_ticket = prop_oneof![2 => one(""), 1 => ticket(at)].boxed();
-    let release = [vec![wire_id()], site(at), vec![no_ticket, ticket_ttl()]].concat();
+    let release = [vec![wire_id()], site(at), vec![no_ticket, ticket_ttl(), counts_everyone()]].concat();
     let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
     let cancel = [vec![ticket(at), from], site(at)].concat();
     let touched = vec((ticket(at), ticket_ttl()), 0..4)

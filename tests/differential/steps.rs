@@ -176,7 +176,7 @@ fn script() -> impl Strategy<Value = Step> {
         counts_everyone(),
     ];
     let no_ticket = || prop_oneof![2 => one(""), 1 => ticket()].boxed();
-    let release = vec![wire_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl()];
+    let release = vec![wire_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl(), counts_everyone()];
     let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
     let cancel = vec![ticket(), from, inbox(), counts_everyone()];
     let touched = vec((ticket(), ticket_ttl()), 0..4)

@@ -267,13 +267,26 @@ impl Lab {
 
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
         let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
-        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), ticket, ttl.to_string()];
+        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), ticket, ttl.to_string(), "0".to_owned()];
         self.call("lock_release", &args, |words| match words.next::<String>().as_str() {
             "RELEASED" => Released::Released { more: words.flag() },
             "NOT_HELD" => Released::NotHeld { more: words.flag() },
             "GRANTED" => Released::Granted(words.token()),
             other => panic!("{other}"),
         })
+    }
+
+    /// Releases, and reads in the reply what its client is told.
+    pub fn release_listening(&mut self, attempt: &Attempt) -> (String, Vec<String>) {
+        let text = str::to_owned;
+        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), text(""), text("0"), text("1")];
+        let read = |words: &mut Words| {
+            let (word, _, now) = (words.next(), words.flag(), words.next());
+            let told = (0..words.rest()).map(|_| words.next()).collect();
+            words.put_back(now);
+            (word, told)
+        };
+        self.call("lock_release", &args, read).unwrap()
     }
 
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {

@@ -56,6 +56,27 @@ fn first_come_first_served_over_several_clients() {
 }
 
 #[test]
+fn whoever_listens_to_the_reply_hears_there_what_its_own_client_gets() {
+    let (mut lab, a, _) = Lab::held();
+    let (own, other, last) = (attempt(1, 7), attempt(2, 1), attempt(1, 8));
+    // That nobody listens to its inbox does not matter.
+    let inbox = lab.listen(2);
+    for waiter in [&own, &other, &last] {
+        lab.acquire(waiter);
+    }
+    let (word, told) = lab.release_listening(&a);
+    let token = lab.inspect().token.parse().unwrap();
+    assert_eq!((word.as_str(), told), ("RELEASED", vec![grant(&own, token)]));
+    assert_eq!(lab.release_listening(&own), ("RELEASED".to_owned(), vec![]));
+    let token = lab.inspect().token.parse().unwrap();
+    assert_eq!(lab.read(&inbox), [grant(&other, token)]);
+    // A late copy has no such listener: as if nobody could be told.
+    lab.expire_hold();
+    assert_eq!(lab.release_listening(&own), ("NOT_HELD".to_owned(), vec![]));
+    lab.assert_queue(&[&last]);
+}
+
+#[test]
 fn an_expired_hold_that_is_released_wakes_the_next() {
     let (mut lab, a, _) = Lab::held();
     let b = attempt(2, 1);

@@ -9,7 +9,7 @@ use bowline::{Call, Reply};
 use crate::executor::Machine;
 use crate::network::Link;
 use crate::world::MS;
-use grants::{Step, number, requeued, subjects, verb};
+use grants::{Step, listens_to_reply, number, requeued, subjects, verb};
 use view::{Dump, View, WRITE, amount_of, client_of, conserved, id_of, is_latch, is_used, lease_of, locks, span, view};
 use waits::{Attempt, Client, Moment};
 
@@ -444,8 +444,9 @@ impl Judge {
                 }
             }
             for hold in after.holds.iter().filter(|hold| before.hold(&hold.id).is_none()) {
+                let told = || listens_to_reply(&call) && client_of(subjects(&call)[0]) == client_of(&hold.id);
                 state.attempts.entry(hold.id.clone()).or_default().granted_unheard =
-                    late && (subjects(&call).contains(&&*hold.id) || requeued == Some(&*hold.id));
+                    late && (subjects(&call).contains(&&*hold.id) || requeued == Some(&*hold.id) || told());
             }
             let listens = |id: &str| state.listeners.get(client_of(id)).is_some_and(|(n, _)| *n > 0);
             Step { call, word, before: &before, after: &after, now: server }.check(highest, listens)

@@ -52,6 +52,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_clock", |stage| Box::pin(line::late_clock(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("lost_answer", |stage| Box::pin(requests::lost_answer(stage))),
+    ("unread_reply", |stage| Box::pin(requests::unread_reply(stage))),
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),

@@ -102,7 +102,7 @@ pub async fn acquire(connection: &dyn Connection, keys: &Keys, wire_id: &str) ->
 
 pub async fn release(connection: &dyn Connection, keys: &Keys, wire_id: &str) -> Outcome {
     let (keys, inbox) = (keys.all(), Arg::Text("test:inbox:"));
-    let args = [Arg::Text(wire_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0)];
+    let args = [Arg::Text(wire_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0), Arg::Number(0)];
     list(connection.run(Call { script: script("lock_release"), keys: &keys, args: &args }).await)
 }
 

@@ -169,7 +169,7 @@ impl Permits {
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
         let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
         let site = self.site();
-        let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string()]].concat();
+        let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string(), "0".to_owned()]].concat();
         self.call("permit_release", &args, |words| match words.next::<String>().as_str() {
             "RELEASED" => Released::Released { more: words.flag() },
             "NOT_HELD" => Released::NotHeld { more: words.flag() },

@@ -70,6 +70,15 @@ pub fn requeued<'a>(call: &Call<'a>) -> Option<&'a str> {
     Some(ticket).filter(|ticket| !ticket.is_empty())
 }
 
+/// Whether messages for the caller's client are in the reply.
+pub fn listens_to_reply(call: &Call<'_>) -> bool {
+    match call.script.name() {
+        "lock_release" => number(call, 5) == 1,
+        "permit_release" => number(call, 6) == 1,
+        _ => false,
+    }
+}
+
 /// Whether more may be left to do than one script does.
 pub fn may_be_long(before: &View, now: Duration) -> bool {
     before.queue.iter().filter(|ticket| !ticket.lives(now)).count() >= MOST_DROPPED
@@ -179,11 +188,14 @@ impl Step<'_> {
             "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };
+        // What its client is granted by a release is in the reply.
+        let releases = verb(&self.call) == "release" && self.word != "NOT_HELD" && listens_to_reply(&self.call);
+        let told = |id: &str| releases && client_of(id) == client_of(subjects(&self.call)[0]);
         let (mut silent, mut expected) = (BTreeSet::new(), Vec::new());
         for Ticket { id, units, .. } in
             queue.iter().filter(|ticket| own.contains(&&*ticket.id) || ticket.lives(self.now))
         {
-            let hears = own.contains(&&**id) || listens(id);
+            let hears = own.contains(&&**id) || told(id) || listens(id);
             if !hears && silent.contains(client_of(id)) {
                 continue;
             }

@@ -85,7 +85,7 @@ pub const MUTANTS: &[Row] = &[
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     rust("deaf_while_asking", Mutant::DeafWhileAsking, scene("lost_answer"), I3),
     lua("resend_not_known", &[(
-        "if redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
+        "if not free and redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
         "if false then\n",
     )], NETWORK, I10),
     lua("stale_before_mine", &[(
@@ -121,9 +121,10 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
-        "then enqueue(ticket, ARGV[5], 0) end\nlocal more, taken = 0, {}",
+        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
+        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
+    lua("reply_tells_nobody", &[("more, now, unpack(told)}", "more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
         "local more = promote({})\nreturn {outcome,",
         "local more = 0\nreturn {outcome,",
@@ -146,20 +147,20 @@ pub const MUTANTS: &[Row] = &[
         ("redis.call('ZADD', tickets, 'XX', now + ttl,", "redis.call('ZADD', tickets, 'XX', now + ttl + skew(ticket),"),
     ], FAULT_FREE, I3),
     lua("enqueued_twice", &[(
-        "  if n > 0 and expiry(ticket) then\n",
-        "  if false then\n",
+        "  if stands then\n    refresh(",
+        "  if false then\n    refresh(",
     )], NETWORK, &["I10", "I12"]),
     lua("cancelled_ticket_stays_in_the_list", &[(
-        "  if removed == 1 then redis.call('LREM', queue, from, ticket) end\n",
+        "  if removed == 1 then waiting = waiting - redis.call('LREM', queue, from, ticket) end\n",
         "",
     )], FAULT_FREE, I12),
     lua("half_a_queue", &[(
-        "  if n ~= redis.call('ZCARD', tickets) then\n",
-        "  if false then\n",
+        "if waiting ~= scored then forget_queue() end\n",
+        "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
         ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
-        ("local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "local living = n"),
+        ("local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "local living = waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
         "if not id or not expires or expires <= now then",
@@ -180,6 +181,7 @@ pub const MUTANTS: &[Row] = &[
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
     rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
+    rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
     // The local line.
@@ -196,7 +198,7 @@ pub const MUTANTS: &[Row] = &[
         "  if units == ALL then return reserve(1) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, ARGV[6], 0) end\n",
+        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
@@ -253,8 +255,8 @@ pub const MUTANTS: &[Row] = &[
         "limit = math.max(stored or 0, limit)\n\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
-        "    remove(ticket, 1)\n    tell(client, 'gone ' .. id)\n  else\n",
-        "    remove(ticket, 1)\n  else\n",
+        "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
+        "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
     lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
@@ -306,7 +308,7 @@ pub const MUTANTS: &[Row] = &[
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
     rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
     lua("queue_for_ever", &[(
-        "  redis.call('PEXPIRE', queue, 3600000)\n",
+        "  redis.call('PEXPIRE', queue, '3600000')\n",
         "",
     )], FAULT_FREE, I9),
     rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),

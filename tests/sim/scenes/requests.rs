@@ -1,6 +1,9 @@
 //! Scenes about requests that are executed twice, late or at the wrong time.
 
+use std::time::Duration;
+
 use bowline::{Arg, Call, Reply, Script, Upgrade};
+use futures::future::select;
 
 use crate::network::Backend;
 use crate::stage::{LONG, NAME, Played, Stage, must};
@@ -37,6 +40,27 @@ pub async fn lost_answer(mut stage: Stage) -> Played {
     stage.until_waiting(1).await;
     guard.release().await.unwrap();
     stage.within(2 * stage.hop + MS, "I3 the waiter does not hear that it has the lock", waiting).await.map(drop)
+}
+
+/// Whoever releases looks away before the reply, which says that its own client is next; or the reply gets lost.
+pub async fn unread_reply(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let guard = stage.lock(process).lock().await.unwrap();
+    let waiting = stage.acquires(process);
+    stage.until_waiting(1).await;
+    let (looks, cut) = (stage.random.between(Duration::ZERO, 2 * stage.hop), stage.random.one_in(2));
+    let executor = stage.machine.process(process);
+    let _released = stage.spawn(process, async move {
+        let pause = executor.sleep(if cut { LONG } else { looks });
+        select(Box::pin(guard.release()), pause).await;
+    });
+    stage.sleep(looks).await;
+    if cut {
+        stage.link(process).cut(true, false, MS);
+    }
+    // The longest pause before a second try, if the first copy was lost.
+    let limit = 75 * MS + 8 * stage.hop;
+    stage.within(limit, "I3 the waiter does not hear that it has the lock", waiting).await.map(drop)
 }
 
 /// The very same request is executed again, later than it was meant to be.
