@@ -257,16 +257,25 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     let lock = client.lock("a");
     let lease = ms(150);
     faults.always("lock_acquire", Fault::Slow(lease));
-    let error = lock.lock().lease(lease).await.unwrap_err();
+    let error = loop {
+        match lock.lock().lease(lease).await {
+            // It overtook the clean-up of the one before, queued up, and was told by a message, which is not slow.
+            Ok(guard) => drop(guard),
+            Err(error) => break error,
+        }
+    };
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    // Three attempts, each given back. One that overtook the clean-up of the last has queued, and asked twice.
-    env.eventually("all were given back", async || faults.answered("lock_cancel") == 3).await;
-    let calls = faults.calls("lock_acquire");
-    assert!((3..=5).contains(&calls), "{calls}");
+    assert!(faults.calls("lock_acquire") >= 3);
+    let given_back = async |least| {
+        let answered = faults.answered("lock_cancel");
+        answered >= least && answered == faults.calls("lock_cancel")
+    };
+    env.eventually("all were given back", async || given_back(3).await).await;
     until_free(&env, "a").await;
+    let (calls, cancels) = (faults.calls("lock_acquire"), faults.calls("lock_cancel"));
     assert!(lock.try_lock().lease(lease).await.unwrap().is_none());
     assert_eq!(faults.calls("lock_acquire"), calls + 1);
-    env.eventually("it was given back", async || faults.answered("lock_cancel") == 4).await;
+    env.eventually("it was given back", async || given_back(cancels + 1).await).await;
     assert!(is_free(&env, "a"));
     faults.heal();
     pass(&env, &client, "a").await;
