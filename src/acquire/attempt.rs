@@ -1,0 +1,169 @@
+//! One wire id from its first request until it is decided.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::acquire::Request;
+use crate::acquire::ask::Answer;
+use crate::context::{Context, Late, Tries, Undecided};
+use crate::error::{Error, ErrorKind, Result};
+use crate::key::Kind;
+use crate::lease::{Hold, deadline};
+use crate::ledger::{Begun, Closed, Outcome};
+use crate::line::Place;
+use crate::mutant::{self, Mutant};
+use crate::token::Token;
+
+/// What became of an attempt.
+pub(super) enum Decision {
+    Held(Arc<Hold>),
+    Busy,
+    /// The latch is open: there is nothing to hold.
+    Open,
+    /// This wire id came to nothing; another one may.
+    Again,
+    /// Its ticket waits for whoever in the line is first by then.
+    InLine,
+    /// When the grant was known, nothing was left of its lease: it is given back.
+    Late,
+}
+
+/// One wire id from its first request until it is decided. Dropped undecided, it is abandoned.
+pub(super) struct Attempt<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) request: &'a Request,
+    pub(super) until: Option<Instant>,
+    pub(super) undecided: Undecided<'a>,
+    pub(super) wire_id: String,
+    pub(super) amount: u32,
+    /// How often the request was sent.
+    pub(super) asked: u32,
+    /// What the request releases, until the server has answered.
+    pub(super) before: Option<Arc<Hold>>,
+    /// It has waited, and it is known what became of it.
+    decided: bool,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn begin(
+        context: &'a Arc<Context>,
+        request: &'a Request,
+        until: Option<Instant>,
+        place: Option<&Place>,
+    ) -> Result<Self> {
+        let closed = |Closed| request.error(ErrorKind::Closed);
+        if let Some(place) = place {
+            return Ok(Self::resume(context, request, until, place.open(request).map_err(closed)?));
+        }
+        let undecided = Undecided::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
+        let (wire_id, amount) = (undecided.id.text(), request.amount);
+        Ok(Self { context, request, until, undecided, wire_id, amount, asked: 0, before: None, decided: false })
+    }
+
+    /// Goes on with what is open.
+    pub(super) fn resume(
+        context: &'a Arc<Context>,
+        request: &'a Request,
+        until: Option<Instant>,
+        begun: Begun,
+    ) -> Self {
+        let Begun { id, amount, before, asked, decided } = begun;
+        let undecided = Undecided::resume(context, id);
+        Self { context, request, until, undecided, wire_id: id.text(), amount, asked, before, decided }
+    }
+
+    pub(super) async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
+        loop {
+            // Boxed, or whoever waits would carry for hours what only a request needs.
+            let answer =
+                if std::mem::take(&mut self.decided) { Answer::Queued } else { Box::pin(self.ask(tries)).await? };
+            let decided = match answer {
+                Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
+                Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
+                Answer::Busy => {
+                    self.undecided.forget();
+                    return Ok(Decision::Busy);
+                }
+                Answer::Full => {
+                    self.undecided.forget();
+                    return Err(self.request.error(ErrorKind::QueueFull));
+                }
+                Answer::Over { limit } => {
+                    self.undecided.forget();
+                    let reason = format!("{} permits of {limit}", self.request.amount);
+                    let error = Error::because(ErrorKind::OverLimit, self.request.operation, reason);
+                    return Err(error.with_name(&self.request.keys.name));
+                }
+                Answer::Queued => None,
+                Answer::QueuedInLine => {
+                    self.undecided.leave();
+                    return Ok(Decision::InLine);
+                }
+                Answer::Decided(outcome) => Some(outcome),
+            };
+            let outcome = match decided {
+                Some(outcome) => outcome,
+                None => poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await,
+            };
+            match outcome {
+                Outcome::Granted { token, mut counted_from } => {
+                    if mutant::on(Mutant::LeaseFromMessage) {
+                        counted_from = self.context.now();
+                    }
+                    if self.request.keys.kind == Kind::Latch {
+                        return Ok(self.open());
+                    }
+                    let left = deadline(counted_from, self.request.lease).saturating_duration_since(self.context.now());
+                    // If the request was sent twice, the second copy may have queued up anew after the first one's grant
+                    // had expired, and this may be that grant: too old to be counted from the second copy.
+                    let asked_once = self.asked == 1 || mutant::on(Mutant::GrantTrustedAfterResend);
+                    if left >= self.request.lease / 2 && asked_once {
+                        return Ok(self.hold(token, counted_from));
+                    }
+                    // Ask again: the answer is up to date, and starts the lease anew.
+                }
+                // Asked again, a latch that is not there any more would look like an open one. The ticket may be there
+                // still: dropped undecided, it is cancelled.
+                Outcome::Gone if self.request.keys.kind == Kind::Latch => {
+                    let reason = "the latch ended before it was counted down, or nobody knows";
+                    let error = Error::because(ErrorKind::Lost, self.request.operation, reason);
+                    return Err(error.with_name(&self.request.keys.name));
+                }
+                Outcome::Gone => {
+                    // If the request was sent twice, a touch may have been answered between the two, and the second copy
+                    // has queued up: it is cancelled.
+                    if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
+                        self.undecided.forget();
+                    } else {
+                        self.undecided.abandon();
+                    }
+                    return Ok(Decision::Again);
+                }
+                Outcome::Failed(failure) => {
+                    self.undecided.alone = true;
+                    return Err(tries.error(failure));
+                }
+                Outcome::Closed => return Err(self.request.error(ErrorKind::Closed)),
+            }
+        }
+    }
+
+    /// The latch is open. If the request was sent twice, the second copy may have queued up for the next latch: dropped
+    /// undecided, it is cancelled.
+    fn open(self) -> Decision {
+        if self.asked == 1 {
+            self.undecided.forget();
+        }
+        Decision::Open
+    }
+
+    fn hold(self, token: Token, counted_from: Instant) -> Decision {
+        let Request { renewed, lease, .. } = *self.request;
+        match self.undecided.hold(self.amount, token, renewed, lease, counted_from) {
+            Ok(Some(hold)) => Decision::Held(hold),
+            Ok(None) => Decision::Again,
+            Err(Late) => Decision::Late,
+        }
+    }
+}
