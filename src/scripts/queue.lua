@@ -51,33 +51,6 @@ local function waits(ticket)
   return waiting > 0 and expiry(ticket)
 end
 
--- Appends the ticket, or refreshes it where it `stands` already. Returns whether there was room, and the number of
--- waiters if not.
-local function enqueue(ticket, stands, ttl, max_waiters)
-  if stands then
-    refresh(ticket, ttl)
-    keep_queue()
-    return true
-  end
-  if max_waiters > 0 and waiting >= max_waiters then
-    -- The dead do not count as waiters. A few are dropped per call, to keep the call short.
-    for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
-      remove(dead, '1')
-    end
-    local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
-    if living >= max_waiters then return false, living end
-  end
-  redis.call('RPUSH', queue, ticket)
-  if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
-    -- A user without that right must not leave a list for ever. The second call raises what the first one returned.
-    redis.call('LREM', queue, '-1', ticket)
-    redis.call('ZADD', tickets, now + ttl, ticket)
-  end
-  waiting = waiting + 1
-  keep_queue(waiting == 1)
-  return true
-end
-
 -- The client that reads the reply, if there is one, and the messages for it that go there instead of to its inbox.
 local listener, told = nil, {}
 
@@ -144,4 +117,33 @@ local function promote(own)
     end
   end
   return again, taken, 'full'
+end
+
+-- Appends the ticket, or refreshes it where it `stands` already. Returns whether there was room, and the number of
+-- waiters if not.
+local function enqueue(ticket, stands, ttl, max_waiters)
+  if stands then
+    refresh(ticket, ttl)
+    keep_queue()
+    return true
+  end
+  if max_waiters > 0 and waiting >= max_waiters then
+    -- The dead do not count as waiters. A few are dropped per call, to keep the call short.
+    for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
+      remove(dead, '1')
+    end
+    -- Nor does the head, if what it waits for is free: the lease in its way is over, or one of the dead was.
+    promote({})
+    local living = waiting > 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') or 0
+    if living >= max_waiters then return false, living end
+  end
+  redis.call('RPUSH', queue, ticket)
+  if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
+    -- A user without that right must not leave a list for ever. The second call raises what the first one returned.
+    redis.call('LREM', queue, '-1', ticket)
+    redis.call('ZADD', tickets, now + ttl, ticket)
+  end
+  waiting = waiting + 1
+  keep_queue(waiting == 1)
+  return true
 end

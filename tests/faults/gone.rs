@@ -67,7 +67,7 @@ impl Drop for Doomed {
 async fn a_dead_waiter_is_passed_over_at_once_and_its_ticket_expires(env: Env) {
     let client = env.client().await;
     let held = client.lock("a").lock().await.unwrap();
-    let mut doomed = Doomed::start(&env.url(), ms(1000));
+    let mut doomed = Doomed::start(&env.url(), ms(4000));
     doomed.wait("a");
     until_waiting(&env, "a", 1).await;
     let mut patient = Doomed::start(&env.url(), ms(30_000));
@@ -82,7 +82,7 @@ async fn a_dead_waiter_is_passed_over_at_once_and_its_ticket_expires(env: Env) {
     let guard = env.soon("the living", waiter).await.unwrap();
     assert_holds(&env, &guard);
     assert_eq!(waiting(&env, "a"), 2, "the dead keep their places for a while");
-    env.sleep(ms(1000)).await;
+    env.sleep(ms(4000)).await;
     guard.release().await.unwrap();
     pass(&env, &client, "a").await;
     assert_eq!(waiting(&env, "a"), 1, "the first ticket has expired");

@@ -47,6 +47,10 @@ impl Attempt {
     pub fn units(self, units: u32) -> Self {
         self.span(units)
     }
+    /// Outlives the test, however slow the machine.
+    pub fn patient(self) -> Self {
+        Self { lease: 600_000, ttl: 600_000, ..self }
+    }
     pub fn max_waiters(self, max_waiters: u32) -> Self {
         Self { max_waiters, ..self }
     }

@@ -50,6 +50,21 @@ fn a_free_lock_behind_dead_tickets_is_never_full() {
     lab.acquire(&attempt(3, 1).max_waiters(5)).token();
 }
 
+/// The lease in the way is over: the head gets the lock, and its place is free.
+#[test]
+fn who_finds_a_free_lock_with_a_full_queue_hands_it_over() {
+    let (mut lab, _, _) = Lab::held();
+    let (head, late) = (attempt(2, 1), attempt(3, 1).max_waiters(1));
+    lab.acquire(&head).queued();
+    lab.expire_hold();
+    assert_eq!(lab.acquire(&late), Acquired::Full(1), "the head cannot be told");
+    let inbox = lab.listen(2);
+    lab.acquire(&late).queued();
+    lab.assert_holder(&head);
+    lab.assert_queue(&[&late]);
+    assert_eq!(lab.read(&inbox).len(), 1, "the head is told");
+}
+
 /// `dead` expired tickets, then one of a client that listens.
 fn behind_the_dead(dead: u64) -> (Lab, crate::lab::Attempt, crate::lab::Attempt) {
     let (mut lab, a, _) = Lab::held();

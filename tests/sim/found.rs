@@ -14,6 +14,7 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, EVERYTHING, 102058, "a touch sent again was put off by another answer: unit test in touches.rs"),
     (Locks, CRASHES, 102145, "the judge: a release leaves the ticket that a late copy of its request queued up"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
+    (Permits, FREEZES, 401_461, "a dead head dropped by who found a full queue, and nobody let in: script test"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),

@@ -68,6 +68,21 @@ fn full() {
     assert_eq!(lab.acquire(&attempt(3, 1).max_waiters(1)), Granted::Full(1));
 }
 
+/// Whoever is refused may drop the dead head that was in their way: nobody else would tell them.
+#[test]
+fn who_finds_a_full_queue_behind_a_dead_head_lets_it_in() {
+    let mut lab = Permits::semaphore(3);
+    let (a, dead) = (attempt(1, 1), attempt(2, 1).units(3));
+    let (b, c, d) = (attempt(3, 1), attempt(3, 2), attempt(3, 3).units(2));
+    lab.hold(&[&a]);
+    lab.queue(&[&dead, &b, &c, &d]);
+    lab.listen(3);
+    lab.expire_ticket(&dead);
+    assert_eq!(lab.acquire(&attempt(4, 1).max_waiters(1)), Granted::Full(1));
+    lab.assert_held(&[&a, &b, &c]);
+    lab.assert_queue(&[&d]);
+}
+
 #[test]
 fn stale_when_neither_held_nor_queued() {
     for mode in ["try", "wait"] {

@@ -15,7 +15,7 @@ fn slowest_us(lab: &mut Permits) -> u64 {
 }
 
 fn queue_all(lab: &mut Permits) -> Vec<Attempt> {
-    let waiters: Vec<_> = (0..WAITERS).map(|i| attempt(10 + i % 100, u64::from(i))).collect();
+    let waiters: Vec<_> = (0..WAITERS).map(|i| attempt(10 + i % 100, u64::from(i)).patient()).collect();
     lab.checked = false;
     for waiter in &waiters {
         assert!(matches!(lab.acquire(waiter), Acquired::Queued { .. }));
@@ -30,7 +30,7 @@ const GRANTS: u32 = 128;
 #[test]
 fn ten_thousand_readers() {
     let mut lab = Permits::read_write();
-    let w = writer(1, 1);
+    let w = writer(1, 1).patient();
     lab.hold(&[&w]);
     let waiters = queue_all(&mut lab);
     let inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
@@ -66,7 +66,7 @@ fn ten_thousand_readers() {
 #[test]
 fn ten_thousand_expired_readers() {
     let mut lab = Permits::read_write();
-    let w = writer(1, 1);
+    let w = writer(1, 1).patient();
     lab.hold(&[&w]);
     let waiters = queue_all(&mut lab);
     let _inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
