@@ -123,12 +123,14 @@ fn holds_a_server_until_it_is_killed() {
 mod env {
     use std::future::{Future, pending};
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
     use crate::support::env::{Env, Runtime, run};
+    use crate::support::run::run_once;
 
     fn failure<Fut: Future<Output = ()>>(test: impl FnOnce(Env) -> Fut + Send + 'static) -> String {
-        let ended = catch_unwind(AssertUnwindSafe(|| run(Runtime::TokioMulti, test)));
+        let ended = catch_unwind(AssertUnwindSafe(|| run_once(Runtime::TokioMulti, Env::new, test)));
         let panic = ended.expect_err("the test passed");
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap()
@@ -155,6 +157,20 @@ mod env {
     fn a_panic_of_a_task_that_nobody_awaits_fails_the_test() {
         let failure = failure(|env: Env| async move { drop(env.spawn(async { panic!("on purpose") })) });
         assert!(failure.contains("on purpose"), "{failure}");
+    }
+
+    /// Each time anew, in an environment of its own.
+    #[test]
+    fn a_test_that_fails_beside_others_runs_once_more_and_no_oftener() {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let until = |n: u32| async move { assert!(RUNS.fetch_add(1, Ordering::SeqCst) + 1 >= n, "on purpose") };
+        let twice = catch_unwind(AssertUnwindSafe(|| run(Runtime::TokioMulti, move |_: Env| until(2))));
+        let runs = RUNS.swap(0, Ordering::SeqCst);
+        let thrice = catch_unwind(AssertUnwindSafe(|| run(Runtime::TokioMulti, move |_: Env| until(3))));
+        if std::env::var_os("BOWLINE_ONCE").is_none() {
+            assert!(twice.is_ok() && runs == 2, "{runs} runs");
+            assert!(thrice.is_err() && RUNS.load(Ordering::SeqCst) == 2);
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use crate::world::Workload::{Latches, Locks, Permits};
 use crate::world::{Faults, Workload, run};
-use crate::{CRASHES, EVERYTHING, FREEZES, NETWORK, NONE};
+use crate::{CRASHES, EVERYTHING, FREEZES, LOSSES, NETWORK, NONE};
 
 const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, NETWORK, 1, "a ticket queued up after it was said to be gone: mutant gone_trusted_after_resend"),
     (Locks, FREEZES, 1627, "a bound of the judge: a lease in the way counts from when its answer is read"),
     (Locks, EVERYTHING, 2481, "a bound of the judge: a try may be told STALE after its patience"),
+    (Locks, FREEZES, 502_673, "the same, by a server that stood still"),
     (Locks, EVERYTHING, 23196, "the judge: a late release queues up a ticket, which is about two wire ids"),
     (Locks, EVERYTHING, 24757, "a grant unheard while its answer is missing: mutant deaf_while_asking"),
     (Locks, CRASHES, 101431, "the judge: a late release may promote a late copy of its own request"),
@@ -15,6 +16,8 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, CRASHES, 102145, "the judge: a release leaves the ticket that a late copy of its request queued up"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
     (Permits, FREEZES, 401_461, "a dead head dropped by who found a full queue, and nobody let in: script test"),
+    (Permits, FREEZES, 500_117, "the judge: a change leaves the ticket that a late copy of its request queued up"),
+    (Permits, LOSSES, 501_303, "the judge: a reader inside a writer of a line was asked for when the line was"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),

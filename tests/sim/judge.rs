@@ -437,8 +437,8 @@ impl Judge {
                 }
                 // A renewal is about several names, and brings nothing back.
                 if verb(&call) != "renew" {
-                    // A release ends holds, not tickets.
-                    let stays = attempt.ghost && (late || verb(&call) == "release");
+                    // A release or a change ends holds, not tickets.
+                    let stays = attempt.ghost && (late || matches!(verb(&call), "release" | "change"));
                     attempt.ghost = stays || (late && attempt.gone);
                     attempt.gone = !after.knows(id);
                 }

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::executor::{Machine, Process, Stuck, WORLD};
 use crate::guard::{Guard, What};
 use crate::judge::Known;
-use crate::judge::view::is_latch;
+use crate::judge::view::{WRITE, is_latch};
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -203,9 +203,9 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
 
 impl World {
     /// How long one question to the server may take: tries for as long as the client's patience, and the last of them.
-    /// When the server's clock is set, that one may be told that it came too late, and is sent once more.
+    /// When the server's clock is set, or it stood still, that one may be told that it came too late, and is sent once more.
     pub fn longest_try(&self) -> Duration {
-        self.patience + COMMAND_TIMEOUT * if self.faults.losses { 2 } else { 1 }
+        self.patience + COMMAND_TIMEOUT * if self.faults.losses || self.faults.freezes { 2 } else { 1 }
     }
 
     pub fn log(&self, line: impl AsRef<str>) {
@@ -257,7 +257,9 @@ impl World {
         let key = guard.what().key(name);
         let mut seen = Seen { process: actor.process, started, guard: guard.clone(), got };
         let client = actor.client.id().to_string();
-        let asked = self.server.judge.asked(&seen.known(&key, &client)).filter(|_| guard.what() != What::Read);
+        // Readers do not line up; unless they are inside a writer, who may.
+        let known = seen.known(&key, &client);
+        let asked = self.server.judge.asked(&known).filter(|_| guard.what() != What::Read || known.units == WRITE);
         let started = asked.map_or(started, |asked| asked.min(started));
         seen.started = started;
         self.server.judge.delivered(&seen.known(&key, &client));

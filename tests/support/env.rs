@@ -80,7 +80,7 @@ struct Inner {
 }
 
 impl Inner {
-    pub(super) fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
+    pub fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         Self {
             runtime,
             tracking: Arc::new(Tracking::new(executor.clone())),
@@ -105,7 +105,7 @@ impl Inner {
 }
 
 impl Env {
-    pub(super) fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
+    pub fn new(runtime: Runtime, executor: Arc<dyn Executor>) -> Self {
         Self { inner: Arc::new(Inner::new(runtime, executor)) }
     }
 
