@@ -114,8 +114,8 @@ impl Moment {
         }
         let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
-        // ends. Another lease may have begun and ended since, which the next touch finds out.
-        let knows = foreseen && attempt.learned >= self.held_since.max(client.calm);
+        // ends. Another lease may have begun and ended since, which the next touch finds out; even in the same moment.
+        let knows = foreseen && attempt.learned > self.held_since && attempt.learned >= client.calm;
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
