@@ -134,7 +134,7 @@ local function enqueue(ticket, stands, ttl, max_waiters)
     end
     -- Nor does the head, if what it waits for is free: the lease in its way is over, or one of the dead was.
     promote({})
-    local living = waiting > 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') or 0
+    local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
     if living >= max_waiters then return false, living end
   end
   redis.call('RPUSH', queue, ticket)
