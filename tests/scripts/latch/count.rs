@@ -84,7 +84,7 @@ fn at_zero_everybody_who_waits_is_told() {
 fn ten_thousand_waiters_and_more() {
     let mut lab = Latch::of(1);
     lab.checked = false;
-    let waiters: Vec<_> = (0..10_100).map(|n| attempt(10 + n % 100, u64::from(n))).collect();
+    let waiters: Vec<_> = (0..10_100).map(|n| attempt(10 + n % 100, u64::from(n)).patient()).collect();
     lab.queue(&waiters.iter().collect::<Vec<_>>());
     let inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
     let start = std::time::Instant::now();

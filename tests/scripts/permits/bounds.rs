@@ -100,7 +100,7 @@ fn ten_thousand_holders_that_a_stored_limit_outlives() {
     lab.set_limit(WAITERS);
     lab.checked = false;
     for n in 0..u64::from(WAITERS) {
-        lab.acquire(&attempt(1, n)).granted();
+        lab.acquire(&attempt(1, n).patient()).granted();
     }
     lab.del(LEASES);
     lab.raw(&["CONFIG", "RESETSTAT"]);
