@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline::embedded::{Content, EmbeddedConnection, Server as Embedded};
-use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply, Script};
-use futures::FutureExt;
-use futures::StreamExt;
+use bowline::embedded::{EmbeddedConnection, Server as Embedded};
+use bowline::{Arg, Call, Connection, ConnectionError, Reply, Script};
 use futures::executor::block_on;
-use futures::stream::BoxStream;
-use redis::{PubSub, Value};
+use redis::Value;
 
-use crate::agree::{Key, Slack, Stored};
-use crate::steps::{CLIENTS, Command, INBOX, KEYS, Step, Word};
+use crate::agree::Slack;
+use crate::steps::{CLIENTS, INBOX, KEYS, Step};
 use crate::support::server::Server;
+use inboxes::Inbox;
+use packed::{RUN, packed};
+
+mod dumps;
+mod inboxes;
+mod packed;
 
 /// A reply, or the code of an error.
 type Outcome = Result<Reply, String>;
@@ -27,13 +30,6 @@ pub struct Pair {
     embedded_connection: EmbeddedConnection,
     /// How often each outcome was seen.
     seen: BTreeMap<String, u64>,
-}
-
-/// One client's ears on both servers.
-struct Inbox {
-    channel: String,
-    real: PubSub<'static>,
-    embedded: Option<BoxStream<'static, Notice>>,
 }
 
 impl Pair {
@@ -167,88 +163,6 @@ impl Pair {
             Ok(_) => note("a value"),
         }
     }
-
-    fn real_dump(&mut self) -> BTreeMap<Vec<u8>, Key> {
-        type Row = (Vec<u8>, String, i64, Vec<Vec<u8>>);
-        let rows: Vec<Row> = redis::cmd("EVAL").arg(DUMP).arg(0).query(&mut self.connection).unwrap();
-        let key = |(key, kind, expires, items): Row| {
-            let pairs = || items.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone()));
-            let stored = match kind.as_str() {
-                "string" => Stored::String(items[0].clone()),
-                "list" => Stored::List(items),
-                "hash" => Stored::Hash(pairs().collect()),
-                "zset" => Stored::SortedSet(pairs().map(|(member, score)| (member, float(&score))).collect()),
-                other => panic!("{other}"),
-            };
-            (key, Key { stored, expires: (expires >= 0).then_some(expires) })
-        };
-        rows.into_iter().map(key).collect()
-    }
-
-    fn embedded_dump(&self) -> BTreeMap<Vec<u8>, Key> {
-        let dump = self.embedded.dump().into_iter();
-        dump.map(|(key, entry)| {
-            let stored = match entry.content {
-                Content::String(text) => Stored::String(text),
-                Content::List(items) => Stored::List(items),
-                Content::Hash(fields) => Stored::Hash(fields.into_iter().collect()),
-                Content::SortedSet(members) => Stored::SortedSet(members.into_iter().collect()),
-                other => panic!("{other:?}"),
-            };
-            (key, Key { stored, expires: entry.expires.map(|at| at.as_millis().try_into().unwrap()) })
-        })
-        .collect()
-    }
-
-    // --- messages
-
-    fn inbox(&mut self, client: &str) -> &mut Inbox {
-        &mut self.inboxes[CLIENTS.iter().position(|known| *known == client).unwrap()]
-    }
-
-    fn listen(&mut self, client: &str) {
-        let channel = self.inbox(client).channel.clone();
-        if self.inbox(client).embedded.is_none() {
-            let stream = block_on(self.embedded_connection.subscribe(&channel)).unwrap();
-            let inbox = self.inbox(client);
-            inbox.real.subscribe(&channel).unwrap();
-            inbox.embedded = Some(stream);
-        }
-    }
-
-    /// What has come is forgotten.
-    fn deafen(&mut self, client: &str) {
-        let inbox = self.inbox(client);
-        if inbox.embedded.take().is_some() {
-            inbox.real.unsubscribe(&inbox.channel).unwrap();
-            inbox.real.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-            while inbox.real.get_message().is_ok() {}
-            inbox.real.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        }
-    }
-
-    /// Everything that was published to those who listen.
-    fn messages(&mut self, slack: &Slack) -> Result<(), String> {
-        for inbox in &mut self.inboxes {
-            let Some(stream) = &mut inbox.embedded else { continue };
-            let count: u64 = redis::cmd("PUBLISH").arg(&inbox.channel).arg("end").query(&mut self.connection).unwrap();
-            assert_eq!(count, 1);
-            let mut real: Vec<Vec<u8>> = Vec::new();
-            loop {
-                match inbox.real.get_message().unwrap().get_payload::<Vec<u8>>().unwrap() {
-                    end if end == b"end" => break,
-                    message => real.push(message),
-                }
-            }
-            let mut embedded = Vec::new();
-            while let Some(Some(Notice::Message(message))) = stream.next().now_or_never() {
-                embedded.push(message);
-            }
-            *self.seen.entry("message".to_owned()).or_default() += real.len() as u64;
-            slack.messages(&real, &embedded).map_err(|what| format!("{}: {what}", inbox.channel))?;
-        }
-        Ok(())
-    }
 }
 
 /// As a number, if that is the same on the wire.
@@ -265,10 +179,6 @@ fn code_of(error: ConnectionError) -> String {
     }
 }
 
-fn float(text: &[u8]) -> f64 {
-    std::str::from_utf8(text).unwrap().parse().unwrap()
-}
-
 fn reply(value: Value) -> Reply {
     match value {
         Value::Nil => Reply::Nil,
@@ -280,69 +190,6 @@ fn reply(value: Value) -> Reply {
         other => panic!("{other:?}"),
     }
 }
-
-/// For each command: how it is called, the number of its words, and each word with its type.
-fn packed(commands: &[Command]) -> Vec<Vec<u8>> {
-    let mut args = Vec::new();
-    for Command { raises, words } in commands {
-        args.push(if *raises { b"call".to_vec() } else { b"pcall".to_vec() });
-        args.push(words.len().to_string().into_bytes());
-        for word in words {
-            let (kind, text) = match word {
-                Word::Text(text) => ("text", text.clone()),
-                Word::Number(number) => ("number", number.as_bytes().to_vec()),
-                Word::False => ("false", Vec::new()),
-                Word::Table => ("table", Vec::new()),
-            };
-            args.extend([kind.as_bytes().to_vec(), text]);
-        }
-    }
-    args
-}
-
-/// Runs what `packed` has packed, and returns every reply with its type in Lua.
-const RUN: &str = "
-local function show(value)
-  local kind = type(value)
-  if kind == 'number' or kind == 'string' then return {kind, value} end
-  if kind ~= 'table' then return {kind, tostring(value)} end
-  -- Before 7.0 an error of no command has no code.
-  if value.err then return {'error', string.match(value.err, '^-?(%u+) ') or 'ERR'} end
-  if value.ok then return {'status', value.ok} end
-  local shown = {'table'}
-  for i, item in ipairs(value) do shown[i + 1] = show(item) end
-  return shown
-end
-local replies, at = {}, 1
-while at <= #ARGV do
-  local call, count, words = ARGV[at], tonumber(ARGV[at + 1]), {}
-  at = at + 2
-  for i = 1, count do
-    local kind, word = ARGV[at], ARGV[at + 1]
-    if kind == 'number' then word = tonumber(word) elseif kind == 'false' then word = false
-    elseif kind == 'table' then word = {} end
-    words[i] = word
-    at = at + 2
-  end
-  replies[#replies + 1] = show(redis[call](unpack(words, 1, count)))
-end
-return replies
-";
-
-/// Key, type, expiry (server ms, -1 is never) and content of every key.
-const DUMP: &str = "
-local rows = {}
-for i, key in ipairs(redis.call('KEYS', '*')) do
-  local time, ttl, kind, items = redis.call('TIME'), redis.call('PTTL', key), redis.call('TYPE', key).ok, {}
-  if kind == 'string' then items = {redis.call('GET', key)}
-  elseif kind == 'list' then items = redis.call('LRANGE', key, 0, -1)
-  elseif kind == 'hash' then items = redis.call('HGETALL', key)
-  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
-  if ttl >= 0 then ttl = ttl + time[1] * 1000 + math.floor(time[2] / 1000) end
-  rows[i] = {key, kind, ttl, items}
-end
-return rows
-";
 
 /// The embedded server's clock is set by hand, so nobody is asked for the time.
 #[derive(Debug)]

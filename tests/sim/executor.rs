@@ -1,17 +1,19 @@
 //! A single-threaded executor in virtual time. The same seed gives the same run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::{self, Write as _};
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use bowline::Executor;
 use futures::future::BoxFuture;
 
 use crate::random::Random;
+use handle::{Handle, TaskWaker};
+
+mod handle;
+mod processes;
 
 /// The machine: tasks of all processes, one clock.
 pub struct Machine {
@@ -130,60 +132,6 @@ impl Machine {
         Arc::new(Handle { machine: self.clone(), process })
     }
 
-    /// Lets the clock of a process go wrong by that many millionths.
-    pub fn set_rate(&self, process: Process, millionths: i64) {
-        self.lock().rates.insert(process, millionths);
-    }
-
-    /// How long it takes until the clock of the process has moved on by that.
-    pub fn takes(&self, process: Process, shown: Duration) -> Duration {
-        let state = self.lock();
-        state.when(process, state.shows(process) + shown).saturating_sub(state.now)
-    }
-
-    pub fn freeze(&self, process: Process, duration: Duration) {
-        let mut state = self.lock();
-        let (now, until) = (state.now, state.now + duration);
-        let freezes = state.freezes.entry(process).or_default();
-        if let Some(last) = freezes.last_mut() {
-            last.1 = last.1.min(now);
-        }
-        freezes.push((now, until));
-        // So that the time does not jump over the end of the freeze.
-        state.last += 1;
-        let id = state.last;
-        state.timers.insert((until, id), Timer { process: WORLD, waker: None });
-    }
-
-    /// Since when the process can run; `None` while it cannot.
-    pub fn awake_since(&self, process: Process) -> Option<Duration> {
-        let state = self.lock();
-        let since =
-            state.freezes.get(&process).and_then(|freezes| freezes.last()).map_or(Duration::ZERO, |last| last.1);
-        (since <= state.now && !state.dead.contains(&process)).then_some(since)
-    }
-
-    /// For how long the process could run until now.
-    pub fn awake(&self, process: Process) -> Duration {
-        let state = self.lock();
-        let freezes = state.freezes.get(&process).map_or(&[][..], Vec::as_slice);
-        state.now - freezes.iter().map(|(from, until)| (*until).min(state.now) - *from).sum::<Duration>()
-    }
-
-    /// Ends a process: its tasks are forgotten without running another line, drops included.
-    pub fn kill(&self, process: Process) {
-        let mut state = self.lock();
-        state.dead.insert(process);
-        let gone: Vec<u64> =
-            state.tasks.iter().filter(|(_, task)| task.process == process).map(|(id, _)| *id).collect();
-        for id in gone {
-            state.ready.remove(&id);
-            if let Some(future) = state.tasks.remove(&id).and_then(|task| task.future) {
-                std::mem::forget(future);
-            }
-        }
-    }
-
     /// Tasks of everybody, and timers of the processes that live, that are there.
     pub fn live(&self) -> (usize, usize) {
         let state = self.lock();
@@ -267,121 +215,5 @@ impl Machine {
         }
         wakers.into_iter().for_each(Waker::wake);
         Ok(true)
-    }
-}
-
-const MILLION: u128 = 1_000_000;
-
-impl State {
-    /// How many millionths of a second the clock of the process counts in one.
-    fn pace(&self, process: Process) -> u128 {
-        MILLION.saturating_add_signed(self.rates.get(&process).copied().unwrap_or(0).into())
-    }
-
-    /// What the clock of the process shows now.
-    fn shows(&self, process: Process) -> Duration {
-        Duration::from_nanos((self.now.as_nanos() * self.pace(process) / MILLION) as u64)
-    }
-
-    /// When the clock of the process will show that.
-    fn when(&self, process: Process, shown: Duration) -> Duration {
-        Duration::from_nanos((shown.as_nanos() * MILLION).div_ceil(self.pace(process)) as u64)
-    }
-}
-
-/// A process's view of the machine.
-struct Handle {
-    machine: Arc<Machine>,
-    process: Process,
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {}", self.process)
-    }
-}
-
-impl Executor for Handle {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        let mut state = self.machine.lock();
-        if state.dead.contains(&self.process) {
-            drop(state);
-            std::mem::forget(task);
-            return;
-        }
-        state.last += 1;
-        let id = state.last;
-        state.tasks.insert(id, Task { process: self.process, future: Some(task) });
-        state.ready.insert(id);
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let mut state = self.machine.lock();
-        state.last += 1;
-        // A year is for ever.
-        let year = Duration::from_secs(365 * 24 * 3600);
-        let at = state.when(self.process, state.shows(self.process) + duration.min(year));
-        let key = (at, state.last);
-        if duration < year {
-            state.timers.insert(key, Timer { process: self.process, waker: None });
-        }
-        Box::pin(Sleep { machine: self.machine.clone(), key })
-    }
-
-    fn now(&self) -> Instant {
-        self.machine.start + self.machine.lock().shows(self.process)
-    }
-
-    fn block_on(&self, _: BoxFuture<'_, ()>) -> bowline::Result<()> {
-        unimplemented!("nothing blocks in a simulation")
-    }
-}
-
-struct Sleep {
-    machine: Arc<Machine>,
-    key: (Duration, u64),
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.machine.lock();
-        if state.now >= self.key.0 {
-            if state.budget > 0 {
-                state.budget -= 1;
-                return Poll::Ready(());
-            }
-            drop(state);
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        if let Some(timer) = state.timers.get_mut(&self.key) {
-            timer.waker = Some(context.waker().clone());
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        let timer = self.machine.lock().timers.remove(&self.key);
-        drop(timer);
-    }
-}
-
-struct TaskWaker {
-    machine: Weak<Machine>,
-    id: u64,
-}
-
-impl Wake for TaskWaker {
-    fn wake(self: Arc<Self>) {
-        if let Some(machine) = self.machine.upgrade() {
-            let mut state = machine.lock();
-            if state.tasks.contains_key(&self.id) {
-                state.ready.insert(self.id);
-            }
-        }
     }
 }

@@ -10,25 +10,24 @@
 //! on_every_runtime! { a_lock_is_free_again }
 //! ```
 
-use std::any::Any;
-use std::future::Future;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bowline::{Client, Config, ConfigBuilder, Connection, Executor, RedisConnection, Reply};
-use futures::FutureExt;
-use futures::channel::oneshot;
-use futures::future::BoxFuture;
+use bowline::{Executor, Reply};
 
 pub use super::counted::{Counting, Counts, TestClient};
 pub(crate) use super::rows::{on_every_runtime, on_the_embedded_server};
 pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
+
+// With paths, because `tests/facade` has this file by a path too, and there they would be looked for beside it.
+#[path = "env/clients.rs"]
+mod clients;
+#[path = "env/tasks.rs"]
+mod tasks;
 
 /// How long tasks, timers and keys may stay after the test has dropped everything, and the default of
 /// [`Env::eventually`].
@@ -186,135 +185,6 @@ impl Env {
         self.inner.executor.now()
     }
 
-    pub async fn sleep(&self, duration: Duration) {
-        self.inner.tracking.sleep(duration).await;
-    }
-
-    /// Lets other tasks run.
-    pub async fn yield_now(&self) {
-        let mut yielded = false;
-        std::future::poll_fn(|context| {
-            if yielded {
-                return Poll::Ready(());
-            }
-            yielded = true;
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// Runs `future` as a task of its own. A panic in it is raised where its result is awaited, or else at the end.
-    pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> BoxFuture<'static, T> {
-        let (done, output) = oneshot::channel();
-        let inner = self.inner.clone();
-        self.inner.tracking.spawn(Box::pin(async move {
-            let ended = AssertUnwindSafe(future).catch_unwind().await;
-            if let Err(Err(panic)) = done.send(ended) {
-                lock(&inner.panics).push(message(&*panic));
-            }
-        }));
-        Box::pin(async move {
-            match output.await {
-                Ok(Ok(output)) => output,
-                Ok(Err(panic)) => resume_unwind(panic),
-                Err(oneshot::Canceled) => panic!("the task was dropped by its executor"),
-            }
-        })
-    }
-
-    /// Waits until `condition` holds, asking again and again: for what has no event, such as the state of the server.
-    pub async fn eventually(&self, what: &str, condition: impl AsyncFnMut() -> bool) {
-        self.eventually_within(DEADLINE, what, condition).await;
-    }
-
-    /// As [`eventually`](Self::eventually), with another deadline.
-    pub async fn eventually_within(&self, deadline: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
-        let start = self.now();
-        let mut pause = Duration::from_millis(1);
-        while !condition().await {
-            assert!(self.now() - start < deadline, "not within {deadline:?}: {what}");
-            self.inner.executor.sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(20));
-        }
-    }
-
-    /// `future`, or a panic when it takes longer than any deadline of a test should.
-    pub async fn soon<F: IntoFuture>(&self, what: &str, future: F) -> F::Output {
-        let future = std::pin::pin!(future.into_future());
-        match futures::future::select(future, self.inner.executor.sleep(DEADLINE)).await {
-            futures::future::Either::Left((output, _)) => output,
-            futures::future::Either::Right(_) => panic!("not within {DEADLINE:?}: {what}"),
-        }
-    }
-
-    /// A client with a command timeout of 2 s and a patience of 5 s, whose user has no more rights than docs/acl.md names.
-    pub async fn client(&self) -> TestClient {
-        self.client_with(|config| config).await
-    }
-
-    pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(Server::user_url, configure).await
-    }
-
-    /// A client whose user may do everything.
-    pub async fn client_with_all_rights(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(Server::url, configure).await
-    }
-
-    async fn client_of(
-        &self,
-        url: impl FnOnce(&Server) -> String,
-        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
-    ) -> TestClient {
-        if let Some(embedded) = &self.inner.embedded {
-            let config = configure(test_config()).build().unwrap();
-            return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
-        }
-        let url = url(&self.server());
-        self.client_at(&url, configure).await.unwrap()
-    }
-
-    /// A client of another address, such as a proxy's.
-    pub async fn client_at(
-        &self,
-        url: &str,
-        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
-    ) -> bowline::Result<TestClient> {
-        let config = configure(test_config()).build()?;
-        self.client_over(self.open(url, &config).await?, config).await
-    }
-
-    /// A connection that is not counted, to whichever server this is.
-    pub async fn connection(&self, config: &Config) -> Arc<dyn Connection> {
-        #[cfg(feature = "embedded")]
-        if let Some(embedded) = &self.inner.embedded {
-            return Arc::new(embedded.connect(self.executor()));
-        }
-        let url = self.url();
-        Arc::new(self.open(&url, config).await.unwrap())
-    }
-
-    async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
-        let counts = Arc::new(Counts::default());
-        let connection = Counting { inner, counts: counts.clone() };
-        let client = Client::new(self.executor(), Arc::new(connection), config).await?;
-        counts.reset();
-        Ok(TestClient { client, counts })
-    }
-
-    /// A bare connection, on the sockets of the runtime.
-    pub async fn open(&self, url: &str, config: &Config) -> bowline::Result<RedisConnection> {
-        match self.inner.runtime {
-            #[cfg(feature = "tokio")]
-            Runtime::TokioMulti | Runtime::TokioCurrent => bowline::tokio::open(self.executor(), url, config).await,
-            #[cfg(feature = "smol")]
-            Runtime::Smol => bowline::smol::open(self.executor(), url, config).await,
-            #[cfg(feature = "async-std")]
-            Runtime::AsyncStd => bowline::async_std::open(self.executor(), url, config).await,
-        }
-    }
-
     /// Tasks and timers that are alive.
     pub fn live(&self) -> (usize, usize) {
         self.inner.tracking.live()
@@ -344,10 +214,6 @@ impl Env {
     }
 }
 
-fn test_config() -> ConfigBuilder {
-    Config::builder().command_timeout(Duration::from_secs(2)).patience(Duration::from_secs(5))
-}
-
 struct ServerRef<'a>(MutexGuard<'a, Option<Server>>);
 
 impl Deref for ServerRef<'_> {
@@ -362,11 +228,6 @@ impl DerefMut for ServerRef<'_> {
     fn deref_mut(&mut self) -> &mut Server {
         self.0.as_mut().unwrap()
     }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

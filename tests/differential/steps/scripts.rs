@@ -1,0 +1,112 @@
+//! Our scripts, with arguments good and bad.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{INBOX, KEYS, Step};
+
+pub type Text = BoxedStrategy<String>;
+
+/// Mostly one of `good`, now and then one of `bad`.
+pub fn mostly(good: &[&'static str], bad: &[&'static str]) -> Text {
+    let of = |words: &[&'static str]| select(words.to_vec()).prop_map(str::to_owned);
+    prop_oneof![60 => of(good), 1 => of(bad)].boxed()
+}
+
+pub fn wire_id() -> Text {
+    mostly(
+        &["c1:1", "c1:2", "c2:1", "c2:2", "c3:1"],
+        &["", "token", "c1", ":1", "c1:x", "c1:1/2", "c1:1:2", "é:1", "c1:1\0", "c4:1"],
+    )
+}
+
+/// Never so short that it could end between one server and the other.
+pub fn lease() -> Text {
+    mostly(
+        &["30000", "30000", "30000", "30000", "60000"],
+        &["0", "-1", "", "x", "1.5", "3e4", " 30000", "9223372036854775807", "9223372036854775808", "030000"],
+    )
+}
+
+fn span() -> Text {
+    mostly(&["1", "1", "1", "1", "1", "32"], &["0", "-3", "x", "", "1e3", "99999999999999999999"])
+}
+
+pub(super) fn ticket() -> Text {
+    let made = (wire_id(), lease(), span()).prop_map(|(id, lease, span)| format!("{id}/{lease}/{span}"));
+    prop_oneof![25 => made, 1 => mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/"], &["c1:1//", "x"])].boxed()
+}
+
+/// 0 is outdated at once.
+pub fn ticket_ttl() -> Text {
+    mostly(&["20000", "30000", "0"], &["", "x", "-5", "1e5", "0x10000"])
+}
+
+pub fn one(text: &str) -> Text {
+    Just(text.to_owned()).boxed()
+}
+
+pub fn counts_everyone() -> Text {
+    mostly(&["1", "1", "1", "0"], &["", "true"])
+}
+
+pub fn inbox() -> Text {
+    one(INBOX)
+}
+
+pub(super) fn script() -> impl Strategy<Value = Step> {
+    let lock = || prop_oneof![4 => Just(0), 1 => Just(4)].prop_map(|at| keys_from(at, 4));
+    let acquire = vec![
+        wire_id(),
+        mostly(&["wait", "wait", "try"], &["", "WAIT"]),
+        lease(),
+        span(),
+        ticket_ttl(),
+        mostly(&["0", "0", "1", "2"], &["-1", "x", ""]),
+        // Long ago, or in the year 2128.
+        mostly(&["0", "0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
+        inbox(),
+        counts_everyone(),
+    ];
+    let no_ticket = || prop_oneof![2 => one(""), 1 => ticket()].boxed();
+    let release = vec![wire_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl(), counts_everyone()];
+    let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
+    let cancel = vec![ticket(), from, inbox(), counts_everyone()];
+    let touched = vec((ticket(), ticket_ttl()), 0..4)
+        .prop_map(|pairs| pairs.into_iter().flat_map(|(ticket, ttl)| [ticket, ttl]).collect::<Vec<_>>());
+    let touch = (inbox(), counts_everyone(), touched)
+        .prop_map(|(inbox, counts, touched)| [vec![inbox, counts], touched].concat())
+        .boxed();
+    let renewed =
+        vec((select(vec![0, 0, 4, 1, 8]), wire_id(), prop_oneof![lease(), one("0")]), 0..5).prop_map(|holds| {
+            let keys = holds.iter().map(|(key, ..)| KEYS[*key].to_owned()).collect();
+            let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
+            (keys, args)
+        });
+    let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
+    let calls = prop_oneof![
+        12 => of("lock_acquire", acquire.boxed()),
+        4 => of("lock_release", release.boxed()),
+        5 => of("lock_cancel", cancel.boxed()),
+        3 => of("lock_touch", touch),
+        2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
+        1 => of("lock_force_release", vec![wire_id(), inbox(), counts_everyone()].boxed()),
+        1 => of("lock_inspect", Just(Vec::new()).boxed()),
+    ];
+    cut(calls)
+}
+
+/// Now and then keys or arguments are missing.
+pub fn cut(calls: impl Strategy<Value = (&'static str, Vec<String>, Vec<String>)>) -> impl Strategy<Value = Step> {
+    let missing = || prop_oneof![30 => Just(0_usize), 1 => 1..5_usize];
+    (calls, missing(), missing()).prop_map(|((name, mut keys, mut args), no_keys, no_args)| {
+        keys.truncate(keys.len().saturating_sub(no_keys));
+        args.truncate(args.len().saturating_sub(no_args));
+        Step::Script { name, keys, args }
+    })
+}
+
+pub fn keys_from(at: usize, n: usize) -> Vec<String> {
+    KEYS[at..at + n].iter().map(|key| (*key).to_owned()).collect()
+}

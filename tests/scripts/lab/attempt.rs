@@ -1,0 +1,57 @@
+//! Attempts to acquire, and how a test makes them.
+
+pub const LEASE: u64 = 30_000;
+pub const TICKET_TTL: u64 = 20_000;
+
+/// One acquisition attempt: what a client sends about it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub client: u32,
+    pub id: String,
+    pub lease: u64,
+    pub span: u32,
+    pub ttl: u64,
+    pub max_waiters: u32,
+    pub not_after: u64,
+}
+
+/// The n-th attempt of a client.
+pub fn attempt(client: u32, n: u64) -> Attempt {
+    let id = format!("{}:{n}", uuid(client));
+    Attempt { client, id, lease: LEASE, span: 1, ttl: TICKET_TTL, max_waiters: 0, not_after: 0 }
+}
+
+pub(super) fn uuid(client: u32) -> String {
+    format!("00000000-0000-0000-0000-{client:012}")
+}
+
+impl Attempt {
+    pub fn lease(self, lease: u64) -> Self {
+        Self { lease, ..self }
+    }
+    pub fn span(self, span: u32) -> Self {
+        Self { span, ..self }
+    }
+    /// For permits, in place of the span.
+    pub fn units(self, units: u32) -> Self {
+        self.span(units)
+    }
+    /// Outlives the test, however slow the machine.
+    pub fn patient(self) -> Self {
+        Self { lease: 600_000, ttl: 600_000, ..self }
+    }
+    pub fn max_waiters(self, max_waiters: u32) -> Self {
+        Self { max_waiters, ..self }
+    }
+    pub fn not_after(self, not_after: u64) -> Self {
+        Self { not_after, ..self }
+    }
+    pub fn ticket(&self) -> String {
+        format!("{}/{}/{}", self.id, self.lease, self.span)
+    }
+}
+
+/// The grant of an attempt, as its client is told.
+pub fn grant(attempt: &Attempt, token: u64) -> String {
+    format!("{token} {} {}", attempt.lease, attempt.id)
+}

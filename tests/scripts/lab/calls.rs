@@ -1,0 +1,156 @@
+//! The scripts as typed calls.
+
+use super::{Acquired, Attempt, Cancelled, Forced, INBOX, Inspected, Lab, Released, State, Touched, Words};
+
+impl Lab {
+    pub fn acquire(&mut self, attempt: &Attempt) -> Acquired {
+        self.acquire_as("wait", attempt).unwrap()
+    }
+
+    pub fn try_acquire(&mut self, attempt: &Attempt) -> Acquired {
+        self.acquire_as("try", attempt).unwrap()
+    }
+
+    pub fn acquire_as(&mut self, mode: &str, a: &Attempt) -> Result<Acquired, String> {
+        let args = [
+            a.id.clone(),
+            mode.to_owned(),
+            a.lease.to_string(),
+            a.span.to_string(),
+            a.ttl.to_string(),
+            a.max_waiters.to_string(),
+            a.not_after.to_string(),
+            INBOX.to_owned(),
+            self.counts(),
+        ];
+        self.call("lock_acquire", &args, |words| match words.next::<String>().as_str() {
+            "GRANTED" => Acquired::Granted(words.token()),
+            "QUEUED" => Acquired::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
+            "BUSY" => Acquired::Busy { ttl: words.next(), more: words.flag() },
+            "FULL" => Acquired::Full(words.next()),
+            "STALE" => Acquired::Stale,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn release(&mut self, attempt: &Attempt) -> Released {
+        self.release_and_queue(attempt, None).unwrap()
+    }
+
+    pub fn release_for(&mut self, attempt: &Attempt, next: &Attempt) -> Released {
+        self.release_and_queue(attempt, Some(next)).unwrap()
+    }
+
+    pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
+        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
+        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), ticket, ttl.to_string(), "0".to_owned()];
+        self.call("lock_release", &args, |words| match words.next::<String>().as_str() {
+            "RELEASED" => Released::Released { more: words.flag() },
+            "NOT_HELD" => Released::NotHeld { more: words.flag() },
+            "GRANTED" => Released::Granted(words.token()),
+            other => panic!("{other}"),
+        })
+    }
+
+    /// Releases, and reads in the reply what its client is told.
+    pub fn release_listening(&mut self, attempt: &Attempt) -> (String, Vec<String>) {
+        let text = str::to_owned;
+        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), text(""), text("0"), text("1")];
+        let read = |words: &mut Words| {
+            let (word, _, now) = (words.next(), words.flag(), words.next());
+            let told = (0..words.rest()).map(|_| words.next()).collect();
+            words.put_back(now);
+            (word, told)
+        };
+        self.call("lock_release", &args, read).unwrap()
+    }
+
+    pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
+        self.cancel_ticket(&attempt.ticket(), false).unwrap()
+    }
+
+    pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
+        let from = if from_tail { "-1" } else { "1" };
+        let args = [ticket.to_owned(), from.to_owned(), INBOX.to_owned(), self.counts()];
+        self.call("lock_cancel", &args, |words| match words.next::<String>().as_str() {
+            "CANCELLED" => Cancelled::Cancelled { more: words.flag() },
+            "RELEASED" => Cancelled::Released { more: words.flag() },
+            "GONE" => Cancelled::Gone { more: words.flag() },
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
+        self.try_touch(attempts).unwrap()
+    }
+
+    /// What became of a single attempt.
+    pub fn state(&mut self, attempt: &Attempt) -> State {
+        self.touch(&[attempt]).states[0]
+    }
+
+    pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
+        let mut args = vec![INBOX.to_owned(), self.counts()];
+        for attempt in attempts {
+            args.extend([attempt.ticket(), attempt.ttl.to_string()]);
+        }
+        let n = attempts.len();
+        self.call_raw("lock_touch", &args, true, |words| {
+            let (ttl, more) = (words.next(), words.flag());
+            let mut states = Vec::new();
+            for _ in 0..n {
+                states.push(match words.next::<String>().as_str() {
+                    "WAITING" => words.next::<String>().is_empty().then_some(State::Waiting).unwrap(),
+                    "GONE" => words.next::<String>().is_empty().then_some(State::Gone).unwrap(),
+                    "GRANTED" => State::Granted(words.token()),
+                    other => panic!("{other}"),
+                });
+            }
+            Touched { ttl, more, states }
+        })
+    }
+
+    /// Key, wire id and lease of each hold.
+    pub fn renew(&mut self, holds: &[(&str, &str, u64)]) -> Vec<i64> {
+        let keys: Vec<String> = holds.iter().map(|(key, ..)| (*key).to_owned()).collect();
+        let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
+        let n = holds.len();
+        self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect()).unwrap()
+    }
+
+    /// Renews the lab's lock.
+    pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
+        let key = self.keys[0].clone();
+        self.renew(&[(&key, &attempt.id, attempt.lease)])[0]
+    }
+
+    pub fn force_release(&mut self, holder: &Attempt) -> Forced {
+        self.try_force_release(holder).unwrap()
+    }
+
+    pub fn try_force_release(&mut self, holder: &Attempt) -> Result<Forced, String> {
+        let args = [holder.id.clone(), INBOX.to_owned(), self.counts()];
+        self.call("lock_force_release", &args, |words| match words.next::<String>().as_str() {
+            "RELEASED" => Forced::Released { token: words.token(), more: words.flag() },
+            "NOT_HELD" => Forced::NotHeld { more: words.flag() },
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn inspect(&mut self) -> Inspected {
+        self.try_inspect().unwrap()
+    }
+
+    pub fn try_inspect(&mut self) -> Result<Inspected, String> {
+        self.call("lock_inspect", &[], |words| Inspected {
+            holder: words.next(),
+            token: words.next(),
+            ttl: words.next(),
+            waiters: words.next(),
+        })
+    }
+
+    pub fn counts(&self) -> String {
+        u8::from(self.counts_everyone).to_string()
+    }
+}

@@ -1,0 +1,88 @@
+//! Everything in the server, at one moment.
+
+use std::collections::BTreeMap;
+
+use super::Lab;
+
+/// Key, type, expiry (server ms, -1 is never) and content of every key, at one moment.
+const DUMP: &str = "
+local rows = {}
+for i, key in ipairs(redis.call('KEYS', '*')) do
+  local time, ttl, kind, items = redis.call('TIME'), redis.call('PTTL', key), redis.call('TYPE', key).ok, {}
+  if kind == 'string' then items = {redis.call('GET', key)}
+  elseif kind == 'list' then items = redis.call('LRANGE', key, 0, -1)
+  elseif kind == 'hash' then items = redis.call('HGETALL', key)
+  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  else items = {'?'} end
+  if ttl >= 0 then ttl = ttl + time[1] * 1000 + math.floor(time[2] / 1000) end
+  rows[i] = {key, kind, ttl, items}
+end
+return rows
+";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    Items(Vec<String>),
+    Map(BTreeMap<String, String>),
+    Scores(BTreeMap<String, i64>),
+}
+
+/// Everything in the server.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    pub(super) keys: BTreeMap<String, (i64, Content)>,
+    /// In ms: a key's TTL and the clock are not read in the same instant, so its expiry is known this well.
+    pub(super) took: u64,
+}
+
+impl Dump {
+    /// The same, but for expiry times and scores that differ by up to `slack` ms.
+    #[track_caller]
+    pub fn assert_same(&self, other: &Self, slack: u64) {
+        let expiry_slack = slack + self.took + other.took + 2;
+        let names = |dump: &Self| dump.keys.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(self), names(other));
+        for (key, (expiry, content)) in &self.keys {
+            let (other_expiry, other_content) = &other.keys[key];
+            assert!(expiry.abs_diff(*other_expiry) <= expiry_slack, "{key} expires at {expiry}, {other_expiry}");
+            match (content, other_content) {
+                (Content::Scores(a), Content::Scores(b)) => {
+                    assert!(a.keys().eq(b.keys()), "{key}: {a:?} {b:?}");
+                    for (ticket, score) in a {
+                        assert!(score.abs_diff(b[ticket]) <= slack, "{ticket} expires at {score}, {}", b[ticket]);
+                    }
+                }
+                (a, b) => assert_eq!(a, b, "{key}"),
+            }
+        }
+    }
+}
+
+impl Lab {
+    pub fn dump(&mut self) -> Dump {
+        type Row = (String, String, i64, Vec<String>);
+        let start = self.now();
+        let rows: Vec<Row> = redis::cmd("EVAL").arg(DUMP).arg(0).query(&mut self.connection).unwrap();
+        let took = self.now() - start;
+        Dump {
+            took,
+            keys: rows
+                .into_iter()
+                .map(|(key, kind, expiry, items)| {
+                    let content = match kind.as_str() {
+                        "hash" => Content::Map(pairs(&items).collect()),
+                        "zset" => {
+                            Content::Scores(pairs(&items).map(|(ticket, at)| (ticket, at.parse().unwrap())).collect())
+                        }
+                        _ => Content::Items(items),
+                    };
+                    (key, (expiry, content))
+                })
+                .collect(),
+        }
+    }
+}
+
+fn pairs(items: &[String]) -> impl Iterator<Item = (String, String)> {
+    items.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone()))
+}

@@ -1,0 +1,132 @@
+//! What the scripts reply, typed, and how it is read.
+
+use redis::{FromRedisValue, Value};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    Granted(u64),
+    Queued { ttl: i64, length: i64, more: bool },
+    Busy { ttl: i64, more: bool },
+    Full(i64),
+    Stale,
+}
+
+impl Acquired {
+    #[track_caller]
+    pub fn token(self) -> u64 {
+        match self {
+            Self::Granted(token) => token,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn granted(self) {
+        assert!(matches!(self, Self::Granted(_)), "not granted: {self:?}");
+    }
+
+    /// Queued, behind a hold that has some of its lease left.
+    #[track_caller]
+    pub fn queued(self) -> i64 {
+        match self {
+            Self::Queued { ttl, length, more: false } if ttl > 0 => length,
+            other => panic!("not queued behind a hold: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn busy(self) -> i64 {
+        match self {
+            Self::Busy { ttl, more: false } => ttl,
+            other => panic!("not busy: {other:?}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Released {
+    Released { more: bool },
+    Granted(u64),
+    NotHeld { more: bool },
+}
+
+pub const RELEASED: Released = Released::Released { more: false };
+pub const NOT_HELD: Released = Released::NotHeld { more: false };
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    Cancelled { more: bool },
+    Released { more: bool },
+    Gone { more: bool },
+}
+
+pub const CANCELLED: Cancelled = Cancelled::Cancelled { more: false };
+pub const CANCEL_RELEASED: Cancelled = Cancelled::Released { more: false };
+pub const CANCEL_GONE: Cancelled = Cancelled::Gone { more: false };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Waiting,
+    Granted(u64),
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub ttl: i64,
+    pub more: bool,
+    pub states: Vec<State>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forced {
+    Released { token: u64, more: bool },
+    NotHeld { more: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected {
+    pub holder: String,
+    pub token: String,
+    pub ttl: i64,
+    pub waiters: i64,
+}
+
+/// The words of a reply, read in order.
+pub struct Words(pub(super) std::vec::IntoIter<Value>);
+
+impl Words {
+    #[track_caller]
+    pub fn next<T: FromRedisValue>(&mut self) -> T {
+        redis::from_redis_value(self.0.next().expect("a longer reply")).unwrap()
+    }
+    #[track_caller]
+    pub fn flag(&mut self) -> bool {
+        match self.next::<i64>() {
+            0 => false,
+            1 => true,
+            other => panic!("not a flag: {other}"),
+        }
+    }
+    #[track_caller]
+    pub fn token(&mut self) -> u64 {
+        let token = self.any_token();
+        assert!(token > 0);
+        token
+    }
+    /// 0 for what does not fence.
+    #[track_caller]
+    pub fn any_token(&mut self) -> u64 {
+        let text: String = self.next();
+        let token = text.parse().unwrap_or_else(|_| panic!("not a token: {text:?}"));
+        assert!(token < 1 << 53, "{token}");
+        token
+    }
+    pub fn rest(&self) -> usize {
+        self.0.len()
+    }
+    /// For whoever reads next.
+    pub fn put_back(&mut self, word: u64) {
+        self.0 = vec![Value::Int(word.try_into().unwrap())].into_iter();
+    }
+}

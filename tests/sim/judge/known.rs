@@ -1,0 +1,81 @@
+//! The guards that processes have, against the holds that the server knows.
+
+use std::time::Duration;
+
+use super::view::{self, WRITE, client_of};
+use super::{Judge, State};
+
+/// What a guard tells of its hold: the key of the name, and whose it is. Several may be the same.
+pub struct Known<'a> {
+    pub key: &'a str,
+    pub client: &'a str,
+    pub units: u64,
+    pub token: u64,
+    /// Nobody had this guard's token before.
+    pub is_new: bool,
+}
+
+/// A hold may be passed on for as long after its first guard was given out, by clocks that differ, and in time: a process
+/// that stands still may do it a moment after it looked at the clock.
+const LINE_TIME: Duration = Duration::from_millis(101);
+
+impl Known<'_> {
+    /// Nobody else holds anything of the name.
+    fn is_alone(&self) -> bool {
+        self.key.contains(":lock:") || self.units == WRITE
+    }
+
+    /// It may have been passed on in its client's line, with the other tokens that were reserved for it.
+    fn holds<'n>(&self, state: &'n State) -> impl Iterator<Item = &'n view::Hold> {
+        let holds = state.names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
+        holds.filter(|hold| {
+            let span = state.attempts.get(&hold.id).map_or(1, |attempt| attempt.span.max(1));
+            client_of(&hold.id) == self.client
+                && hold.units == self.units
+                && (hold.token..hold.token + span).contains(&self.token)
+        })
+    }
+}
+
+impl Judge {
+    /// A process has the guard.
+    pub fn delivered(&self, known: &Known<'_>) {
+        let awake = self.clients.lock().unwrap().get(known.client).map(|(process, _)| self.machine.awake(*process));
+        let mut state = self.lock();
+        let ids: Vec<String> = known.holds(&state).map(|hold| hold.id.clone()).collect();
+        let mut late = None;
+        for id in ids {
+            let attempt = state.attempts.entry(id).or_default();
+            attempt.delivered = true;
+            let awake = awake.expect("a client that was introduced");
+            let since = awake - *attempt.first_delivered.get_or_insert(awake);
+            late = late.or((since > LINE_TIME).then_some(since));
+        }
+        if let Some(since) = late.filter(|_| known.is_new && known.is_alone()) {
+            let Known { key, token, .. } = known;
+            state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
+        }
+    }
+
+    /// When it was asked for under the wire id that the guard has it by: in a line, that may be long before somebody asked
+    /// for the guard. Of permits, the first time that is possible.
+    pub fn asked(&self, known: &Known<'_>) -> Option<Duration> {
+        let state = self.lock();
+        let name = state.names.get(known.key)?;
+        if known.is_alone() {
+            let (first, id) = name.granted.range(..=known.token).next_back()?;
+            let attempt = state.attempts.get(id)?;
+            return attempt.first_asking.filter(|_| known.token < first + attempt.span);
+        }
+        let holds = name.permits.iter().filter(|(id, units)| client_of(id) == known.client && *units == known.units);
+        let attempts = holds.filter_map(|(id, _)| state.attempts.get(id));
+        attempts.filter(|attempt| attempt.decided.is_none()).filter_map(|attempt| attempt.first_asking).min()
+    }
+
+    /// What is left of the lease, for the server; of the longest, if there are several.
+    pub fn left(&self, known: &Known<'_>, server: Duration) -> Duration {
+        let state = self.lock();
+        let left = known.holds(&state).map(|hold| hold.ends.saturating_sub(server)).max();
+        left.unwrap_or_default()
+    }
+}

@@ -1,0 +1,76 @@
+//! What is done to a link.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Link;
+use crate::executor::WORLD;
+
+impl Link {
+    /// Breaks the command connection, and the subscription's too if so asked; they are up again after `outage`.
+    pub fn cut(self: &Arc<Self>, commands: bool, messages: bool, outage: Duration) {
+        self.disturb(|state| {
+            if commands {
+                state.commands += 1;
+                state.down = true;
+            }
+            if messages {
+                state.messages += 1;
+                state.messages_down = true;
+            }
+        });
+        let link = self.clone();
+        let world = self.machine.process(WORLD);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(outage).await;
+            link.disturb(|state| {
+                state.down &= !commands;
+                state.messages_down &= !messages;
+            });
+        }));
+    }
+
+    /// Half open: nothing gets through in either direction, and nobody is told.
+    pub fn mute(self: &Arc<Self>, duration: Duration) {
+        self.disturb(|state| state.mute = true);
+        let link = self.clone();
+        let world = self.machine.process(WORLD);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(duration).await;
+            // What was swallowed does not come back: the connection is broken by then.
+            link.disturb(|state| state.mute = false);
+            link.cut(true, true, Duration::from_millis(20));
+        }));
+    }
+
+    /// Half open the other way: requests get through and no reply does, until the client gives the connection up.
+    pub fn silence(&self) {
+        self.disturb(|state| state.silent = Some(state.commands));
+    }
+
+    /// From now on, some requests are executed twice.
+    pub fn duplicate(&self) {
+        self.change(|state| state.twice = true);
+    }
+
+    /// For a while, messages take that much longer; requests do not.
+    pub fn lag(self: &Arc<Self>, lag: Duration, duration: Duration) {
+        self.disturb(|state| state.lag = lag);
+        let link = self.clone();
+        let world = self.machine.process(WORLD);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(duration).await;
+            link.disturb(|state| state.lag = Duration::ZERO);
+        }));
+    }
+
+    /// The process is gone, and its sockets with it.
+    pub fn kill(&self) {
+        self.change(|state| {
+            state.closed = true;
+            state.commands += 1;
+            state.messages += 1;
+            state.pipe = None;
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! What must hold of the guards that processes have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{MS, State, World};
+use crate::actor::Actor;
+use crate::executor::Process;
+use crate::guard::{Guard, What};
+use crate::judge::Known;
+use crate::judge::view::WRITE;
+
+/// A guard that somebody has.
+pub struct Seen {
+    pub process: Process,
+    pub started: Duration,
+    pub guard: Arc<Guard>,
+    pub got: Got,
+}
+
+/// How somebody came to a guard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Got {
+    Granted,
+    /// A writer that goes on as a reader, or what could not be changed.
+    Kept,
+    /// The hold, with that many units, is another guard's too.
+    Entered {
+        units: u64,
+    },
+}
+
+impl World {
+    /// A guard was given out.
+    pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<Guard>, got: Got) {
+        let now = self.machine.now();
+        let key = guard.what().key(name);
+        let mut seen = Seen { process: actor.process, started, guard: guard.clone(), got };
+        let client = actor.client.id().to_string();
+        // Readers do not line up; unless they are inside a writer, who may.
+        let known = seen.known(&key, &client);
+        let asked = self.server.judge.asked(&known).filter(|_| guard.what() != What::Read || known.units == WRITE);
+        let started = asked.map_or(started, |asked| asked.min(started));
+        seen.started = started;
+        self.server.judge.delivered(&seen.known(&key, &client));
+        self.backed(&key, &client, &seen);
+        let most = self.server.judge.most(&key, started);
+        let broken = {
+            let mut state = self.state.lock().unwrap();
+            state.acquired += 1;
+            let broken = state.overlaps(&key, &seen, most).or_else(|| state.token(&key, &seen));
+            state.guards.entry(key.clone()).or_default().push(seen);
+            let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
+            let bound = 2 * self.longest_delay + MS / 10;
+            let late = released.map(|released| now - released).filter(|took| *took > bound);
+            broken.or_else(|| Some(format!("I3 {key}: handed over after {:?}, not {bound:?}", late?)))
+        };
+        if let Some(broken) = broken {
+            self.must(false, || broken);
+        }
+    }
+
+    /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
+    fn backed(&self, key: &str, client: &str, seen: &Seen) {
+        let Seen { process, started, guard, .. } = seen;
+        if self.state.lock().unwrap().waived(*started) {
+            return;
+        }
+        let counted = self.machine.takes(*process, guard.remaining());
+        let left = self.server.left(&seen.known(key, client));
+        // In its last millisecond a key still exists.
+        let backed = counted.is_zero() || counted <= left + MS;
+        self.must(backed, || format!("I1 {key}: process {process} counts on {counted:?}, and the server on {left:?}"));
+    }
+
+    /// The last guard of a hold goes: whoever waits now gets the lock within two messages. So it is with permits if
+    /// nobody else has any.
+    pub fn handing_over(&self, key: &str) {
+        if self.calm && self.server.queued(key) > 0 {
+            let mut state = self.state.lock().unwrap();
+            if state.guards.get(key).is_none_or(Vec::is_empty) {
+                state.released_at.insert(key.to_owned(), self.machine.now());
+            }
+        }
+    }
+
+    /// The guard goes.
+    pub fn gone(&self, actor: &Actor, name: &str, guard: &Arc<Guard>) {
+        let key = guard.what().key(name);
+        let gone = {
+            let mut state = self.state.lock().unwrap();
+            let seen = state.guards.entry(key.clone()).or_default();
+            seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
+        };
+        if let Some(seen) = gone {
+            self.backed(&key, &actor.client.id().to_string(), &seen);
+        }
+    }
+}
+
+impl State {
+    /// What was asked for before data was lost may overlap with others.
+    fn waived(&self, since: Duration) -> bool {
+        self.lost_at.is_some_and(|lost| since <= lost)
+    }
+
+    /// I1, I5, I6: valid guards have no more together than there was at most since the last of them was asked for.
+    fn overlaps(&self, key: &str, new: &Seen, most: u64) -> Option<String> {
+        if !new.guard.is_valid() || matches!(new.got, Got::Entered { .. }) || self.waived(new.started) {
+            return None;
+        }
+        let others = self.guards.get(key).into_iter().flatten();
+        let counts = |seen: &&Seen| seen.guard.is_valid() && !matches!(seen.got, Got::Entered { .. });
+        let others: Vec<&Seen> = others.filter(counts).filter(|seen| !self.waived(seen.started)).collect();
+        let used: u64 = others.iter().map(|seen| seen.guard.units()).sum();
+        if used + new.guard.units() <= most {
+            return None;
+        }
+        let invariant = match new.guard.what() {
+            What::Lock => "I1",
+            What::Read | What::Write => "I6",
+            What::Permits(_) => "I5",
+        };
+        let others: Vec<_> = others.iter().map(|seen| seen.tell()).collect();
+        Some(format!("{invariant} {key}: {}, and {others:?} are valid", new.tell()))
+    }
+
+    /// I2. Readers share the token of the last writer.
+    fn token(&mut self, key: &str, new: &Seen) -> Option<String> {
+        let (token, highest) = (new.guard.token(), self.highest.get(key).copied().unwrap_or(0));
+        if new.got != Got::Granted || matches!(new.guard.what(), What::Permits(_)) {
+            return None;
+        }
+        let reads = new.guard.what() == What::Read;
+        if !reads {
+            self.highest.insert(key.to_owned(), highest.max(token));
+        }
+        let right = if reads { token >= highest } else { token > highest };
+        (!right && !self.waived(new.started)).then(|| format!("I2 {key}: token {token} after {highest}"))
+    }
+}
+
+impl Seen {
+    fn known<'a>(&self, key: &'a str, client: &'a str) -> Known<'a> {
+        let units = match self.got {
+            Got::Entered { units } => units,
+            Got::Granted | Got::Kept => self.guard.units(),
+        };
+        Known { key, client, units, token: self.guard.token(), is_new: self.got == Got::Granted }
+    }
+
+    fn tell(&self) -> String {
+        let Self { process, guard, .. } = self;
+        format!("process {process} has {:?} token {} until +{:?}", guard.what(), guard.token(), guard.remaining())
+    }
+}
