@@ -2,6 +2,7 @@
 //!
 //! `cargo run --example blocking --features blocking`; on a Redis of yours with `REDIS_URL`, else on the embedded server.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -14,16 +15,17 @@ fn main() -> bowline::Result<()> {
 
     // Threads that share a lock.
     thread::scope(|scope| {
-        for worker in 1..=3 {
+        let workers = [1, 2, 3].map(|worker| {
             let orders = client.lock("orders");
             scope.spawn(move || {
                 let guard = orders.lock().timeout(Duration::from_secs(10)).block()?;
                 println!("worker {worker} has the lock, token {}", guard.token());
                 // Here it would write, and send the token with every write.
                 guard.release()
-            });
-        }
-    });
+            })
+        });
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
 
     // A thread may enter again what it holds, as in Java.
     let orders = client.lock("orders");

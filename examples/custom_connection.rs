@@ -50,6 +50,10 @@ impl<C: Connection> Connection for Recording<C> {
         self.inner.warnings()
     }
 
+    fn reconnects(&self) -> u64 {
+        self.inner.reconnects()
+    }
+
     fn close(&self) {
         self.inner.close();
     }

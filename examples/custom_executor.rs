@@ -1,4 +1,4 @@
-//! An executor of one's own: here a pool of one thread from the `futures` crate, with timers by `async-io`'s smol.
+//! An executor of one's own: here a pool of one thread from the `futures` crate, with smol's timers.
 //!
 //! `cargo run --example custom_executor --features smol`, without a Redis.
 #![allow(clippy::disallowed_methods, reason = "this is an adapter")]

@@ -1,4 +1,4 @@
-//! Two uploads at a time, whoever asks; and the limit changed while they run.
+//! Two uploads at a time, whoever asks; and two permits at once, or none.
 //!
 //! `cargo run --example semaphore`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]

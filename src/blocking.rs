@@ -9,7 +9,9 @@
 //!   `tokio::task::spawn_blocking`, `smol::unblock` or `async_std::task::spawn_blocking`. The runtime must be running
 //!   elsewhere: a current-thread runtime that no thread drives answers nobody.
 //! - On a thread that drives async tasks, every call that would block is an
-//!   [`InvalidInput`](crate::ErrorKind::InvalidInput) error that says so.
+//!   [`InvalidInput`](crate::ErrorKind::InvalidInput) error that says so, as far as the runtime can tell: smol knows the
+//!   threads of its global executor only, and tokio tells by a panic, which is caught, but which the panic hook sees, and
+//!   which ends a program that is built with `panic = "abort"`.
 //!
 //! # Re-entrancy
 //! A thread may acquire again what it holds, as in Java: it gets another guard of the same hold, at once. Each thread is a

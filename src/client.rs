@@ -45,7 +45,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Denied`](crate::ErrorKind::Denied) if the user may not run a command or use a key or channel,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable).
+    /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`Refused`](crate::ErrorKind::Refused) by a server that loads its data, or is a replica or full. Nothing is tried
+    /// twice.
     ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`

@@ -56,7 +56,8 @@ impl Default for ConfigBuilder {
 }
 
 impl ConfigBuilder {
-    /// What all keys and channels start with, 1 to 64 bytes. Clients with different prefixes do not see each other.
+    /// What all keys and channels start with: 1 to 64 bytes, without spaces, control characters and `{}*?[]`. Clients with
+    /// different prefixes do not see each other.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.config.prefix = prefix.into();
         self
@@ -84,7 +85,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// For how long after its grant a lock, or permits of a semaphore, may be handed on among
+    /// For how long after its grant a lock, a write, or permits of a semaphore may be handed on among
     /// [non-fair](crate::Acquire::non_fair) acquisitions of this client, before the acquisitions of other
     /// clients have their turn; up to 10 s. Zero hands nothing on.
     pub fn line_time(mut self, time: Duration) -> Self {
@@ -92,7 +93,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// The identity of the client in Redis, random by default. Two living clients must never share one: this is for
+    /// The identity of the client in Redis; random by default, and instead of a nil one. Two living clients must never share one: this is for
     /// deterministic tests.
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = id;

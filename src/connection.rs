@@ -28,7 +28,7 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
 
     /// Subscribes to `channel`, and keeps it subscribed until the stream is dropped.
     ///
-    /// Returns once the server has confirmed the first subscription.
+    /// Returns once the server has confirmed the first subscription. Dropped before, it leaves none.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
     /// What the server's topology can do.

@@ -12,9 +12,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The list is complete on purpose: a new kind is a breaking change, so a `match` needs no wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// An argument, a name, a duration or a URL is not valid. Nothing was sent.
+    /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
+    /// sent.
     InvalidInput,
-    /// The `timeout` of the acquisition ran out before the lock was free.
+    /// The `timeout` ran out before there was what was waited for, or an answer.
     TimedOut,
     /// `max_waiters` acquisitions wait already.
     QueueFull,

@@ -55,6 +55,20 @@ fn must_not_block(instead: &str) -> Error {
     Error::because(ErrorKind::InvalidInput, "block_on", reason)
 }
 
+/// Lets others run: ready at the second poll.
+#[cfg(any(feature = "tokio", feature = "embedded"))]
+pub(crate) async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
 /// `future`, or `None` once `duration` has passed. A future that is ready wins over a timer that is.
 pub(crate) async fn timeout<F: Future>(
     executor: &Arc<dyn Executor>,

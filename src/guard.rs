@@ -29,8 +29,8 @@ pub trait Reentrant: sealed::Sealed {}
 ///
 /// # Not guaranteed
 /// A lock on Redis is a lease, not a mutex: code that checked a moment ago may be paused past the end of its lease.
-/// Exclusion may also fail for holds granted before a `FLUSHALL`, a failover that lost them, or a forward step of the
-/// server's clock, and after a suspended machine resumes. For these there is the [`token`](Self::token): send it with
+/// Exclusion may also fail for holds granted before a `FLUSHALL`, a failover that lost them, an eviction, or a forward step of
+/// the server's clock, and after a suspended machine resumes. For these there is the [`token`](Self::token): send it with
 /// every write, and let the resource refuse smaller ones.
 ///
 /// # Dropping

@@ -46,6 +46,9 @@ impl Holder {
     /// Makes this the holder of every acquisition inside `future` that names none, on any executor.
     ///
     /// Tasks that `future` spawns are outside. Scopes nest; the innermost counts.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops `future`, and does no more.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         Scope { holder: *self, future: future.as_mut() }.await

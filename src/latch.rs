@@ -40,7 +40,7 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// # Not guaranteed
 /// A latch is data in Redis, and a time to live ends it, counted down or not. A waiter who cannot know whether it was
 /// counted down before it ended is told so ([`Lost`](ErrorKind::Lost)) rather than let through: at most a third of the
-/// client's lease after the end.
+/// client's lease after the end. If the latch is set anew before that, the waiter waits for the new one.
 ///
 /// # Redis keys
 /// `<prefix>:latch:{<name>}` for the time to live given when it is set, and for a command timeout after the last call, so

@@ -25,7 +25,9 @@ use crate::token::Token;
 /// - A release hands the lock to the next waiter inside the same command: a contended acquisition costs two commands
 ///   of this client, whoever waits, and no polling. [Non-fair](Acquire::non_fair) ones of one client share commands.
 /// - A waiter whose message was lost, whose predecessor died or whose server restarted is served after a bounded wait:
-///   at most a third of its lease after it can reach the server again, or when the lease in its way ends.
+///   at most a third of its lease after it can reach the server again, or when the lease in its way ends. Dead waiters are
+///   passed over at once, up to 127 tickets of 15 clients; more hold up those behind them until they have expired: a lease
+///   after their last sign of life, half an hour at most.
 /// - Any future may be dropped at any point. What it had in Redis is cancelled in the background.
 ///
 /// # Not guaranteed

@@ -26,7 +26,8 @@ use crate::primitive::Primitive;
 /// - [`OverLimit`](ErrorKind::OverLimit): more permits than the semaphore has.
 /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder reads, and asks to write.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
-///   long as the client's [`patience`](crate::ConfigBuilder::patience).
+///   long as the client's [`patience`](crate::ConfigBuilder::patience); or three grants in a row took longer to arrive than
+///   their lease.
 /// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): at once.
 /// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
 ///
@@ -58,7 +59,7 @@ impl<'a, G> Acquire<'a, G> {
     /// Prefers speed to order between processes. With the client's own lease, the non-fair acquisitions of one client stand
     /// in lines of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
     /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A line waits behind one ticket;
-    /// what is released goes to the next in the line without asking Redis, with a larger token of its own.
+    /// what is released goes to the next in the line without asking Redis, with a larger token of its own if there are tokens.
     ///
     /// # Guaranteed
     /// - Within a line, who has waited for longest is next. Of a semaphore, only requests that are on their way may be
@@ -98,7 +99,8 @@ impl<'a, G> Acquire<'a, G> {
     }
 
     /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more, in Redis or in
-    /// the client's own line. Zero is an error: use the `try_` form.
+    /// the client's own line. Counted when it begins to wait: a [line](Self::non_fair) that had its turn queues up again behind
+    /// however many wait by then. Zero is an error: use the `try_` form.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.max_waiters = Some(limit);
         self
@@ -131,7 +133,7 @@ impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
 }
 
 /// An attempt to acquire, to be awaited: see [`Lock::try_lock`](crate::Lock::try_lock) and its like. `None`: somebody
-/// is in the way, or waits already.
+/// is in the way, or waits already; or the answer came when the lease that it granted was over.
 ///
 /// # Errors
 /// As [`Acquire`], without [`QueueFull`](ErrorKind::QueueFull).

@@ -12,7 +12,8 @@ use std::fmt;
 /// Tokens of one name strictly increase in the order in which holds were granted. They are counted in Redis, with the
 /// server's clock as the floor: as long as the counter lives, which is 24 h after the last grant, they grow whatever
 /// the clock does; and when it is lost, by a restart, a failover, `FLUSHALL` or age, they grow as long as the clock does
-/// not run backwards across the loss. Re-entry keeps the token.
+/// not run backwards across the loss. Re-entry keeps the token. Readers have no tokens of their own, but the last writer's:
+/// see [`ReadGuard::token`](crate::ReadGuard::token).
 ///
 /// # Not guaranteed
 /// Tokens are not consecutive, and tokens of different names do not compare.

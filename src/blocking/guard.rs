@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Either, select};
+use futures::future::BoxFuture;
 
 use super::block;
+use crate::executor::timeout;
 use crate::{Error, ErrorKind, Executor, Loss, Result, Token};
 
 /// How long a dropped guard waits for the server's answer.
@@ -125,7 +126,7 @@ impl<G: Held> Guard<G> {
     pub fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
         let Some(guard) = &self.inner else { return Ok(Some(Loss::Gone)) };
         let executor = &self.executor;
-        block(executor, "lost", Box::pin(async { Ok(within(executor, duration, guard.lost()).await) }))
+        block(executor, "lost", Box::pin(async { Ok(timeout(executor, duration, guard.lost()).await) }))
     }
 
     /// Releases, and says whether the lease was held to the end. With a re-entrant hold, only the last guard releases; the
@@ -170,7 +171,7 @@ impl<G: Held> Drop for Guard<G> {
     fn drop(&mut self) {
         let Some(guard) = self.inner.take() else { return };
         let executor = &self.executor;
-        let release = async { Ok(within(executor, LONGEST_DROP, guard.release()).await) };
+        let release = async { Ok(timeout(executor, LONGEST_DROP, guard.release()).await) };
         // What could not be confirmed goes on in the background, and there is nobody to tell.
         let _ = block(executor, "release", Box::pin(release));
     }
@@ -182,12 +183,5 @@ impl<G: Held> fmt::Debug for Guard<G> {
             Some(guard) => guard.fmt(f),
             None => f.write_str("Guard"),
         }
-    }
-}
-
-async fn within<T>(executor: &Arc<dyn Executor>, duration: Duration, future: BoxFuture<'_, T>) -> Option<T> {
-    match select(future, executor.sleep(duration)).await {
-        Either::Left((output, _)) => Some(output),
-        Either::Right(_) => None,
     }
 }

@@ -42,6 +42,7 @@ mod tls;
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), or the connection was refused.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
 /// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, or a cluster.
+/// - [`Refused`](ErrorKind::Refused): the server is loading its data.
 ///
 /// # Guarantees
 /// - All calls share one socket. When it breaks, or when the server does not answer a call within

@@ -1,7 +1,6 @@
 //! The connection of one client.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -14,6 +13,7 @@ use super::Server;
 use super::channels::Queue;
 use super::engine::Program;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::executor::yield_once;
 use crate::sync::lock;
 
 /// One client's connection to a [`Server`]. It is never interrupted: a subscription has no gaps.
@@ -60,18 +60,6 @@ impl EmbeddedConnection {
         open.subscriptions.push((channel.clone(), queue.clone()));
         Ok(Subscription { server: self.server.clone(), channel, queue })
     }
-}
-
-async fn yield_once() {
-    let mut yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 fn decimal(arg: &Arg<'_>) -> String {

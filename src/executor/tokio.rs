@@ -14,7 +14,7 @@ use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
-use super::{Executor, must_not_block};
+use super::{Executor, must_not_block, yield_once};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs bowline on a tokio runtime, multi-threaded or current-thread.
@@ -99,6 +99,8 @@ impl Executor for Tokio {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        // A task that is running when the runtime is shut down is dropped at its next pause. A loop around a sleep that ended
+        // at once would never make one.
         if *self.inner.shutdown.down() {
             return Box::pin(yield_once());
         }
@@ -149,20 +151,6 @@ impl Executor for Tokio {
             Err(panic) => resume_unwind(panic),
         }
     }
-}
-
-/// A task that is running when the runtime is shut down is dropped at its next pause. A loop around a sleep that ended
-/// at once would never make one.
-async fn yield_once() {
-    let mut yielded = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 impl fmt::Debug for Tokio {
