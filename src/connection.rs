@@ -184,6 +184,8 @@ impl ConnectionError {
                 "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
                 "WRONGTYPE" => ErrorKind::WrongType,
                 "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
+                // There may be room again.
+                "ERR" if message.contains("max number of clients") => ErrorKind::Refused,
                 "ERR" => ErrorKind::Protocol,
                 _ => ErrorKind::Refused,
             },
@@ -219,6 +221,7 @@ mod tests {
         assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
         assert_eq!(code("LOADING Redis is loading"), ("LOADING".into(), ErrorKind::Refused));
         assert_eq!(code("ERR unknown command 'EVALSHA'"), ("ERR".into(), ErrorKind::Unsupported));
+        assert_eq!(code("ERR max number of clients reached"), ("ERR".into(), ErrorKind::Refused));
         assert_eq!(code("ERR"), ("ERR".into(), ErrorKind::Protocol));
         assert_eq!(code("").0, "");
     }

@@ -90,13 +90,7 @@ impl Context {
 
     /// A series of tries of one operation.
     pub(crate) fn tries(&self, operation: &'static str, name: &str) -> Tries<'_> {
-        Tries {
-            context: self,
-            operation,
-            backoff: Backoff::new(name),
-            name: name.into(),
-            give_up: self.now() + self.config.patience,
-        }
+        Tries { context: self, operation, backoff: None, name: name.into(), give_up: self.now() + self.config.patience }
     }
 
     pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {
@@ -189,14 +183,15 @@ pub(crate) struct Tries<'a> {
     context: &'a Context,
     operation: &'static str,
     name: Box<str>,
-    backoff: Backoff,
+    /// From the first failure on.
+    backoff: Option<Backoff>,
     give_up: Instant,
 }
 
 impl Tries<'_> {
     /// Begins a new series: what went before was answered.
     pub(crate) fn start(&mut self) {
-        self.backoff = Backoff::new(&self.name);
+        self.backoff = None;
         self.give_up = self.context.now() + self.context.config.patience;
     }
 
@@ -207,7 +202,8 @@ impl Tries<'_> {
         if left.is_zero() || !failure.kind().is_retryable() {
             return Err(self.error(failure));
         }
-        let wait: Duration = self.backoff.next().min(left);
+        let seed = || Backoff::new(self.context.ledger.jitter_seed());
+        let wait: Duration = self.backoff.get_or_insert_with(seed).next().min(left);
         self.context.executor.sleep(wait).await;
         Ok(())
     }

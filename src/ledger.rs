@@ -9,6 +9,7 @@
 //! | hold | another guard's under the same wire id on [`pass`](Ledger::pass); gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ pub(crate) struct Ledger {
     work: Event,
     /// Notified when the last clean-up is done.
     idle: Event,
+    jitter: AtomicU64,
 }
 
 /// What became of an attempt that waited.
@@ -109,7 +111,13 @@ impl Ledger {
             }),
             work: Event::new(),
             idle: Event::new(),
+            jitter: AtomicU64::new(seed ^ other),
         }
+    }
+
+    /// Another one each time, and for each client.
+    pub(crate) fn jitter_seed(&self) -> u64 {
+        self.jitter.fetch_add(1, Ordering::Relaxed)
     }
 
     fn wire_id(&self, n: u64) -> WireId {

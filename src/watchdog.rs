@@ -122,7 +122,7 @@ impl Watchdog {
     /// Until the server has answered, or what there was to end has ended by itself.
     async fn clean_up(&self, cleanup: Cleanup) {
         let _done = CleanupDone(&self.ledger);
-        let mut backoff = Backoff::new(&cleanup.ticket);
+        let mut backoff = Backoff::new(self.ledger.jitter_seed());
         while self.executor.now() < cleanup.until {
             match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
                 Ok(cancelled) => {
@@ -151,9 +151,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Tries about different things have different jitter.
-    pub(crate) fn new(what: &str) -> Self {
-        let seed = what.bytes().fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+    pub(crate) fn new(seed: u64) -> Self {
         Self { next: Duration::from_millis(25), jitter: Jitter::new(seed) }
     }
 

@@ -41,8 +41,11 @@ if mode == 'try' then
   return {'BUSY', redis.call('PTTL', lock), more, now}
 end
 
-local queued, waiters = enqueue(ticket, stands, ARGV[5], tonumber(ARGV[6]))
-if not queued then return {'FULL', waiters, now} end
+local max_waiters = tonumber(ARGV[6])
+local waiters = enqueue(ticket, stands, ARGV[5], max_waiters)
+if waiters then return {'FULL', waiters, now} end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
+waiters = not stands and overflow(ticket, max_waiters)
+if waiters then return {'FULL', waiters, now} end
 return {'QUEUED', redis.call('PTTL', lock), waiting, more, now}

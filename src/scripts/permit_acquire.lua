@@ -53,8 +53,11 @@ if mode == 'try' then
   return {'BUSY', first_left(), more, now}
 end
 
-local queued, waiters = enqueue(ticket, stands, ARGV[6], tonumber(ARGV[7]))
-if not queued then return {'FULL', waiters, now} end
+local max_waiters = tonumber(ARGV[7])
+local waiters = enqueue(ticket, stands, ARGV[6], max_waiters)
+if waiters then return {'FULL', waiters, now} end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
+waiters = not stands and overflow(ticket, max_waiters)
+if waiters then return {'FULL', waiters, now} end
 return {'QUEUED', first_left(), waiting, more, now}

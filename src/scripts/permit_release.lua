@@ -1,7 +1,7 @@
 -- Gives permits back and hands them to the next waiters; with a ticket, also queues up for the next turn.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: wire_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
--- Reply: RELEASED more now [message]... | GRANTED token now | NOT_HELD more now
+-- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
 -- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold gives nothing back and queues
 -- nothing. more = 1: call again (touch). listens = 1: the caller looks in the reply for messages to its client, which
 -- are not sent to its inbox then.
@@ -27,5 +27,5 @@ undo(id, held)
 if ARGV[7] == '1' then listener = string.match(id, '^([^:]+):') end
 if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end
 local more, taken = promote({[ticket] = true})
-if taken[ticket] then return {'GRANTED', taken[ticket], now} end
+if taken[ticket] then return {'GRANTED', taken[ticket], more, now, unpack(told)} end
 return {'RELEASED', more, now, unpack(told)}

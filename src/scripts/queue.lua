@@ -119,23 +119,26 @@ local function promote(own)
   return again, taken, 'full'
 end
 
--- Appends the ticket, or refreshes it where it `stands` already. Returns whether there was room, and the number of
--- waiters if not.
+-- How many wait: the dead do not.
+local function living()
+  return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
+end
+
+-- Appends the ticket, or refreshes it where it `stands` already. Returns the number of waiters if that is too many, and
+-- nothing is free that would let some of them go first.
 local function enqueue(ticket, stands, ttl, max_waiters)
   if stands then
     refresh(ticket, ttl)
     keep_queue()
-    return true
+    return nil
   end
   if max_waiters > 0 and waiting >= max_waiters then
-    -- The dead do not count as waiters. A few are dropped per call, to keep the call short.
+    -- A few of the dead are dropped per call, to keep the call short.
     for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
       remove(dead, '1')
     end
-    -- Nor does the head, if what it waits for is free: the lease in its way is over, or one of the dead was.
-    promote({})
-    local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
-    if living >= max_waiters then return false, living end
+    local waiters = living()
+    if waiters >= max_waiters and not room() then return waiters end
   end
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
@@ -145,5 +148,15 @@ local function enqueue(ticket, stands, ttl, max_waiters)
   end
   waiting = waiting + 1
   keep_queue(waiting == 1)
-  return true
+  return nil
+end
+
+-- After what is free was handed over: takes the ticket, which came last, out again if that leaves too many waiters.
+-- Returns their number then.
+local function overflow(ticket, max_waiters)
+  if max_waiters == 0 or waiting <= max_waiters then return nil end
+  local waiters = living() - 1
+  if waiters < max_waiters then return nil end
+  remove(ticket, '-1')
+  return waiters
 end

@@ -67,20 +67,12 @@ pub(crate) enum Released {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {
-    Granted {
-        token: Token,
-        now: ServerMillis,
-    },
-    /// Released, and the ticket waits. With messages to the client, which its inbox does not get.
-    Queued {
-        more: bool,
-        told: Vec<Message>,
-        now: ServerMillis,
-    },
+    /// The ticket was next. With messages to the client, which its inbox does not get.
+    Granted { token: Token, more: bool, told: Vec<Message>, now: ServerMillis },
+    /// The ticket waits.
+    Queued { more: bool, told: Vec<Message>, now: ServerMillis },
     /// Nothing was queued.
-    NotHeld {
-        now: ServerMillis,
-    },
+    NotHeld { now: ServerMillis },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +150,10 @@ pub(crate) fn released(script: &Script, reply: &Reply) -> Result<Released, Unexp
 pub(crate) fn requeued(script: &Script, reply: &Reply) -> Result<Requeued, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
-            "GRANTED" => Requeued::Granted { token: fields.token()?, now: fields.number()? },
+            "GRANTED" => {
+                let (token, more, now) = (fields.token()?, fields.flag()?, fields.number()?);
+                Requeued::Granted { token, more, told: fields.messages()?, now }
+            }
             "RELEASED" => {
                 let (more, now) = (fields.flag()?, fields.number()?);
                 Requeued::Queued { more, told: fields.messages()?, now }

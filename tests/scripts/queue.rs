@@ -56,13 +56,24 @@ fn who_finds_a_free_lock_with_a_full_queue_hands_it_over() {
     let (mut lab, _, _) = Lab::held();
     let (head, late) = (attempt(2, 1), attempt(3, 1).max_waiters(1));
     lab.acquire(&head).queued();
+    assert_eq!(lab.acquire(&late), Acquired::Full(1));
     lab.expire_hold();
-    assert_eq!(lab.acquire(&late), Acquired::Full(1), "the head cannot be told");
     let inbox = lab.listen(2);
     lab.acquire(&late).queued();
     lab.assert_holder(&head);
     lab.assert_queue(&[&late]);
     assert_eq!(lab.read(&inbox).len(), 1, "the head is told");
+}
+
+/// The head cannot be told, and keeps its place; whoever asks is passed on to as ever.
+#[test]
+fn who_finds_a_free_lock_with_a_full_queue_that_is_deaf_gets_it() {
+    let (mut lab, _, _) = Lab::held();
+    let deaf = attempt(2, 1);
+    lab.acquire(&deaf).queued();
+    lab.expire_hold();
+    lab.acquire(&attempt(3, 1).max_waiters(1)).token();
+    lab.assert_queue(&[&deaf]);
 }
 
 /// `dead` expired tickets, then one of a client that listens.

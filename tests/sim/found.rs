@@ -16,6 +16,7 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, CRASHES, 102145, "the judge: a release leaves the ticket that a late copy of its request queued up"),
     (Locks, EVERYTHING, 504_849, "the judge: a lease that began in the moment of the answer, but after it"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
+    (Permits, FREEZES, 508_718, "a full queue handed over twice in one call, and not to the caller: script test"),
     (Permits, FREEZES, 401_461, "a dead head dropped by who found a full queue, and nobody let in: script test"),
     (Permits, FREEZES, 500_117, "the judge: a change leaves the ticket that a late copy of its request queued up"),
     (Permits, LOSSES, 501_303, "the judge: a reader inside a writer of a line was asked for when the line was"),

@@ -47,7 +47,10 @@ impl Lab {
         self.call("lock_release", &args, |words| match words.next::<String>().as_str() {
             "RELEASED" => Released::Released { more: words.flag() },
             "NOT_HELD" => Released::NotHeld { more: words.flag() },
-            "GRANTED" => Released::Granted(words.token()),
+            "GRANTED" => {
+                let (token, _) = (words.token(), words.flag());
+                Released::Granted(token)
+            }
             other => panic!("{other}"),
         })
     }

@@ -83,6 +83,20 @@ fn who_finds_a_full_queue_behind_a_dead_head_lets_it_in() {
     lab.assert_queue(&[&d]);
 }
 
+/// All at once: those who go first must not be in the way of whoever asks.
+#[test]
+fn who_finds_room_behind_a_full_queue_goes_in_with_the_others() {
+    let mut lab = Permits::read_write();
+    let (a, deaf, b, c) = (attempt(1, 1), writer(2, 1), attempt(3, 1), attempt(2, 2).max_waiters(1));
+    lab.hold(&[&a]);
+    lab.queue(&[&deaf, &b]);
+    let _inbox = lab.listen(3);
+    lab.expire_hold(&a);
+    lab.acquire(&c).granted();
+    lab.assert_held(&[&b, &c]);
+    lab.assert_queue(&[&deaf]);
+}
+
 #[test]
 fn stale_when_neither_held_nor_queued() {
     for mode in ["try", "wait"] {

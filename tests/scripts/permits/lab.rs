@@ -173,9 +173,29 @@ impl Permits {
         self.call("permit_release", &args, |words| match words.next::<String>().as_str() {
             "RELEASED" => Released::Released { more: words.flag() },
             "NOT_HELD" => Released::NotHeld { more: words.flag() },
-            "GRANTED" => Released::Granted(words.any_token()),
+            "GRANTED" => {
+                let (token, _) = (words.any_token(), words.flag());
+                Released::Granted(token)
+            }
             other => panic!("{other}"),
         })
+    }
+
+    /// Releases and queues up, and reads in the reply what its client is told.
+    pub fn release_listening_for(&mut self, attempt: &Attempt, next: &Attempt) -> (String, Vec<String>) {
+        let (ticket, ttl) = (next.ticket(), next.ttl.to_string());
+        let args = [vec![attempt.id.clone()], self.site(), vec![ticket, ttl, "1".to_owned()]].concat();
+        let read = |words: &mut Words| {
+            let word: String = words.next();
+            if word == "GRANTED" {
+                words.any_token();
+            }
+            let (_, now) = (words.flag(), words.next());
+            let told = (0..words.rest()).map(|_| words.next()).collect();
+            words.put_back(now);
+            (word, told)
+        };
+        self.call("permit_release", &args, read).unwrap()
     }
 
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {

@@ -31,6 +31,23 @@ fn only_the_holder_gives_back() {
     lab.try_acquire(&attempt(4, 1)).busy();
 }
 
+/// Others of its client may be granted by the same call: nobody else tells them.
+#[test]
+fn whoever_is_next_itself_reads_who_else_is() {
+    let mut lab = Permits::semaphore(3);
+    let (a, gone) = (attempt(1, 1), attempt(2, 1).units(2));
+    let (own, other, next) = (attempt(1, 2), attempt(3, 1), attempt(1, 3));
+    lab.hold(&[&a, &gone]);
+    lab.queue(&[&own, &other]);
+    let inboxes = [lab.listen(1), lab.listen(3)];
+    lab.expire_hold(&gone);
+    let (word, told) = lab.release_listening_for(&a, &next);
+    assert_eq!((word.as_str(), told), ("GRANTED", vec![grant(&own, 0)]));
+    assert_eq!(lab.read(&inboxes[0]), [""; 0]);
+    assert_eq!(lab.read(&inboxes[1]), [grant(&other, 0)]);
+    lab.assert_held(&[&own, &other, &next]);
+}
+
 /// No credit, neither before nor after somebody has purged it.
 #[test]
 fn an_expired_permit_gives_no_credit() {

@@ -160,7 +160,7 @@ pub const MUTANTS: &[Row] = &[
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
         ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
-        ("local living = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "local living = waiting"),
+        ("return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "return waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
         "if not id or not expires or expires <= now then",
