@@ -78,7 +78,7 @@ pub const MUTANTS: &[Row] = &[
     lua("renewal_creates_a_key", &[(
         "  if held == 1 and lease ~= '0' then held",
         "  if lease ~= '0' then redis.pcall('HSET', lock, id, '1'); held",
-    )], NETWORK, I8),
+    )], NETWORK, &["I1", "I8"]),
     rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Row] = &[
         "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
         "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
-    lua("reply_tells_nobody", &[("more, now, unpack(told)}", "more, now}")], FAULT_FREE, I3),
+    lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
         "local more = promote({})\nreturn {outcome,",
         "local more = 0\nreturn {outcome,",
