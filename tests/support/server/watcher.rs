@@ -10,16 +10,6 @@ use redis::{Connection, RedisResult};
 
 use super::connect;
 
-/// Keys without a TTL, of some. In the server, where it costs least: there are many servers at a time, all watched.
-const LOOK: &str = "
-    local next, keys = unpack(redis.call('SCAN', ARGV[1], 'COUNT', 1000))
-    local found = {}
-    for _, key in ipairs(keys) do
-      if redis.call('PTTL', key) == -1 then found[#found + 1] = key end
-    end
-    return {next, found}
-";
-
 /// Looks at every key all the time: none may ever be without a TTL.
 pub(super) struct Watcher {
     pub(super) watch: Arc<Watch>,
@@ -70,17 +60,22 @@ impl Watch {
     }
 
     fn look(&self, connection: &mut Connection) -> RedisResult<()> {
-        let mut cursor = "0".to_owned();
+        let mut cursor = 0_u64;
         loop {
-            let (next, keys): (String, Vec<Vec<u8>>) =
-                redis::cmd("EVAL").arg(LOOK).arg(0).arg(&cursor).query(connection)?;
-            for key in keys {
-                let key = String::from_utf8_lossy(&key).into_owned();
+            let (next, keys): (u64, Vec<Vec<u8>>) =
+                redis::cmd("SCAN").arg(cursor).arg("COUNT").arg(1000).query(connection)?;
+            let mut pipeline = redis::pipe();
+            for key in &keys {
+                pipeline.cmd("PTTL").arg(key);
+            }
+            let ttls: Vec<i64> = if keys.is_empty() { Vec::new() } else { pipeline.query(connection)? };
+            for (key, _) in keys.iter().zip(ttls).filter(|(_, ttl)| *ttl == -1) {
+                let key = String::from_utf8_lossy(key).into_owned();
                 if !self.allowed.lock().unwrap().contains(&key) {
                     self.seen.lock().unwrap().insert(key);
                 }
             }
-            if next == "0" {
+            if next == 0 {
                 return Ok(());
             }
             cursor = next;
