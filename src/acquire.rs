@@ -20,7 +20,7 @@ mod attempt;
 
 use attempt::{Attempt, Decision};
 
-/// So many grants in a row that come too late to be used are not bad luck.
+/// So many grants of one acquisition that come too late to be used are not bad luck.
 const MOST_LATE: u32 = 3;
 
 /// What is asked for. Every value has been checked.
