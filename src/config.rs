@@ -107,7 +107,7 @@ impl ConfigBuilder {
     pub fn build(mut self) -> Result<Config> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         let config = &mut self.config;
-        key::check_prefix(&config.prefix)?;
+        key::check_prefix(&config.prefix).map_err(|error| error.during("config"))?;
         check_lease("config", config.lease)?;
         if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
             return Err(invalid("config", "command_timeout must be 10 ms to 10 min"));

@@ -107,6 +107,12 @@ impl Error {
         Self::new(kind, operation).with_source(Reason(reason.into()))
     }
 
+    /// Bad input is found before it is known what for.
+    pub(crate) fn during(mut self, operation: &'static str) -> Self {
+        self.operation = operation;
+        self
+    }
+
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.name = Some(name.into());
         self

@@ -36,7 +36,7 @@ impl Primitive {
     }
 
     pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
-        let keys = self.keys.as_ref().map_err(Clone::clone)?;
+        let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
         if self.context.ledger.is_closed() {
             return Err(self.context.closed(operation, keys));
         }

@@ -124,8 +124,8 @@ impl Semaphore {
     pub async fn set_limit(&self, limit: u32) -> Result<()> {
         const OPERATION: &str = "set_limit";
         let Primitive { context, .. } = &self.primitive;
-        check_limit(limit)?;
         let keys = self.primitive.keys(OPERATION)?;
+        check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
         let mut tries = context.tries(OPERATION, &keys.name);
         loop {
             let sent = context.now();

@@ -77,8 +77,9 @@ async fn bad_names_are_errors_before_anything_is_sent(env: Env) {
             lock.inspect().await.unwrap_err(),
             lock.force_release().await.unwrap_err(),
         ];
-        for error in errors {
-            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        let operations = ["lock", "lock", "try_lock", "inspect", "force_release"];
+        for (error, operation) in errors.into_iter().zip(operations) {
+            assert_eq!((error.kind(), error.operation()), (ErrorKind::InvalidInput, operation), "{error}");
             assert!(error.to_string().len() < 200, "the bad name is repeated: {error}");
         }
     }

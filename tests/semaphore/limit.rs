@@ -96,7 +96,8 @@ async fn bad_numbers_are_errors_and_nothing_is_sent(env: Env) {
     let invalid = ErrorKind::InvalidInput;
     assert_eq!(good.acquire_many(0).await.unwrap_err().kind(), invalid);
     assert_eq!(good.try_acquire_many(0).await.unwrap_err().kind(), invalid);
-    assert_eq!(good.set_limit(0).await.unwrap_err().kind(), invalid);
+    let error = good.set_limit(0).await.unwrap_err();
+    assert_eq!((error.kind(), error.operation(), error.name()), (invalid, "set_limit", Some("a")));
     assert_eq!(good.set_limit(MAX_PERMITS + 1).await.unwrap_err().kind(), invalid);
     for limit in [0, MAX_PERMITS + 1, u32::MAX] {
         let bad = client.semaphore("a", limit);
