@@ -15,7 +15,7 @@ use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::{Failure, Scripts};
 use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
-use crate::ticket::WireId;
+use crate::ticket::{Message, WireId};
 use crate::token::Token;
 use crate::watchdog::{Backoff, Watchdog};
 
@@ -81,6 +81,12 @@ impl Context {
     pub(crate) fn not_after(&self, sent: Instant, longest: Option<Duration>) -> ServerMillis {
         let wait = self.config.command_timeout;
         self.clock.at(sent, longest.map_or(wait, |longest| longest.min(wait)) + CLOCK_SLACK)
+    }
+
+    /// A release tells its own client in its reply.
+    pub(crate) fn deliver(&self, told: Vec<Message>) {
+        let now = self.now();
+        told.into_iter().for_each(|message| self.ledger.deliver(message, now));
     }
 
     /// A release that was, or may have been, executed may have had messages to this client in its reply.

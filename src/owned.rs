@@ -59,8 +59,7 @@ impl Owned {
             match context.scripts().release(&this.hold.keys, &id).await {
                 Ok(Released::Released { more, told, now }) => {
                     this.ended(more, now);
-                    let now = context.now();
-                    told.into_iter().for_each(|message| context.ledger.deliver(message, now));
+                    context.deliver(told);
                     return Ok(());
                 }
                 Ok(Released::NotHeld { more, now }) => {

@@ -14,7 +14,7 @@ use crate::ledger::{Outcome, Queued};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::{AcquireArgs, Failure};
 use crate::scripts::reply::{Acquired, Requeued};
-use crate::ticket::{Message, ticket, ticket_ttl};
+use crate::ticket::{ticket, ticket_ttl};
 use crate::token::Token;
 
 /// What the server said about a request for the lock.
@@ -52,7 +52,7 @@ impl Attempt<'_> {
                 match self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await {
                     Ok(Requeued::Granted { token, more, told, now }) => {
                         self.context.observe(now);
-                        self.deliver(told);
+                        self.context.deliver(told);
                         if more {
                             self.context.unheard(&self.request.keys);
                         }
@@ -62,7 +62,7 @@ impl Attempt<'_> {
                         self.context.observe(now);
                         self.before = None;
                         let queued = self.queued(sent, None, more);
-                        self.deliver(told);
+                        self.context.deliver(told);
                         return Ok(queued);
                     }
                     // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
@@ -143,12 +143,6 @@ impl Attempt<'_> {
             true => Answer::QueuedInLine,
             false => Answer::Queued,
         }
-    }
-
-    /// Of what the release has granted beside.
-    fn deliver(&self, told: Vec<Message>) {
-        let now = self.context.now();
-        told.into_iter().for_each(|message| self.context.ledger.deliver(message, now));
     }
 
     /// Pauses before the next try, unless it is known before what became of the earlier ones. If it gives up, so do those
