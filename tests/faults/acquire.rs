@@ -4,8 +4,8 @@ use bowline::{ErrorKind, Reply};
 
 use crate::faulty::{Fault, Messages, faulty_client};
 use crate::scene::{
-    SLACK, acquiring, assert_holds, drop_when, fence, holders, is_free, key, ms, pass, until_free, until_waiting,
-    waiting,
+    SLACK, acquiring, assert_holds, contended, drop_when, fence, holders, is_free, key, ms, pass, until_free,
+    until_waiting, waiting,
 };
 use crate::support::env::{Env, on_every_runtime};
 
@@ -184,9 +184,7 @@ async fn a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket(env: 
     let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
     faults.messages(Messages::Hold);
     faults.always("lock_touch", Fault::LoseRequest);
-    let held = other.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1).await;
     until_free(&env, "a").await;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bowline::{
-    Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, Executor, Notice, RedisConnection, Reply,
-    Script,
+    Call, Client, Config, ConfigBuilder, Connection, ConnectionError, Executor, Notice, RedisConnection, Reply, Script,
 };
 use event_listener::Event;
 use futures::channel::mpsc::{self, UnboundedSender};
 
 use crate::support::env::Env;
+use crate::support::request::Request;
 
 mod connection;
 
@@ -69,23 +69,12 @@ struct State {
     always: BTreeMap<&'static str, Fault>,
     calls: BTreeMap<&'static str, u64>,
     answered: BTreeMap<&'static str, u64>,
-    late: Vec<OwnedCall>,
+    late: Vec<Request>,
     messages: Messages,
     held: Vec<Notice>,
     swallowed: u64,
     /// How often hanging calls were released.
     releases: u64,
-}
-
-struct OwnedCall {
-    script: &'static Script,
-    keys: Vec<String>,
-    args: Vec<OwnedArg>,
-}
-
-enum OwnedArg {
-    Text(String),
-    Number(u64),
 }
 
 impl Faults {
@@ -136,9 +125,7 @@ impl Faults {
         let late = std::mem::take(&mut self.state().late);
         let mut replies = Vec::new();
         for call in late {
-            let keys: Vec<&str> = call.keys.iter().map(String::as_str).collect();
-            let args: Vec<Arg<'_>> = call.args.iter().map(OwnedArg::borrow).collect();
-            replies.push(self.inner.run(Call { script: call.script, keys: &keys, args: &args }).await);
+            replies.push(self.inner.run(Call { script: call.script, keys: &call.keys(), args: &call.args() }).await);
         }
         replies
     }
@@ -195,29 +182,6 @@ impl Faults {
 /// Panics on a name that no script has: a rule for it would never apply.
 fn known(script: &str) -> &'static str {
     Script::all().map(Script::name).find(|known| *known == script).unwrap_or_else(|| panic!("no script {script}"))
-}
-
-impl OwnedCall {
-    fn of(call: &Call<'_>) -> Self {
-        let args = call.args.iter().map(|arg| match arg {
-            Arg::Text(text) => OwnedArg::Text((*text).to_owned()),
-            Arg::Number(number) => OwnedArg::Number(*number),
-        });
-        Self {
-            script: call.script,
-            keys: call.keys.iter().map(|key| (*key).to_owned()).collect(),
-            args: args.collect(),
-        }
-    }
-}
-
-impl OwnedArg {
-    fn borrow(&self) -> Arg<'_> {
-        match self {
-            Self::Text(text) => Arg::Text(text),
-            Self::Number(number) => Arg::Number(*number),
-        }
-    }
 }
 
 /// A client on a faulty connection, with the settings of [`Env::client`] and those of `configure`. Calls are counted

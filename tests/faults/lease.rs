@@ -4,7 +4,7 @@ use bowline::{ErrorKind, Loss};
 use futures::future::join_all;
 
 use crate::faulty::{Fault, faulty_client};
-use crate::scene::{SLACK, acquiring, assert_holds, is_free, ms, until_free, until_waiting, waiting};
+use crate::scene::{SLACK, acquiring, assert_holds, contended, is_free, ms, until_free, until_waiting, waiting};
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
@@ -107,10 +107,8 @@ async fn a_waiter_whose_ticket_expired_queues_up_again(env: Env) {
     let other = env.client().await;
     let ttl = ms(1000);
     let (client, faults) = faulty_client(&env, |config| config.lease(ttl)).await;
-    let held = other.lock("a").lock().await.unwrap();
     faults.always("lock_touch", Fault::LoseRequest);
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(ttl + ms(100)).await;
     // Nobody is served by this release: the ticket is dead. Somebody else may go first.
     held.release().await.unwrap();

@@ -18,6 +18,7 @@ on_every_runtime! {
     a_late_copy_queues_nothing,
     a_line_does_not_wait_for_the_server_one_after_the_other,
     closing_ends_the_line_before_the_server_answers,
+    a_turn_is_told_who_else_of_its_client_was_granted,
 }
 
 type Waiting = BoxFuture<'static, Result<LockGuard>>;
@@ -149,4 +150,43 @@ async fn closing_ends_the_line_before_the_server_answers(env: Env) {
     faults.release();
     env.soon("it closes", closing).await;
     drop(guard);
+}
+
+/// Permits are granted beside those of the turn: here those of a hold that nobody has noticed to be over.
+async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.line_time(ms(0))).await;
+    let (semaphore, other) = (client.semaphore("a", 5), env.client().await.semaphore("a", 5));
+    let held = semaphore.acquire_many(2).non_fair().await.unwrap();
+    let lapses = other.acquire_many(3).lease(ms(20_000)).await.unwrap();
+    let acquiring = |count, fair| {
+        let semaphore = semaphore.clone();
+        env.spawn(async move {
+            let acquire = semaphore.acquire_many(count);
+            if fair { acquire.fair().await } else { acquire.non_fair().await }
+        })
+    };
+    let until_queued = |n| {
+        let (env, semaphore) = (&env, &semaphore);
+        async move { env.eventually("queued", async || semaphore.inspect().await.unwrap().waiters == n).await }
+    };
+    let first = acquiring(2, false);
+    until_queued(1).await;
+    let beside = acquiring(1, true);
+    until_queued(2).await;
+    let second = acquiring(2, false);
+    env.eventually("it stands in the line", async || client.stats().waiting == 3).await;
+    // The reply of the turn is all that can tell.
+    faults.always("permit_touch", Fault::Hang);
+    let leases = "bowline:sem:{a}:leases";
+    let [shortest] = env.redis::<[String; 1]>(&["ZRANGE", leases, "0", "0"]);
+    env.redis::<()>(&["ZADD", leases, "XX", "1", &shortest]);
+    held.release().await.unwrap();
+    let mut guards = Vec::new();
+    for granted in [first, beside, second] {
+        guards.push(env.soon("all are granted", granted).await.unwrap());
+    }
+    assert_eq!((faults.calls("permit_acquire"), faults.calls("permit_release")), (3, 1));
+    faults.heal();
+    faults.release();
+    drop(lapses);
 }

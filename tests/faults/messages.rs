@@ -4,7 +4,7 @@ use bowline::Notice;
 
 use crate::faulty::{Fault, Messages, faulty_client};
 use crate::scene::{
-    SLACK, acquiring, assert_holds, holders, is_free, ms, stored_token, until_free, until_waiting, waiting,
+    SLACK, acquiring, assert_holds, contended, holders, is_free, ms, stored_token, until_free, until_waiting, waiting,
 };
 use crate::support::env::{Env, on_every_runtime};
 
@@ -44,11 +44,9 @@ async fn a_gap_before_the_answer_is_asked_about(env: Env) {
     let other = env.client().await;
     let (client, faults) = faulty_client(&env, |config| config).await;
     let kept = client.lock("b").lock().await.unwrap();
-    let held = other.lock("a").lock().await.unwrap();
     faults.messages(Messages::Swallow);
     faults.next("lock_acquire", [Fault::HangReply]);
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.swallowed() == 1).await;
     // The renewal shows that the gap was seen.
@@ -72,9 +70,7 @@ async fn a_message_after_its_grant_was_learned_is_ignored(env: Env) {
     let other = env.client().await;
     let (client, faults) = faulty_client(&env, |config| config).await;
     faults.messages(Messages::Hold);
-    let held = other.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1 && faults.answered("lock_acquire") == 1).await;
     faults.gap();
@@ -103,11 +99,9 @@ async fn a_message_after_its_grant_was_learned_is_ignored(env: Env) {
 async fn a_message_that_overtakes_the_answer_is_enough(env: Env) {
     let other = env.client().await;
     let (client, faults) = faulty_client(&env, |config| config).await;
-    let held = other.lock("a").lock().await.unwrap();
     faults.next("lock_acquire", [Fault::HangReply]);
     faults.messages(Messages::Hold);
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1).await;
     faults.deliver();
@@ -126,9 +120,7 @@ async fn a_message_older_than_half_the_lease_is_checked(env: Env) {
     faults.messages(Messages::Hold);
     // No touch is answered, so that the lease counts from the request.
     faults.always("lock_touch", Fault::LoseRequest);
-    let held = other.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(lease / 2).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1).await;
@@ -149,9 +141,7 @@ async fn a_message_of_a_grant_that_expired_is_not_believed_after_a_resend(env: E
     let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
     faults.messages(Messages::Hold);
     faults.next("lock_acquire", [Fault::LoseReplyLater]);
-    let held = other.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &client, "a");
-    until_waiting(&env, "a", 1).await;
+    let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message of the first copy", async || faults.held() == 1).await;
     let first = stored_token(&env, "a").unwrap();

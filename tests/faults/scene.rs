@@ -56,10 +56,29 @@ pub async fn until_free(env: &Env, name: &str) {
     env.eventually("the lock is free", async || is_free(env, name)).await;
 }
 
+pub type Waiting = BoxFuture<'static, bowline::Result<LockGuard>>;
+
 /// Acquires as a task of its own.
-pub fn acquiring(env: &Env, client: &Client, name: &str) -> BoxFuture<'static, bowline::Result<LockGuard>> {
+pub fn acquiring(env: &Env, client: &Client, name: &str) -> Waiting {
     let lock = client.lock(name);
     env.spawn(async move { lock.lock().await })
+}
+
+/// `holder` holds the lock, and `client` waits for it.
+pub async fn contended(env: &Env, holder: &Client, client: &Client) -> (LockGuard, Waiting) {
+    let held = holder.lock("a").lock().await.unwrap();
+    let waiter = acquiring(env, client, "a");
+    until_waiting(env, "a", 1).await;
+    (held, waiter)
+}
+
+/// Releases to the one who waits, who releases too.
+pub async fn hand_over(env: &Env, held: LockGuard, waiter: Waiting) {
+    let token = held.token();
+    held.release().await.unwrap();
+    let next = env.soon("the waiter", waiter).await.unwrap();
+    assert!(next.token() > token);
+    next.release().await.unwrap();
 }
 
 /// The guard is what the server has.

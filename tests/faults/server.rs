@@ -4,7 +4,8 @@ use bowline::{ErrorKind, Loss};
 use futures::future::join_all;
 
 use crate::scene::{
-    SLACK, acquiring, assert_holds, fence, is_free, key, ms, pass, stored_token, until_free, until_waiting,
+    SLACK, acquiring, assert_holds, contended, fence, hand_over, is_free, key, ms, pass, stored_token, until_free,
+    until_waiting,
 };
 use crate::support::env::{Env, on_every_runtime};
 
@@ -53,20 +54,14 @@ async fn a_script_flush_at_any_time_is_not_noticed(env: Env) {
 async fn a_pause_shorter_than_the_lease_loses_nothing(env: Env) {
     let client = env.client_with(|config| config.lease(ms(2500))).await;
     let other = env.client().await;
-    let guard = client.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &other, "a");
-    until_waiting(&env, "a", 1).await;
+    let (guard, waiter) = contended(&env, &client, &other).await;
     env.redis::<()>(&["CLIENT", "PAUSE", "1000", "ALL"]);
     // Answered when the pause is over.
     let start = env.now();
     assert!(client.lock("b").try_lock().await.unwrap().is_some());
     assert!(env.now() - start >= ms(500), "it was not paused");
     assert_holds(&env, &guard);
-    let token = guard.token();
-    guard.release().await.unwrap();
-    let next = env.soon("the waiter", waiter).await.unwrap();
-    assert!(next.token() > token);
-    next.release().await.unwrap();
+    hand_over(&env, guard, waiter).await;
 }
 
 async fn a_stop_shorter_than_the_lease_loses_nothing(env: Env) {
@@ -87,9 +82,7 @@ async fn a_stop_shorter_than_the_lease_loses_nothing(env: Env) {
 async fn a_stop_longer_than_the_lease_is_told(env: Env) {
     let settings = |config: bowline::ConfigBuilder| config.lease(ms(1000)).command_timeout(ms(500));
     let (client, other) = (env.client_with(settings).await, env.client_with(settings).await);
-    let guard = client.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &other, "a");
-    until_waiting(&env, "a", 1).await;
+    let (guard, waiter) = contended(&env, &client, &other).await;
     env.server().pause();
     let start = env.now();
     assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Expired);
@@ -110,19 +103,13 @@ async fn holds_and_tickets_survive_a_restart_with_aof(env: Env) {
     let env = env.with_server_args(&["--appendonly", "yes", "--appendfsync", "always"]);
     let client = env.client_with(|config| config.lease(ms(4000))).await;
     let other = env.client().await;
-    let guard = client.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &other, "a");
-    until_waiting(&env, "a", 1).await;
+    let (guard, waiter) = contended(&env, &client, &other).await;
     env.server().restart();
     assert!(guard.is_valid());
     let before = env.now() + guard.remaining();
     env.eventually("renewals go on", async || env.now() + guard.remaining() > before + ms(10)).await;
     assert_holds(&env, &guard);
-    let token = guard.token();
-    guard.release().await.unwrap();
-    let next = env.soon("the waiter", waiter).await.unwrap();
-    assert!(next.token() > token);
-    next.release().await.unwrap();
+    hand_over(&env, guard, waiter).await;
 }
 
 async fn a_restart_without_data_is_told_and_waiters_are_served(env: Env) {
@@ -180,9 +167,7 @@ async fn a_server_that_is_gone_is_a_typed_error_everywhere(env: Env) {
     let client = env.client_with(settings).await;
     let other = env.client_with(settings).await;
     let (held, released) = (client.lock("held").lock().await.unwrap(), client.lock("released").lock().await.unwrap());
-    let in_the_way = client.lock("a").lock().await.unwrap();
-    let waiter = acquiring(&env, &other, "a");
-    until_waiting(&env, "a", 1).await;
+    let (in_the_way, waiter) = contended(&env, &client, &other).await;
     env.server().kill();
     let start = env.now();
     let free = client.lock("free");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bowline::ErrorKind;
 use futures::future::{Either, join_all, select};
 
-use crate::scene::{SLACK, acquiring, assert_holds, fence, is_free, ms, until_free, until_waiting, waiting};
+use crate::scene::{SLACK, acquiring, assert_holds, contended, fence, is_free, ms, until_free, until_waiting, waiting};
 use crate::support::env::{Env, on_every_runtime};
 use crate::support::proxy::Proxy;
 
@@ -67,9 +67,7 @@ async fn waiters_are_served_while_their_subscriptions_are_killed(env: Env) {
 async fn a_waiter_that_did_not_listen_is_served_when_it_does_again(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     for _ in 0..3 {
-        let held = other.lock("a").lock().await.unwrap();
-        let waiter = acquiring(&env, &client, "a");
-        until_waiting(&env, "a", 1).await;
+        let (held, waiter) = contended(&env, &other, &client).await;
         env.redis::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         held.release().await.unwrap();
         let start = env.now();

@@ -37,6 +37,13 @@ pub(crate) enum Then {
     Wait,
 }
 
+/// Until what was sent has left a key, if the server goes on.
+async fn until_executed(env: &Env, then: Then) {
+    if then == Then::Wait {
+        env.eventually("executed", async || !env.keys().is_empty()).await;
+    }
+}
+
 /// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
 /// `fresh` must be free each time, at once. How far a poll gets is the threads' business.
 pub(crate) async fn sweep<T>(env: &Env, fresh: &Lock, mut attempt: impl AsyncFnMut(usize, Then) -> Option<T>) {
@@ -65,11 +72,7 @@ async fn an_uncontended_acquisition_dropped_after_any_number_of_polls_leaves_not
     let (client, other) = (env.client().await, env.client().await);
     let lock = client.lock("a");
     sweep(&env, &other.lock("a"), async |polls, then| {
-        let executed = async || {
-            if then == Then::Wait {
-                env.eventually("executed", async || !env.keys().is_empty()).await;
-            }
-        };
+        let executed = async || until_executed(&env, then).await;
         polled(lock.lock().into_future(), polls, executed).await.map(Result::unwrap)
     })
     .await;
@@ -150,11 +153,7 @@ async fn a_try_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let lock = client.lock("a");
     sweep(&env, &other.lock("a"), async |polls, then| {
-        let executed = async || {
-            if then == Then::Wait {
-                env.eventually("executed", async || !env.keys().is_empty()).await;
-            }
-        };
+        let executed = async || until_executed(&env, then).await;
         polled(lock.try_lock().into_future(), polls, executed).await.map(|tried| tried.unwrap().expect("free"))
     })
     .await;
@@ -179,11 +178,7 @@ async fn an_acquisition_of_a_holder_dropped_after_any_number_of_polls_leaves_not
     let (client, other) = (env.client().await, env.client().await);
     let (lock, holder) = (client.lock("a"), Holder::new());
     sweep(&env, &other.lock("a"), async |polls, then| {
-        let executed = async || {
-            if then == Then::Wait {
-                env.eventually("executed", async || !env.keys().is_empty()).await;
-            }
-        };
+        let executed = async || until_executed(&env, then).await;
         let guard = polled(lock.lock().holder(&holder).into_future(), polls, executed).await.map(Result::unwrap);
         // The holder is not stuck with what was dropped.
         let again = env.soon("the holder acquires", lock.lock().holder(&holder)).await.unwrap();

@@ -1,7 +1,8 @@
 //! Every script may be sent twice: the second, late copy changes nothing.
 
 use crate::lab::{
-    Acquired, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Forced, Lab, NOT_HELD, RELEASED, Released, State, attempt,
+    Acquired, Around, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Forced, Lab, NOT_HELD, RELEASED, Released, State,
+    attempt,
 };
 
 /// A refresh moves expiry times by the time between the two copies.

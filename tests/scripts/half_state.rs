@@ -1,6 +1,6 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
-use crate::lab::{Acquired, Attempt, CANCELLED, Lab, RELEASED, State, attempt};
+use crate::lab::{Acquired, Around, Attempt, CANCELLED, Lab, RELEASED, State, attempt};
 
 const LOCK: usize = 0;
 const QUEUE: usize = 1;

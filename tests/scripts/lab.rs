@@ -15,6 +15,7 @@ mod inbox;
 mod outcome;
 
 pub use attempt::{Attempt, LEASE, TICKET_TTL, attempt, grant};
+pub use check::Around;
 pub use inbox::Inbox;
 pub use outcome::{
     Acquired, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Cancelled, Forced, Inspected, NOT_HELD, RELEASED, Released,
@@ -141,8 +142,14 @@ impl Lab {
 
     /// The ticket was not touched in time.
     pub fn expire_ticket(&mut self, attempt: &Attempt) {
-        let (key, past) = (self.keys[2].clone(), (self.now() - 1).to_string());
-        self.raw(&["ZADD", &key, "XX", &past, &attempt.ticket()]);
+        let key = self.keys[2].clone();
+        self.lapse(&key, &attempt.ticket(), 1);
+    }
+
+    /// What is in the sorted set was over that long ago.
+    pub fn lapse(&mut self, key: &str, member: &str, ms_ago: u64) {
+        let past = (self.now() - ms_ago).to_string();
+        self.raw(&["ZADD", key, "XX", &past, member]);
     }
 
     /// Creates one of the keys, or another, with a type that no script expects there.
@@ -158,13 +165,16 @@ impl Lab {
 
     pub fn waiters(&mut self) -> Vec<String> {
         let key = self.keys[1].clone();
+        self.list(&key)
+    }
+
+    pub fn list(&mut self, key: &str) -> Vec<String> {
         redis::cmd("LRANGE").arg(key).arg(0).arg(-1).query(&mut self.connection).unwrap()
     }
 
     #[track_caller]
     pub fn assert_queue(&mut self, expected: &[&Attempt]) {
-        let expected: Vec<String> = expected.iter().map(|attempt| attempt.ticket()).collect();
-        assert_eq!(self.waiters(), expected);
+        assert_eq!(self.waiters(), tickets(expected));
     }
 
     #[track_caller]
@@ -180,6 +190,10 @@ impl Lab {
     pub fn lock_ttl(&self) -> i64 {
         self.server.ttl_ms(&self.keys[0])
     }
+}
+
+pub fn tickets(attempts: &[&Attempt]) -> Vec<String> {
+    attempts.iter().map(|attempt| attempt.ticket()).collect()
 }
 
 /// The keys of a semaphore, or of a read-write lock: permits, leases, queue, tickets, fence.

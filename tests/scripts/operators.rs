@@ -1,6 +1,6 @@
 //! `lock_force_release` and `lock_inspect`.
 
-use crate::lab::{Forced, Inspected, Lab, NOT_HELD, RELEASED, attempt, grant};
+use crate::lab::{Around, Forced, Inspected, Lab, NOT_HELD, RELEASED, attempt, grant};
 
 #[test]
 fn a_forced_release_tells_the_holder_and_fences_it_out() {

@@ -14,7 +14,6 @@ use crate::support::polled::poll_once;
 
 on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,
-    an_uncontended_acquisition_and_release_are_two_commands,
     those_who_find_room_do_not_wait_for_each_other,
     a_fair_waiter_is_passed_by_one_span_at_most,
     whoever_has_waited_for_longest_is_first_and_the_ticket_stays,
@@ -94,16 +93,6 @@ async fn sixty_four_tasks_of_one_client_need_few_commands(env: Env) {
     println!("{average} commands per acquisition in a line: {:?}", client.counts.all());
     assert!(average <= 0.1, "{average} commands per acquisition: {:?}", client.counts.all());
     env.eventually("nothing is left", async || env.keys().is_empty()).await;
-}
-
-async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
-    let client = env.client().await;
-    let semaphore = client.semaphore("a", 3);
-    for count in 1..=3 {
-        client.counts.reset();
-        semaphore.acquire_many(count).non_fair().await.unwrap().release().await.unwrap();
-        assert_eq!(client.counts.total(), 2, "{:?}", client.counts.all());
-    }
 }
 
 async fn those_who_find_room_do_not_wait_for_each_other(env: Env) {

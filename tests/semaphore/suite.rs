@@ -212,9 +212,11 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
     let client = env.client().await;
     let semaphore = client.semaphore("a", 3);
     for count in 1..=3 {
-        client.counts.reset();
-        semaphore.acquire_many(count).await.unwrap().release().await.unwrap();
-        assert_eq!(client.counts.total(), 2, "{:?}", client.counts.all());
+        for acquisition in [semaphore.acquire_many(count).fair(), semaphore.acquire_many(count).non_fair()] {
+            client.counts.reset();
+            acquisition.await.unwrap().release().await.unwrap();
+            assert_eq!(client.counts.total(), 2, "{:?}", client.counts.all());
+        }
     }
 }
 

@@ -21,6 +21,8 @@ mod limits;
 mod mutants;
 mod network;
 mod random;
+#[path = "../support/request.rs"]
+mod request;
 mod scenes;
 mod scripts;
 mod server;

@@ -13,6 +13,7 @@ pub mod counted;
 pub mod env;
 pub mod polled;
 pub mod proxy;
+pub mod request;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod rows;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]

@@ -7,6 +7,8 @@ use bowline::embedded::Content;
 use super::Pair;
 use crate::agree::{Key, Stored};
 
+const DUMP: &str = include_str!("../../support/dump.lua");
+
 impl Pair {
     pub(super) fn real_dump(&mut self) -> BTreeMap<Vec<u8>, Key> {
         type Row = (Vec<u8>, String, i64, Vec<Vec<u8>>);
@@ -44,18 +46,3 @@ impl Pair {
 fn float(text: &[u8]) -> f64 {
     std::str::from_utf8(text).unwrap().parse().unwrap()
 }
-
-/// Key, type, expiry (server ms, -1 is never) and content of every key.
-const DUMP: &str = "
-local rows = {}
-for i, key in ipairs(redis.call('KEYS', '*')) do
-  local time, ttl, kind, items = redis.call('TIME'), redis.call('PTTL', key), redis.call('TYPE', key).ok, {}
-  if kind == 'string' then items = {redis.call('GET', key)}
-  elseif kind == 'list' then items = redis.call('LRANGE', key, 0, -1)
-  elseif kind == 'hash' then items = redis.call('HGETALL', key)
-  elseif kind == 'zset' then items = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
-  if ttl >= 0 then ttl = ttl + time[1] * 1000 + math.floor(time[2] / 1000) end
-  rows[i] = {key, kind, ttl, items}
-end
-return rows
-";

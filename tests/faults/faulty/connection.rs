@@ -9,7 +9,8 @@ use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
 use futures::stream::{BoxStream, select};
 
-use super::{Fault, Faults, Messages, OwnedCall};
+use super::{Fault, Faults, Messages};
+use crate::support::request::Request;
 
 fn lost() -> ConnectionError {
     ConnectionError::Unknown("lost by the test".to_owned())
@@ -54,7 +55,7 @@ impl Connection for Faulty {
                 Err(lost())
             }
             Fault::Late => {
-                self.faults.state().late.push(OwnedCall::of(&call));
+                self.faults.state().late.push(Request::new(&call));
                 Err(lost())
             }
             Fault::Refuse(line) => Err(ConnectionError::refused(line)),

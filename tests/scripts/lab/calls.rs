@@ -23,14 +23,7 @@ impl Lab {
             INBOX.to_owned(),
             self.counts(),
         ];
-        self.call("lock_acquire", &args, |words| match words.next::<String>().as_str() {
-            "GRANTED" => Acquired::Granted(words.token()),
-            "QUEUED" => Acquired::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
-            "BUSY" => Acquired::Busy { ttl: words.next(), more: words.flag() },
-            "FULL" => Acquired::Full(words.next()),
-            "STALE" => Acquired::Stale,
-            other => panic!("{other}"),
-        })
+        self.call("lock_acquire", &args, |words| Acquired::read(&words.word(), words, Words::token))
     }
 
     pub fn release(&mut self, attempt: &Attempt) -> Released {
@@ -44,15 +37,7 @@ impl Lab {
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
         let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
         let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), ticket, ttl.to_string(), "0".to_owned()];
-        self.call("lock_release", &args, |words| match words.next::<String>().as_str() {
-            "RELEASED" => Released::Released { more: words.flag() },
-            "NOT_HELD" => Released::NotHeld { more: words.flag() },
-            "GRANTED" => {
-                let (token, _) = (words.token(), words.flag());
-                Released::Granted(token)
-            }
-            other => panic!("{other}"),
-        })
+        self.call("lock_release", &args, |words| Released::read(words, Words::token))
     }
 
     /// Releases, and reads in the reply what its client is told.
@@ -60,10 +45,8 @@ impl Lab {
         let text = str::to_owned;
         let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), text(""), text("0"), text("1")];
         let read = |words: &mut Words| {
-            let (word, _, now) = (words.next(), words.flag(), words.next());
-            let told = (0..words.rest()).map(|_| words.next()).collect();
-            words.put_back(now);
-            (word, told)
+            let (word, _) = (words.word(), words.flag());
+            (word, words.told())
         };
         self.call("lock_release", &args, read).unwrap()
     }
@@ -75,12 +58,7 @@ impl Lab {
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
         let from = if from_tail { "-1" } else { "1" };
         let args = [ticket.to_owned(), from.to_owned(), INBOX.to_owned(), self.counts()];
-        self.call("lock_cancel", &args, |words| match words.next::<String>().as_str() {
-            "CANCELLED" => Cancelled::Cancelled { more: words.flag() },
-            "RELEASED" => Cancelled::Released { more: words.flag() },
-            "GONE" => Cancelled::Gone { more: words.flag() },
-            other => panic!("{other}"),
-        })
+        self.call("lock_cancel", &args, Cancelled::read)
     }
 
     pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
@@ -98,19 +76,7 @@ impl Lab {
             args.extend([attempt.ticket(), attempt.ttl.to_string()]);
         }
         let n = attempts.len();
-        self.call_raw("lock_touch", &args, true, |words| {
-            let (ttl, more) = (words.next(), words.flag());
-            let mut states = Vec::new();
-            for _ in 0..n {
-                states.push(match words.next::<String>().as_str() {
-                    "WAITING" => words.next::<String>().is_empty().then_some(State::Waiting).unwrap(),
-                    "GONE" => words.next::<String>().is_empty().then_some(State::Gone).unwrap(),
-                    "GRANTED" => State::Granted(words.token()),
-                    other => panic!("{other}"),
-                });
-            }
-            Touched { ttl, more, states }
-        })
+        self.call_raw("lock_touch", &args, true, |words| Touched::read(words, n, Words::token))
     }
 
     /// Key, wire id and lease of each hold.
@@ -133,7 +99,7 @@ impl Lab {
 
     pub fn try_force_release(&mut self, holder: &Attempt) -> Result<Forced, String> {
         let args = [holder.id.clone(), INBOX.to_owned(), self.counts()];
-        self.call("lock_force_release", &args, |words| match words.next::<String>().as_str() {
+        self.call("lock_force_release", &args, |words| match &*words.word() {
             "RELEASED" => Forced::Released { token: words.token(), more: words.flag() },
             "NOT_HELD" => Forced::NotHeld { more: words.flag() },
             other => panic!("{other}"),

@@ -1,6 +1,7 @@
 //! What must hold after each call.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use super::Lab;
 use super::dump::{Content, Dump};
@@ -70,29 +71,33 @@ impl Lab {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// What is looked at around a call, in the lab of each primitive.
+pub trait Around: Sized {
+    fn lab(&mut self) -> &mut Lab;
 
     /// Runs the same call twice: the second, late copy changes nothing. Expiry times may have moved by `slack` ms.
     #[track_caller]
-    pub fn twice<T>(&mut self, slack: u64, mut call: impl FnMut(&mut Self) -> T) -> (T, T) {
+    fn twice<T>(&mut self, slack: u64, mut call: impl FnMut(&mut Self) -> T) -> (T, T) {
         let first = call(self);
-        let before = self.dump();
+        let before = self.lab().dump();
         let second = call(self);
-        let after = self.dump();
-        before.assert_same(&after, slack);
+        before.assert_same(&self.lab().dump(), slack);
         (first, second)
     }
 
     /// The call fails with the code, and nothing has changed.
     #[track_caller]
-    pub fn assert_refused<T: std::fmt::Debug>(
-        &mut self,
-        code: &str,
-        call: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) {
-        let before = self.dump();
-        let refused = call(self).unwrap_err();
-        assert_eq!(refused, code);
-        let after = self.dump();
-        before.assert_same(&after, 0);
+    fn assert_refused<T: Debug>(&mut self, code: &str, call: impl FnOnce(&mut Self) -> Result<T, String>) {
+        let before = self.lab().dump();
+        assert_eq!(call(self).unwrap_err(), code);
+        before.assert_same(&self.lab().dump(), 0);
+    }
+}
+
+impl Around for Lab {
+    fn lab(&mut self) -> &mut Lab {
+        self
     }
 }

@@ -11,7 +11,21 @@ pub enum Acquired {
     Stale,
 }
 
+/// How a token is read: [`Words::token`], or [`Words::any_token`] where there is not always one.
+type Token = fn(&mut Words) -> u64;
+
 impl Acquired {
+    pub fn read(word: &str, words: &mut Words, token: Token) -> Self {
+        match word {
+            "GRANTED" => Self::Granted(token(words)),
+            "QUEUED" => Self::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
+            "BUSY" => Self::Busy { ttl: words.next(), more: words.flag() },
+            "FULL" => Self::Full(words.next()),
+            "STALE" => Self::Stale,
+            other => panic!("{other}"),
+        }
+    }
+
     #[track_caller]
     pub fn token(self) -> u64 {
         match self {
@@ -50,6 +64,20 @@ pub enum Released {
     NotHeld { more: bool },
 }
 
+impl Released {
+    pub fn read(words: &mut Words, token: Token) -> Self {
+        match &*words.word() {
+            "RELEASED" => Self::Released { more: words.flag() },
+            "NOT_HELD" => Self::NotHeld { more: words.flag() },
+            "GRANTED" => {
+                let (token, _) = (token(words), words.flag());
+                Self::Granted(token)
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
 pub const RELEASED: Released = Released::Released { more: false };
 pub const NOT_HELD: Released = Released::NotHeld { more: false };
 
@@ -58,6 +86,17 @@ pub enum Cancelled {
     Cancelled { more: bool },
     Released { more: bool },
     Gone { more: bool },
+}
+
+impl Cancelled {
+    pub fn read(words: &mut Words) -> Self {
+        match &*words.word() {
+            "CANCELLED" => Self::Cancelled { more: words.flag() },
+            "RELEASED" => Self::Released { more: words.flag() },
+            "GONE" => Self::Gone { more: words.flag() },
+            other => panic!("{other}"),
+        }
+    }
 }
 
 pub const CANCELLED: Cancelled = Cancelled::Cancelled { more: false };
@@ -76,6 +115,19 @@ pub struct Touched {
     pub ttl: i64,
     pub more: bool,
     pub states: Vec<State>,
+}
+
+impl Touched {
+    pub fn read(words: &mut Words, attempts: usize, token: Token) -> Self {
+        let (ttl, more) = (words.next(), words.flag());
+        let mut state = || match &*words.word() {
+            "WAITING" => words.word().is_empty().then_some(State::Waiting).unwrap(),
+            "GONE" => words.word().is_empty().then_some(State::Gone).unwrap(),
+            "GRANTED" => State::Granted(token(words)),
+            other => panic!("{other}"),
+        };
+        Self { ttl, more, states: (0..attempts).map(|_| state()).collect() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +153,10 @@ impl Words {
         redis::from_redis_value(self.0.next().expect("a longer reply")).unwrap()
     }
     #[track_caller]
+    pub fn word(&mut self) -> String {
+        self.next()
+    }
+    #[track_caller]
     pub fn flag(&mut self) -> bool {
         match self.next::<i64>() {
             0 => false,
@@ -124,6 +180,13 @@ impl Words {
     }
     pub fn rest(&self) -> usize {
         self.0.len()
+    }
+    /// What the client is told of others, behind the clock.
+    pub fn told(&mut self) -> Vec<String> {
+        let now = self.next();
+        let told = (0..self.rest()).map(|_| self.word()).collect();
+        self.put_back(now);
+        told
     }
     /// For whoever reads next.
     pub fn put_back(&mut self, word: u64) {

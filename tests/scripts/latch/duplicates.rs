@@ -1,7 +1,7 @@
 //! Every script may be sent twice: the second, late copy changes nothing, not even the next latch.
 
 use super::lab::{Counted, Deleted, LATCH, Latch, NONE, Set, State, Waits, call};
-use crate::lab::attempt;
+use crate::lab::{Around, attempt};
 
 const REFRESH: u64 = 5_000;
 

@@ -1,7 +1,7 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
 use super::lab::{Counted, Deleted, LATCH, Latch, Set, State, TICKETS, TTL, call};
-use crate::lab::attempt;
+use crate::lab::{Around, attempt};
 
 #[test]
 fn a_wrong_key() {

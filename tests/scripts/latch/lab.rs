@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::lab::{Attempt, INBOX, Lab};
+use crate::lab::{Around, Attempt, INBOX, Lab};
 
 pub const LATCH: usize = 0;
 pub const TICKETS: usize = 1;
@@ -69,6 +69,12 @@ pub struct Inspected {
 
 pub const NONE: Inspected = Inspected { count: 0, ttl: -2, waiters: 0 };
 
+impl Around for Latch {
+    fn lab(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+}
+
 impl Latch {
     pub fn new() -> Self {
         Self::on(Lab::new())
@@ -92,7 +98,7 @@ impl Latch {
     pub fn try_set(&mut self, call: &Attempt, count: u64, ttl: u64) -> Result<Set, String> {
         let args = [call.id.clone(), count.to_string(), ttl.to_string(), call.not_after.to_string()];
         let keys = self.keys.clone();
-        self.lab.run("latch_set", &keys, &args, false, |words| match words.next::<String>().as_str() {
+        self.lab.run("latch_set", &keys, &args, false, |words| match &*words.word() {
             "SET" => Set::Set,
             "EXISTS" => Set::Exists(words.next()),
             "STALE" => Set::Stale,
@@ -107,7 +113,7 @@ impl Latch {
     pub fn try_count_down(&mut self, call: &Attempt) -> Result<Counted, String> {
         let args = [call.id.clone(), call.not_after.to_string(), INBOX.to_owned()];
         let keys = self.keys.clone();
-        self.lab.run("latch_count_down", &keys, &args, false, |words| match words.next::<String>().as_str() {
+        self.lab.run("latch_count_down", &keys, &args, false, |words| match &*words.word() {
             "COUNT" => Counted::Count(words.next()),
             "STALE" => Counted::Stale,
             other => panic!("{other}"),
@@ -121,7 +127,7 @@ impl Latch {
     pub fn try_wait(&mut self, waiter: &Attempt) -> Result<Waits, String> {
         let args = [waiter.id.clone(), waiter.ttl.to_string(), waiter.not_after.to_string()];
         let keys = self.keys.clone();
-        self.lab.run("latch_wait", &keys, &args, false, |words| match words.next::<String>().as_str() {
+        self.lab.run("latch_wait", &keys, &args, false, |words| match &*words.word() {
             "OPEN" => Waits::Open,
             "QUEUED" => Waits::Queued(words.next()),
             "STALE" => Waits::Stale,
@@ -161,7 +167,7 @@ impl Latch {
 
     pub fn try_cancel(&mut self, waiter: &Attempt) -> Result<bool, String> {
         let (keys, args) = (self.keys.clone(), [waiter.id.clone()]);
-        self.lab.run("latch_cancel", &keys, &args, false, |words| match words.next::<String>().as_str() {
+        self.lab.run("latch_cancel", &keys, &args, false, |words| match &*words.word() {
             "CANCELLED" => true,
             "GONE" => false,
             other => panic!("{other}"),
@@ -175,7 +181,7 @@ impl Latch {
     pub fn try_delete(&mut self, call: &Attempt) -> Result<Deleted, String> {
         let args = [call.id.clone(), call.not_after.to_string(), INBOX.to_owned()];
         let keys = self.keys.clone();
-        self.lab.run("latch_delete", &keys, &args, false, |words| match words.next::<String>().as_str() {
+        self.lab.run("latch_delete", &keys, &args, false, |words| match &*words.word() {
             "DELETED" => Deleted::Deleted,
             "GONE" => Deleted::Gone,
             "STALE" => Deleted::Stale,
@@ -213,8 +219,8 @@ impl Latch {
     }
 
     pub fn expire_ticket(&mut self, waiter: &Attempt, ms_ago: u64) {
-        let (key, past) = (self.keys[TICKETS].clone(), (self.now() - ms_ago).to_string());
-        self.raw(&["ZADD", &key, "XX", &past, &waiter.id]);
+        let key = self.keys[TICKETS].clone();
+        self.lapse(&key, &waiter.id, ms_ago);
     }
 
     /// How many calls the latch remembers.
@@ -222,26 +228,6 @@ impl Latch {
         let key = self.keys[LATCH].clone();
         let fields: Vec<String> = redis::cmd("HKEYS").arg(key).query(&mut self.connection).unwrap();
         fields.iter().filter(|field| !matches!(&***field, "count" | "ends")).count()
-    }
-
-    #[track_caller]
-    pub fn twice<T>(&mut self, slack: u64, mut call: impl FnMut(&mut Self) -> T) -> (T, T) {
-        let first = call(self);
-        let before = self.dump();
-        let second = call(self);
-        before.assert_same(&self.dump(), slack);
-        (first, second)
-    }
-
-    #[track_caller]
-    pub fn assert_refused<T: std::fmt::Debug>(
-        &mut self,
-        code: &str,
-        call: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) {
-        let before = self.dump();
-        assert_eq!(call(self).unwrap_err(), code);
-        before.assert_same(&self.dump(), 0);
     }
 }
 

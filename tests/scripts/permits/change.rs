@@ -1,7 +1,7 @@
 //! `permit_change`: downgrade and upgrade.
 
 use super::lab::{Changed, FENCE, LEASES, PERMITS, Permits, SPAN, writer};
-use crate::lab::{Acquired, LEASE, NOT_HELD, RELEASED, State, attempt, grant};
+use crate::lab::{Acquired, Around, LEASE, NOT_HELD, RELEASED, State, attempt, grant};
 
 const GONE: Changed = Changed::NotHeld { more: false };
 const REFUSED: Changed = Changed::Busy { more: false };

@@ -2,7 +2,7 @@
 
 use super::lab::{Acquired, LIMIT, Permits, SPAN, writer};
 use crate::lab::{
-    Acquired as Granted, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, NOT_HELD, RELEASED, Released, State, attempt,
+    Acquired as Granted, Around, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, NOT_HELD, RELEASED, Released, State, attempt,
 };
 
 /// A refresh moves expiry times by the time between the two copies.

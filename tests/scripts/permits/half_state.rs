@@ -1,7 +1,7 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
 use super::lab::{FENCE, LEASES, PERMITS, Permits, QUEUE, TICKETS, writer};
-use crate::lab::{Acquired, Attempt, CANCELLED, RELEASED, State, attempt};
+use crate::lab::{Acquired, Around, Attempt, CANCELLED, RELEASED, State, attempt};
 
 /// Read by the first, waited for by a writer, who listens.
 fn contended() -> (Permits, Attempt, Attempt) {

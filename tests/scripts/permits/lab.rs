@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::lab::{
-    Acquired as Granted, Attempt, Cancelled, INBOX, Inbox, Lab, Released, State, Touched, Words, attempt, permit_keys,
+    Acquired as Granted, Around, Attempt, Cancelled, INBOX, Inbox, Lab, Released, State, Touched, Words, attempt,
+    permit_keys, tickets,
 };
 
 /// What a writer takes, and the limit of a read-write lock.
@@ -84,6 +85,12 @@ pub struct Inspected {
     pub holds: Vec<(String, u32, u64, i64)>,
 }
 
+impl Around for Permits {
+    fn lab(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+}
+
 impl Permits {
     pub fn semaphore(limit: u32) -> Self {
         Self { lab: Lab::new(), keys: permit_keys("sem", "n"), limit }
@@ -133,16 +140,9 @@ impl Permits {
             INBOX.to_owned(),
             self.counts(),
         ];
-        self.call("permit_acquire", &args, |words| {
-            Acquired::As(match words.next::<String>().as_str() {
-                "GRANTED" => Granted::Granted(words.any_token()),
-                "QUEUED" => Granted::Queued { ttl: words.next(), length: words.next(), more: words.flag() },
-                "BUSY" => Granted::Busy { ttl: words.next(), more: words.flag() },
-                "FULL" => Granted::Full(words.next()),
-                "STALE" => Granted::Stale,
-                "OVER" => return Acquired::Over(words.next()),
-                other => panic!("{other}"),
-            })
+        self.call("permit_acquire", &args, |words| match &*words.word() {
+            "OVER" => Acquired::Over(words.next()),
+            word => Acquired::As(Granted::read(word, words, Words::any_token)),
         })
     }
 
@@ -170,15 +170,7 @@ impl Permits {
         let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
         let site = self.site();
         let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string(), "0".to_owned()]].concat();
-        self.call("permit_release", &args, |words| match words.next::<String>().as_str() {
-            "RELEASED" => Released::Released { more: words.flag() },
-            "NOT_HELD" => Released::NotHeld { more: words.flag() },
-            "GRANTED" => {
-                let (token, _) = (words.any_token(), words.flag());
-                Released::Granted(token)
-            }
-            other => panic!("{other}"),
-        })
+        self.call("permit_release", &args, |words| Released::read(words, Words::any_token))
     }
 
     /// Releases and queues up, and reads in the reply what its client is told.
@@ -186,14 +178,12 @@ impl Permits {
         let (ticket, ttl) = (next.ticket(), next.ttl.to_string());
         let args = [vec![attempt.id.clone()], self.site(), vec![ticket, ttl, "1".to_owned()]].concat();
         let read = |words: &mut Words| {
-            let word: String = words.next();
+            let word = words.word();
             if word == "GRANTED" {
                 words.any_token();
             }
-            let (_, now) = (words.flag(), words.next());
-            let told = (0..words.rest()).map(|_| words.next()).collect();
-            words.put_back(now);
-            (word, told)
+            words.flag();
+            (word, words.told())
         };
         self.call("permit_release", &args, read).unwrap()
     }
@@ -205,12 +195,7 @@ impl Permits {
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
         let from = if from_tail { "-1" } else { "1" };
         let args = [vec![ticket.to_owned(), from.to_owned()], self.site()].concat();
-        self.call("permit_cancel", &args, |words| match words.next::<String>().as_str() {
-            "CANCELLED" => Cancelled::Cancelled { more: words.flag() },
-            "RELEASED" => Cancelled::Released { more: words.flag() },
-            "GONE" => Cancelled::Gone { more: words.flag() },
-            other => panic!("{other}"),
-        })
+        self.call("permit_cancel", &args, Cancelled::read)
     }
 
     pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
@@ -228,16 +213,7 @@ impl Permits {
         }
         let n = attempts.len();
         let keys = self.keys.clone();
-        self.lab.run("permit_touch", &keys, &args, true, |words| {
-            let (ttl, more) = (words.next(), words.flag());
-            let state = |words: &mut Words| match words.next::<String>().as_str() {
-                "WAITING" => words.next::<String>().is_empty().then_some(State::Waiting).unwrap(),
-                "GONE" => words.next::<String>().is_empty().then_some(State::Gone).unwrap(),
-                "GRANTED" => State::Granted(words.any_token()),
-                other => panic!("{other}"),
-            };
-            Touched { ttl, more, states: (0..n).map(|_| state(words)).collect() }
-        })
+        self.lab.run("permit_touch", &keys, &args, true, |words| Touched::read(words, n, Words::any_token))
     }
 
     /// Keys, wire id and lease of each hold.
@@ -261,7 +237,7 @@ impl Permits {
         let [limit, prefix, counts] = self.site().try_into().unwrap();
         let (units, lease, not_after) = (new.span.to_string(), new.lease.to_string(), new.not_after.to_string());
         let args = [old.id.clone(), new.id.clone(), units, lease, limit, not_after, prefix, counts];
-        self.call("permit_change", &args, |words| match words.next::<String>().as_str() {
+        self.call("permit_change", &args, |words| match &*words.word() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
             "BUSY" => Changed::Busy { more: words.flag() },
@@ -276,7 +252,7 @@ impl Permits {
 
     pub fn try_set_limit(&mut self, limit: u32, not_after: u64) -> Result<Limited, String> {
         let args = [limit.to_string(), not_after.to_string(), INBOX.to_owned(), self.counts()];
-        self.call("permit_limit", &args, |words| match words.next::<String>().as_str() {
+        self.call("permit_limit", &args, |words| match &*words.word() {
             "LIMIT" => Limited::Limit { more: words.flag() },
             "STALE" => Limited::Stale,
             other => panic!("{other}"),
@@ -327,13 +303,13 @@ impl Permits {
 
     /// The lease is over, and nobody has noticed.
     pub fn expire_hold(&mut self, attempt: &Attempt) {
-        let (key, past) = (self.keys[LEASES].clone(), (self.now() - 1).to_string());
-        self.raw(&["ZADD", &key, "XX", &past, &attempt.id]);
+        let key = self.keys[LEASES].clone();
+        self.lapse(&key, &attempt.id, 1);
     }
 
     pub fn expire_ticket(&mut self, attempt: &Attempt) {
-        let (key, past) = (self.keys[TICKETS].clone(), (self.now() - 1).to_string());
-        self.raw(&["ZADD", &key, "XX", &past, &attempt.ticket()]);
+        let key = self.keys[TICKETS].clone();
+        self.lapse(&key, &attempt.ticket(), 1);
     }
 
     /// As it is stored.
@@ -348,13 +324,12 @@ impl Permits {
 
     pub fn waiters(&mut self) -> Vec<String> {
         let key = self.keys[QUEUE].clone();
-        redis::cmd("LRANGE").arg(key).arg(0).arg(-1).query(&mut self.connection).unwrap()
+        self.list(&key)
     }
 
     #[track_caller]
     pub fn assert_queue(&mut self, expected: &[&Attempt]) {
-        let expected: Vec<String> = expected.iter().map(|attempt| attempt.ticket()).collect();
-        assert_eq!(self.waiters(), expected);
+        assert_eq!(self.waiters(), tickets(expected));
     }
 
     /// Exactly these hold, in any order.
@@ -371,27 +346,6 @@ impl Permits {
 
     pub fn token_of(&mut self, attempt: &Attempt) -> u64 {
         self.inspect().holds.into_iter().find(|(id, ..)| *id == attempt.id).unwrap().2
-    }
-
-    /// Both copies of the same call: the second changes nothing.
-    #[track_caller]
-    pub fn twice<T>(&mut self, slack: u64, mut call: impl FnMut(&mut Self) -> T) -> (T, T) {
-        let first = call(self);
-        let before = self.dump();
-        let second = call(self);
-        before.assert_same(&self.dump(), slack);
-        (first, second)
-    }
-
-    #[track_caller]
-    pub fn assert_refused<T: std::fmt::Debug>(
-        &mut self,
-        code: &str,
-        call: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) {
-        let before = self.dump();
-        assert_eq!(call(self).unwrap_err(), code);
-        before.assert_same(&self.dump(), 0);
     }
 
     #[track_caller]

@@ -3,54 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{Arg, Call, ConnectionError, Reply, Script};
+use bowline::{ConnectionError, Reply};
 use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
 
 use super::{COMMAND_TIMEOUT, Link, State};
 use crate::executor::WORLD;
+use crate::request::Request;
 
 /// When it reaches the server, what it asks, and who waits for the answer.
 pub(super) type Sent = (Duration, Request, oneshot::Sender<Result<Reply, ConnectionError>>);
-
-/// What a call asks for, independent of whoever waits for the answer.
-pub(super) struct Request {
-    script: &'static Script,
-    keys: Vec<String>,
-    args: Vec<OwnedArg>,
-}
-
-enum OwnedArg {
-    Text(String),
-    Number(u64),
-}
-
-impl Request {
-    pub(super) fn new(call: Call<'_>) -> Self {
-        let args = call.args.iter().map(|arg| match arg {
-            Arg::Text(text) => OwnedArg::Text((*text).to_owned()),
-            Arg::Number(number) => OwnedArg::Number(*number),
-        });
-        Self {
-            script: call.script,
-            keys: call.keys.iter().map(|key| (*key).to_owned()).collect(),
-            args: args.collect(),
-        }
-    }
-
-    fn with_call<T>(&self, using: impl FnOnce(Call<'_>) -> T) -> T {
-        let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
-        let args: Vec<Arg<'_>> = self
-            .args
-            .iter()
-            .map(|arg| match arg {
-                OwnedArg::Text(text) => Arg::Text(text),
-                OwnedArg::Number(number) => Arg::Number(*number),
-            })
-            .collect();
-        using(Call { script: self.script, keys: &keys, args: &args })
-    }
-}
 
 impl Link {
     /// Sends the request on its way. It goes on even if nobody waits for the answer any more.

@@ -10,9 +10,9 @@ use futures::channel::mpsc;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
 
-use super::carrier::Request;
 use super::{COMMAND_TIMEOUT, Link};
 use crate::executor::WORLD;
+use crate::request::Request;
 
 /// A process's own handle: closes the link when dropped, as a socket would.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Connection for SimConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let link = &self.0;
         link.backend.called(call);
-        let request = Request::new(call);
+        let request = Request::new(&call);
         let mut sent = false;
         let attempt = async {
             link.until(|state| !state.down || state.closed).await;

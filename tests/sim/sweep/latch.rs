@@ -88,10 +88,7 @@ impl Scene {
         polls: usize,
         then: Then,
     ) -> Ended {
-        let (mut subject, idle, tasks_before) = match self.idle.take() {
-            Some(idle) => idle,
-            None => self.subject(operation),
-        };
+        let (mut subject, idle, tasks_before) = self.idle_subject(operation);
         let rivals = Rivals::new(&self.world);
         let latch = self.other.latch(NAME);
         if standing != Standing::None {

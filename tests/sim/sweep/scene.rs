@@ -87,10 +87,7 @@ impl Scene {
         polls: usize,
         then: Then,
     ) -> Ended {
-        let (mut subject, idle, tasks_before) = match self.idle.take() {
-            Some(idle) => idle,
-            None => self.subject(operation),
-        };
+        let (mut subject, idle, tasks_before) = self.idle_subject(operation);
         let rivals = Rivals::new(&self.world);
         let held = self.prepare(operation, contention, &mut subject, &rivals);
         self.inflict(fault, &subject);
@@ -129,7 +126,15 @@ impl Scene {
         self.run("the future", polled(future, polls, (then == Then::Wait).then_some(pause), deadline))
     }
 
-    pub fn subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
+    /// The idle client, or a new one.
+    pub fn idle_subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
+        match self.idle.take() {
+            Some(idle) => idle,
+            None => self.subject(operation),
+        }
+    }
+
+    fn subject(&mut self, operation: &Operation) -> (Subject, (usize, usize), usize) {
         self.pass(4 * LONGEST);
         let tasks_before = self.machine.live().0;
         self.last_process += 1;
