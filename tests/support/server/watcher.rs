@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisResult};
 
@@ -46,6 +46,7 @@ impl Watch {
         let mut connection = None;
         loop {
             let last = self.stop.load(Ordering::SeqCst);
+            let start = Instant::now();
             // The server may be paused, dead or busy: then it is asked again, on a new connection.
             let looked = match connection.take() {
                 Some(open) => Ok(open),
@@ -55,7 +56,9 @@ impl Watch {
             if last {
                 return;
             }
-            thread::sleep(Duration::from_millis(if looked.is_ok() { 5 } else { 20 }));
+            // With many keys it would take the machine for itself.
+            let pause = if looked.is_ok() { start.elapsed() * 5 } else { Duration::from_millis(20) };
+            thread::sleep(pause.clamp(Duration::from_millis(5), Duration::from_millis(100)));
         }
     }
 
