@@ -24,12 +24,13 @@ use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
 use crate::stats::Stats;
 use crate::sync::lock;
-use crate::ticket::{Message, WireId, ticket_ttl};
+use crate::ticket::{WireId, ticket_ttl};
 use crate::token::Token;
 use crate::trace;
 
 mod ends;
 mod lines;
+mod messages;
 mod passing;
 mod places;
 mod schedule;
@@ -262,62 +263,6 @@ impl Ledger {
             return;
         }
         self.change(|state, effects| state.end_hold(hold.id.n, effects));
-    }
-
-    /// A message from the inbox.
-    pub(crate) fn deliver(&self, message: Message, now: Instant) {
-        self.change(|state, effects| match message {
-            Message::Granted { id, token } if id.client == self.client => {
-                if let Some(counted_from) = state.open.get(&id.n).map(|attempt| attempt.counted_from) {
-                    state.decide(id, Outcome::Granted { token, counted_from }, now, effects);
-                } else if mutant::on(Mutant::LateGrantReleased)
-                    && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
-                {
-                    state.clean_up(Cleanup::of(hold, now), effects);
-                }
-            }
-            Message::Revoked { id } if id.client == self.client => {
-                if let Some(attempt) = state.open.get_mut(&id.n) {
-                    attempt.revoked = true;
-                }
-                state.lose(id.n, Loss::Revoked, effects);
-            }
-            Message::Open { ids } => {
-                for id in ids.iter().filter(|id| id.client == self.client) {
-                    if let Some(counted_from) = state.open.get(&id.n).map(|attempt| attempt.counted_from) {
-                        state.decide(*id, Outcome::Granted { token: Token::NONE, counted_from }, now, effects);
-                    }
-                }
-            }
-            Message::Gone { ids } => {
-                for id in ids.iter().filter(|id| id.client == self.client) {
-                    state.decide(*id, Outcome::Gone, now, effects);
-                }
-            }
-            Message::Granted { .. } | Message::Revoked { .. } => {}
-        });
-    }
-
-    /// Messages about one name may have been missed, in a reply that was not read: the server is asked about its tickets.
-    pub(crate) fn unheard(&self, keys: &Arc<Keys>, now: Instant) {
-        self.change(|state, effects| {
-            state.unheard(keys, now);
-            state.wake_if_sooner(effects);
-        });
-    }
-
-    /// Messages may have been missed: the server is asked about every ticket and every hold.
-    pub(crate) fn gap(&self, now: Instant) {
-        self.change(|state, effects| {
-            state.last_gap = Some(now);
-            if !mutant::on(Mutant::NoTouchAfterGap) {
-                state.touches.touch_all(now);
-            }
-            if !mutant::on(Mutant::NoVerifyAfterGap) {
-                state.schedule.verify_all(now);
-            }
-            state.wake_if_sooner(effects);
-        });
     }
 
     /// But for the reconnects.

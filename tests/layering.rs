@@ -45,8 +45,12 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
 fn imports(code: &str) -> BTreeSet<String> {
     let code = code.split("#[cfg(test)]").next().unwrap();
     let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    let name = |rest: &str| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>();
-    code.split("crate::").skip(1).map(name).filter(|name| !name.is_empty()).collect()
+    let module = |path: &str| path.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>();
+    let modules = |rest: &str| match rest.strip_prefix('{') {
+        Some(group) => group.split('}').next().unwrap().split(',').map(|path| module(path.trim())).collect(),
+        None => vec![module(rest)],
+    };
+    code.split("crate::").skip(1).flat_map(modules).filter(|name| !name.is_empty()).collect()
 }
 
 #[test]
@@ -86,9 +90,9 @@ fn imports_go_down() {
 
 #[test]
 fn the_test_sees_imports() {
-    let code = "use crate::{Error};\nuse crate::key::Keys;\nfn f() { crate::lease::g() } // crate::no\n/// crate::doc\n\
+    let code = "use crate::{Error, sync::lock, token};\nuse crate::key::Keys;\nfn f() { crate::lease::g() } // crate::no\n/// crate::doc\n\
         #[cfg(test)]\nmod tests { use crate::client; }";
-    assert_eq!(imports(code), ["key", "lease", "no"].map(str::to_owned).into());
+    assert_eq!(imports(code), ["key", "lease", "no", "sync", "token"].map(str::to_owned).into());
     let page = "# A\n\n## Layers\n\nText.\n\n- 0: a, b\n- 1: c\n- adapters: d\n\n## Tests\n\n- 7: e\n";
     let expected = [("a", 0), ("b", 0), ("c", 1)].map(|(name, layer)| (name.to_owned(), Layer::Number(layer)));
     let mut expected = BTreeMap::from(expected);

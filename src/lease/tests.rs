@@ -1,0 +1,84 @@
+use futures::FutureExt;
+use uuid::Uuid;
+
+use super::*;
+use crate::key::Kind;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn hold(now: Instant) -> Hold {
+    let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+    let id = WireId { client: Uuid::nil(), n: 1 };
+    Hold::new(keys, id, 1, Token::new(1), LEASE, true, deadline(now, LEASE))
+}
+
+#[test]
+fn counts_less_than_the_server_does() {
+    let now = Instant::now();
+    let hold = hold(now);
+    assert_eq!(hold.remaining(now), LEASE - Duration::from_millis(60));
+    assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
+    assert_eq!(hold.loss(now), None);
+    assert_eq!(hold.loss(now + LEASE - Duration::from_millis(60)), Some(Loss::Expired));
+}
+
+#[test]
+fn does_not_count_on_what_the_server_is_not_asked_for() {
+    let now = Instant::now();
+    assert_eq!(deadline(now, Duration::from_micros(500_999)), deadline(now, Duration::from_millis(500)));
+}
+
+#[test]
+fn the_first_loss_stays_and_nothing_revives_it() {
+    let now = Instant::now();
+    let hold = hold(now);
+    assert!(hold.lost().now_or_never().is_none());
+    assert!(hold.lose(Loss::Revoked));
+    assert!(!hold.lose(Loss::Expired));
+    hold.extend(now + LEASE * 9, now);
+    assert_eq!(hold.remaining(now), Duration::ZERO);
+    assert_eq!(hold.release(now), Err(Loss::Revoked));
+    assert_eq!(hold.lost().now_or_never(), Some(Loss::Revoked));
+}
+
+#[test]
+fn released_in_time_or_lost() {
+    let now = Instant::now();
+    let (early, late) = (hold(now), hold(now));
+    assert_eq!(early.release(now), Ok(()));
+    assert!(!early.lose(Loss::Expired));
+    assert!(early.lost().now_or_never().is_none());
+    assert_eq!(late.release(now + LEASE), Err(Loss::Expired));
+    assert_eq!(late.lost().now_or_never(), Some(Loss::Expired));
+}
+
+#[test]
+fn a_late_answer_never_shortens_a_lease() {
+    let now = Instant::now();
+    let hold = hold(now);
+    hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE / 2);
+    hold.extend(deadline(now + LEASE / 4, LEASE), now + LEASE / 2);
+    assert_eq!(hold.remaining(now), LEASE + LEASE / 2 - Duration::from_millis(60));
+}
+
+#[test]
+fn an_answer_after_the_deadline_revives_nothing() {
+    let now = Instant::now();
+    let hold = hold(now);
+    hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE);
+    assert_eq!(hold.loss(now + LEASE), Some(Loss::Expired));
+    assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
+}
+
+#[test]
+fn every_waiter_of_a_loss_is_woken() {
+    let hold = Arc::new(hold(Instant::now()));
+    let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(hold.lost())).collect();
+    for waiter in &mut waiters {
+        assert!(waiter.as_mut().now_or_never().is_none());
+    }
+    hold.lose(Loss::Gone);
+    for waiter in waiters {
+        assert_eq!(waiter.now_or_never(), Some(Loss::Gone));
+    }
+}

@@ -1,0 +1,183 @@
+//! The scripts as typed calls.
+
+use super::{Acquired, Changed, Inspected, Limited, Permits};
+use crate::lab::{Acquired as Granted, Attempt, Cancelled, INBOX, Released, State, Touched, Words};
+
+impl Permits {
+    pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
+        self.acquired("wait", attempt)
+    }
+
+    pub fn try_acquire(&mut self, attempt: &Attempt) -> Granted {
+        self.acquired("try", attempt)
+    }
+
+    fn acquired(&mut self, mode: &str, attempt: &Attempt) -> Granted {
+        match self.acquire_as(mode, attempt).unwrap() {
+            Acquired::As(acquired) => acquired,
+            Acquired::Over(limit) => panic!("more than {limit}"),
+        }
+    }
+
+    pub fn acquire_as(&mut self, mode: &str, a: &Attempt) -> Result<Acquired, String> {
+        let args = [
+            a.id.clone(),
+            mode.to_owned(),
+            a.lease.to_string(),
+            a.span.to_string(),
+            self.limit.to_string(),
+            a.ttl.to_string(),
+            a.max_waiters.to_string(),
+            a.not_after.to_string(),
+            INBOX.to_owned(),
+            self.counts(),
+        ];
+        self.call("permit_acquire", &args, |words| match &*words.word() {
+            "OVER" => Acquired::Over(words.next()),
+            word => Acquired::As(Granted::read(word, words, Words::any_token)),
+        })
+    }
+
+    /// All of them at once, each granted.
+    #[track_caller]
+    pub fn hold(&mut self, attempts: &[&Attempt]) {
+        for attempt in attempts {
+            self.acquire(attempt).granted();
+        }
+    }
+
+    /// All of them, each behind something.
+    #[track_caller]
+    pub fn queue(&mut self, attempts: &[&Attempt]) {
+        for attempt in attempts {
+            assert!(matches!(self.acquire(attempt), Granted::Queued { .. }), "{attempt:?}");
+        }
+    }
+
+    pub fn release(&mut self, attempt: &Attempt) -> Released {
+        self.release_and_queue(attempt, None).unwrap()
+    }
+
+    pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
+        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
+        let site = self.site();
+        let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string(), "0".to_owned()]].concat();
+        self.call("permit_release", &args, |words| Released::read(words, Words::any_token))
+    }
+
+    /// Releases and queues up, and reads in the reply what its client is told.
+    pub fn release_listening_for(&mut self, attempt: &Attempt, next: &Attempt) -> (String, Vec<String>) {
+        let (ticket, ttl) = (next.ticket(), next.ttl.to_string());
+        let args = [vec![attempt.id.clone()], self.site(), vec![ticket, ttl, "1".to_owned()]].concat();
+        let read = |words: &mut Words| {
+            let word = words.word();
+            if word == "GRANTED" {
+                words.any_token();
+            }
+            words.flag();
+            (word, words.told())
+        };
+        self.call("permit_release", &args, read).unwrap()
+    }
+
+    pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
+        self.cancel_ticket(&attempt.ticket(), false).unwrap()
+    }
+
+    pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
+        let from = if from_tail { "-1" } else { "1" };
+        let args = [vec![ticket.to_owned(), from.to_owned()], self.site()].concat();
+        self.call("permit_cancel", &args, Cancelled::read)
+    }
+
+    pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
+        self.try_touch(attempts).unwrap()
+    }
+
+    pub fn state(&mut self, attempt: &Attempt) -> State {
+        self.touch(&[attempt]).states[0]
+    }
+
+    pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
+        let mut args = self.site();
+        for attempt in attempts {
+            args.extend([attempt.ticket(), attempt.ttl.to_string()]);
+        }
+        let n = attempts.len();
+        let keys = self.keys.clone();
+        self.lab.run("permit_touch", &keys, &args, true, |words| Touched::read(words, n, Words::any_token))
+    }
+
+    /// Keys, wire id and lease of each hold.
+    pub fn renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Vec<i64> {
+        let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
+        let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
+        let n = holds.len();
+        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect()).unwrap()
+    }
+
+    pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
+        let keys = self.keys.clone();
+        self.renew(&[(&keys, &attempt.id, attempt.lease)])[0]
+    }
+
+    pub fn change(&mut self, old: &Attempt, new: &Attempt) -> Changed {
+        self.try_change(old, new).unwrap()
+    }
+
+    pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
+        let [limit, prefix, counts] = self.site().try_into().unwrap();
+        let (units, lease, not_after) = (new.span.to_string(), new.lease.to_string(), new.not_after.to_string());
+        let args = [old.id.clone(), new.id.clone(), units, lease, limit, not_after, prefix, counts];
+        self.call("permit_change", &args, |words| match &*words.word() {
+            "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
+            "NOT_HELD" => Changed::NotHeld { more: words.flag() },
+            "BUSY" => Changed::Busy { more: words.flag() },
+            "STALE" => Changed::Stale,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn set_limit(&mut self, limit: u32) -> Limited {
+        self.try_set_limit(limit, 0).unwrap()
+    }
+
+    pub fn try_set_limit(&mut self, limit: u32, not_after: u64) -> Result<Limited, String> {
+        let args = [limit.to_string(), not_after.to_string(), INBOX.to_owned(), self.counts()];
+        self.call("permit_limit", &args, |words| match &*words.word() {
+            "LIMIT" => Limited::Limit { more: words.flag() },
+            "STALE" => Limited::Stale,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub fn inspect(&mut self) -> Inspected {
+        self.try_inspect().unwrap()
+    }
+
+    pub fn try_inspect(&mut self) -> Result<Inspected, String> {
+        let (keys, args) = (self.keys.clone(), [self.limit.to_string()]);
+        let start = self.now();
+        self.lab.run("permit_inspect", &keys, &args, false, |words| {
+            let (used, limit, waiters) = (words.next(), words.next(), words.next());
+            let now: u64 = words.next();
+            assert!(now >= start);
+            let mut holds = Vec::new();
+            while words.rest() > 0 {
+                holds.push((words.next(), words.next(), words.any_token(), words.next()));
+            }
+            // The lab expects the clock at the end.
+            words.put_back(now);
+            Inspected { used, limit, waiters, holds }
+        })
+    }
+
+    fn site(&self) -> Vec<String> {
+        vec![self.limit.to_string(), INBOX.to_owned(), self.counts()]
+    }
+
+    fn call<T>(&mut self, script: &str, args: &[String], read: impl FnOnce(&mut Words) -> T) -> Result<T, String> {
+        let keys = self.keys.clone();
+        self.lab.run(script, &keys, args, false, read)
+    }
+}
