@@ -1,11 +1,11 @@
 //! Requests for the lock that get lost, whose answers get lost, and that arrive when nobody wants them any more.
 
-use bowline::{ErrorKind, Reply};
+use bowline::ErrorKind;
 
 use crate::faulty::{Fault, Messages, faulty_client};
 use crate::scene::{
-    SLACK, acquiring, assert_holds, contended, drop_when, fence, holders, is_free, key, ms, pass, until_free,
-    until_waiting, waiting,
+    acquiring, assert_holds, contended, drop_when, fence, holders, is_free, ms, pass, until_free, until_waiting,
+    waiting,
 };
 use crate::support::env::{Env, on_every_runtime};
 
@@ -14,27 +14,11 @@ on_every_runtime! {
     a_lost_reply_leaves_one_hold,
     a_lost_reply_to_a_waiter_leaves_one_ticket,
     a_try_survives_lost_requests_and_replies,
-    a_late_copy_after_the_release_is_a_ghost_of_one_lease,
-    a_late_copy_that_queues_is_a_ghost_of_one_lease,
-    a_late_copy_after_its_time_does_nothing,
-    a_late_copy_before_the_cancel_is_cancelled,
-    a_late_copy_after_the_cancel_is_a_ghost_of_one_lease,
     a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket,
     an_attempt_dropped_before_its_answer_leaves_nothing,
     a_request_told_stale_is_sent_again,
     grants_that_come_too_late_are_given_back,
     a_cancel_is_sent_until_it_is_answered,
-}
-
-/// The first word of the only reply.
-fn word(replies: &[Result<Reply, bowline::ConnectionError>]) -> String {
-    match replies {
-        [Ok(Reply::Array(fields))] => match &fields[0] {
-            Reply::Bytes(word) => String::from_utf8(word.clone()).unwrap(),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
 }
 
 async fn a_lost_request_is_sent_again(env: Env) {
@@ -91,89 +75,6 @@ async fn a_try_survives_lost_requests_and_replies(env: Env) {
     assert_eq!(faults.calls("lock_acquire"), 6);
     assert_eq!(waiting(&env, "a"), 0);
     held.release().await.unwrap();
-}
-
-async fn a_late_copy_after_the_release_is_a_ghost_of_one_lease(env: Env) {
-    let other = env.client().await;
-    let lease = ms(600);
-    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
-    faults.next("lock_acquire", [Fault::Late]);
-    let guard = client.lock("a").lock().await.unwrap();
-    let token = guard.token();
-    guard.release().await.unwrap();
-
-    assert_eq!(word(&faults.send_late().await), "GRANTED");
-    let ttl = env.server().ttl_ms(&key("a"));
-    assert!(ttl <= 600, "{ttl}");
-    let start = env.now();
-    let next = env.soon("after the ghost", other.lock("a").lock().into_future()).await.unwrap();
-    assert!(env.now() - start < lease + SLACK);
-    assert!(next.token() > token);
-    assert_holds(&env, &next);
-    next.release().await.unwrap();
-    assert_eq!(faults.calls("lock_renew"), 0, "nobody keeps a ghost");
-}
-
-/// It stands in the queue for a wire id that is decided, is granted, and nobody takes it.
-async fn a_late_copy_that_queues_is_a_ghost_of_one_lease(env: Env) {
-    let other = env.client().await;
-    // Whoever waits behind it looks again after a third of its own lease at the latest.
-    let third = env.client_with(|config| config.lease(ms(2400))).await;
-    let lease = ms(600);
-    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
-    faults.next("lock_acquire", [Fault::Late]);
-    client.lock("a").lock().await.unwrap().release().await.unwrap();
-
-    let held = other.lock("a").lock().await.unwrap();
-    assert_eq!(word(&faults.send_late().await), "QUEUED");
-    let waiter = acquiring(&env, &third, "a");
-    until_waiting(&env, "a", 2).await;
-    // The client of the ghost is alive, and must neither take nor disturb what it does not know.
-    let before = faults.total();
-    let start = env.now();
-    held.release().await.unwrap();
-    let guard = env.soon("behind the ghost", waiter).await.unwrap();
-    assert!(env.now() - start < lease + ms(800) + SLACK);
-    assert_holds(&env, &guard);
-    assert_eq!(faults.total(), before);
-    guard.release().await.unwrap();
-}
-
-async fn a_late_copy_after_its_time_does_nothing(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.command_timeout(ms(100))).await;
-    faults.next("lock_acquire", [Fault::Late]);
-    client.lock("a").lock().await.unwrap().release().await.unwrap();
-    // The command timeout, and what the client's idea of the server's clock may be off.
-    env.sleep(ms(300)).await;
-    assert_eq!(word(&faults.send_late().await), "STALE");
-    assert!(is_free(&env, "a"));
-}
-
-async fn a_late_copy_before_the_cancel_is_cancelled(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config).await;
-    faults.next("lock_acquire", [Fault::Late, Fault::Hang]);
-    faults.next("lock_cancel", [Fault::Hang]);
-    let lock = client.lock("a");
-    drop_when(&env, "the second copy", lock.lock(), async || faults.calls("lock_acquire") == 2).await;
-    assert_eq!(word(&faults.send_late().await), "GRANTED");
-    env.eventually("the cancel", async || faults.calls("lock_cancel") == 1).await;
-    faults.release();
-    until_free(&env, "a").await;
-    assert_eq!(faults.calls("lock_cancel"), 1);
-}
-
-async fn a_late_copy_after_the_cancel_is_a_ghost_of_one_lease(env: Env) {
-    let other = env.client().await;
-    let lease = ms(600);
-    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
-    faults.next("lock_acquire", [Fault::Late, Fault::Hang]);
-    let lock = client.lock("a");
-    drop_when(&env, "the second copy", lock.lock(), async || faults.calls("lock_acquire") == 2).await;
-    env.eventually("the cancel is answered", async || faults.answered("lock_cancel") == 1).await;
-    assert_eq!(word(&faults.send_late().await), "GRANTED");
-    let start = env.now();
-    pass(&env, &other, "a").await;
-    assert!(env.now() - start < lease + SLACK);
 }
 
 /// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a touch

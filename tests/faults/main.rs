@@ -11,6 +11,7 @@ mod change;
 mod faulty;
 mod gone;
 mod latch;
+mod late;
 mod lease;
 mod line;
 mod messages;

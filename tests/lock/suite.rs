@@ -7,6 +7,7 @@ mod holder;
 mod input;
 mod lease;
 pub(crate) mod line;
+mod line_lost;
 mod operator;
 mod queue;
 mod wrong_type;

@@ -67,7 +67,7 @@ impl Row {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "hunted in release builds, by scripts/test")]
+#[cfg_attr(debug_assertions, ignore = "hunted without debug assertions, by scripts/test")]
 fn mutants() {
     let only = std::env::var("BOWLINE_SIM_MUTANT").ok();
     let mut wrong = Vec::new();

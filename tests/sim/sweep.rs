@@ -109,13 +109,13 @@ impl Count {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "swept in release builds, by scripts/test")]
+#[cfg_attr(debug_assertions, ignore = "swept without debug assertions, by scripts/test")]
 fn without_faults() {
     sweep_all(&[Fault::None], 1, 8);
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "swept in release builds, by scripts/test")]
+#[cfg_attr(debug_assertions, ignore = "swept without debug assertions, by scripts/test")]
 fn with_faults() {
     sweep_all(&[Fault::RequestLost, Fault::ReplyLost, Fault::Cut, Fault::SubscriptionCut], 1, 3);
 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
@@ -49,13 +50,17 @@ where
     in_peace(|| run_once(runtime, Env::new_embedded, test));
 }
 
+/// How many tests of a binary have run once more. Where more fail, it is not the machine.
+static AGAIN: AtomicU32 = AtomicU32::new(0);
+const MOST_AGAIN: u32 = 4;
+
 /// Leases run by the clock, and a machine can be too busy for those of a test: one that fails runs once more with no
 /// other beside it, and says so. `BOWLINE_ONCE=1` is for those who hunt races.
 fn in_peace(test: impl Fn()) {
     let beside = BESIDE.read().unwrap_or_else(PoisonError::into_inner);
     let Err(panic) = catch_unwind(AssertUnwindSafe(&test)) else { return };
     drop(beside);
-    if std::env::var_os("BOWLINE_ONCE").is_some() {
+    if std::env::var_os("BOWLINE_ONCE").is_some() || AGAIN.fetch_add(1, Ordering::Relaxed) >= MOST_AGAIN {
         resume_unwind(panic);
     }
     let _alone = BESIDE.write().unwrap_or_else(PoisonError::into_inner);

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use bowline::Call;
 use bowline::embedded::Content;
-use bowline::{Call, ErrorKind};
 
-use super::Judge;
 use super::grants::{number, subjects, verb};
 use super::view::{Dump, is_latch};
-use super::waits::{BACKOFF, Client, Moment, PAUSE};
+use super::waits::{Client, Moment};
+
+mod uses;
 
 #[derive(Default)]
 pub struct Latches {
@@ -249,91 +250,6 @@ impl Latches {
             let mut living = living.filter(|(_, expiry)| **expiry > ms);
             living.find_map(|(id, _)| self.uses.get(self.of.get(id)?)?.left(id, moment, client(id)))
         })
-    }
-}
-
-impl Use {
-    /// I3: it was to be told long ago.
-    fn overdue(&self, id: &str, moment: &Moment, client: Option<Client>) -> Option<String> {
-        let (Due { since, by_message }, client) = (self.due.as_ref()?, client?);
-        if self.ended.is_some() {
-            return None;
-        }
-        let undisturbed = client.calm.max(client.listens) <= *since;
-        let bound = if *by_message && undisturbed && self.knows {
-            moment.messages(2)
-        } else {
-            // Whoever has no answer yet hears of it from the next one, whatever message comes.
-            let asks_again = if self.knows { Duration::ZERO } else { BACKOFF };
-            self.ticket / 3 + self.ticket / 500 + PAUSE + asks_again + moment.messages(6)
-        };
-        let waited = moment.over([*since, client.calm, client.listens].into_iter().max()?, bound)?;
-        Some(format!("I3 {} is open or gone, and {id} waits for {waited:?}, longer than {bound:?}", self.key))
-    }
-
-    /// I7: it waits no more, and its ticket stands. A late copy of its request may have brought it back.
-    fn left(&self, id: &str, moment: &Moment, client: Option<Client>) -> Option<String> {
-        let ended = self.ended.filter(|ended| self.asked <= *ended)?;
-        if moment.now > ended + self.ticket - self.ticket / 500 {
-            return None;
-        }
-        let waited = moment.over(ended.max(client?.calm), BACKOFF + PAUSE + moment.messages(6))?;
-        Some(format!("I7 {id} was given up {waited:?} ago, and is still there"))
-    }
-}
-
-impl Judge {
-    /// Somebody begins to do something with a latch.
-    pub fn latch_used(&self, key: &str) -> u64 {
-        let latches = &mut self.lock().latches;
-        let began = self.machine.now();
-        latches.names.entry(key.to_owned()).or_default();
-        let n = latches.uses.len() as u64;
-        let used = Use {
-            key: key.to_owned(),
-            began,
-            ended: None,
-            ticket: Duration::ZERO,
-            queued: None,
-            knows: false,
-            asked: began,
-            changes: 0,
-            due: None,
-        };
-        latches.uses.insert(n, used);
-        n
-    }
-
-    /// What is called from now on is called by that one.
-    pub fn latch_polled(&self, by: Option<u64>) {
-        self.lock().latches.polled = by;
-    }
-
-    /// It came to an end; `None`: it was dropped.
-    pub fn latch_left(&self, n: u64, waited: Option<Result<(), ErrorKind>>, server: Duration) {
-        self.look(server);
-        let now = self.machine.now();
-        let mut state = self.lock();
-        let latches = &mut state.latches;
-        let damaged = latches.damaged;
-        let Some(used) = latches.uses.get_mut(&n) else { return };
-        used.ended = Some(now);
-        let latch = &latches.names[&used.key];
-        let since = |moment: Option<Duration>, began| moment.is_some_and(|moment| moment >= began);
-        let queued = used.queued.filter(|_| used.knows);
-        let right = match (waited, queued) {
-            (Some(Ok(())), Some(queued)) => since(latch.open, queued),
-            (Some(Ok(())), None) => since(latch.open, used.began) || since(latch.none, used.began),
-            (Some(Err(ErrorKind::Lost)), _) => {
-                [latch.open, latch.none, damaged].into_iter().any(|moment| since(moment, used.began))
-            }
-            _ => true,
-        };
-        let (key, began) = (used.key.clone(), now - used.began);
-        drop(state);
-        self.found(
-            (!right).then(|| format!("I13 {key}: a wait of {began:?} ended with {waited:?}, and never was it so")),
-        );
     }
 }
 
