@@ -166,11 +166,12 @@ macro_rules! guards {
 
         impl fmt::Debug for $guard {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($guard))
-                    .field("name", &self.name())
-                    .field("token", &self.owned.hold.token)
-                    .field("remaining", &self.remaining())
-                    .finish()
+                let mut shown = f.debug_struct(stringify!($guard));
+                shown.field("name", &self.name());
+                if self.owned.hold.token != Token::NONE {
+                    shown.field("token", &self.owned.hold.token);
+                }
+                shown.field("remaining", &self.remaining()).finish()
             }
         }
     )+};

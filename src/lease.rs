@@ -129,8 +129,8 @@ impl Hold {
         news
     }
 
-    /// Stops being held, and is another guard's from now on, with the next token and the same deadline. `None` if it was
-    /// lost, or no more than `least` of its lease is left. Signals nothing.
+    /// Stops being held, and is another guard's from now on, with the same deadline and the next token, if it has one. `None`
+    /// if it was lost, or no more than `least` of its lease is left. Signals nothing.
     pub(crate) fn pass(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
         let deadline = match *state {
@@ -139,7 +139,8 @@ impl Hold {
             _ => return None,
         };
         *state = State::Released;
-        let token = if mutant::on(Mutant::TokenPassedOn) { self.token } else { Token::new(self.token.get() + 1) };
+        let same = self.token == Token::NONE || mutant::on(Mutant::TokenPassedOn);
+        let token = if same { self.token } else { Token::new(self.token.get() + 1) };
         let Self { keys, id, amount, lease, renewed, .. } = self;
         Some((Self::new(keys.clone(), *id, *amount, token, *lease, *renewed, deadline), deadline))
     }

@@ -192,17 +192,21 @@ impl Ledger {
 
     /// Waits for what becomes of a queued attempt.
     pub(crate) fn poll_outcome(&self, id: WireId, context: &mut Context<'_>) -> Poll<Outcome> {
+        // Cloned and dropped outside of the lock, as it is other people's code.
+        let mut waker = Some(context.waker().clone());
         let mut state = lock(&self.state);
-        let Some(attempt) = state.open.get_mut(&id.n) else { return Poll::Ready(Outcome::Closed) };
-        match attempt.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                let old = attempt.waker.replace(context.waker().clone());
-                drop(state);
-                drop(old);
-                Poll::Pending
-            }
-        }
+        let polled = match state.open.get_mut(&id.n) {
+            None => Poll::Ready(Outcome::Closed),
+            Some(attempt) => match attempt.outcome.take() {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    std::mem::swap(&mut attempt.waker, &mut waker);
+                    Poll::Pending
+                }
+            },
+        };
+        drop(state);
+        polled
     }
 
     /// Decides the attempt: it is a hold from now on. `None` if it was revoked or the client closed meanwhile.

@@ -20,14 +20,14 @@ struct Unread {
 impl Queue {
     /// `None` at the end. What was published before it is delivered first.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
-        // Dropped after the lock, as it is other people's code.
-        let _before;
+        // Cloned before the lock and dropped after it, as it is other people's code.
+        let mut waker = Some(context.waker().clone());
         let mut unread = lock(&self.0);
         match unread.messages.pop_front() {
             Some(message) => Poll::Ready(Some(message)),
             None if unread.ended => Poll::Ready(None),
             None => {
-                _before = unread.waker.replace(context.waker().clone());
+                std::mem::swap(&mut unread.waker, &mut waker);
                 Poll::Pending
             }
         }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use crate::key::{Keys, Kind};
 use crate::ticket::WireId;
@@ -127,12 +127,15 @@ impl<T> Lines<T> {
         self.lines.get(id).is_some_and(|line| line.waiting.len() > line.tickets.len())
     }
 
-    /// Waits for its turn, and what was given with it. The waker comes back if it was replaced: to be dropped elsewhere.
-    pub(crate) fn poll(&mut self, id: &LineId, place: u64, context: &Context<'_>) -> (Poll<Option<T>>, Option<Waker>) {
-        let Some(line) = self.lines.get_mut(id) else { return (Poll::Ready(None), None) };
+    /// Waits for its turn, and what was given with it. If it waits, `waker` becomes the one before.
+    pub(crate) fn poll(&mut self, id: &LineId, place: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
+        let Some(line) = self.lines.get_mut(id) else { return Poll::Ready(None) };
         match line.waiting.get_mut(&place) {
-            Some(waker) => (Poll::Pending, waker.replace(context.waker().clone())),
-            None => (Poll::Ready(line.given.remove(&place)), None),
+            Some(waits) => {
+                std::mem::swap(waits, waker);
+                Poll::Pending
+            }
+            None => Poll::Ready(line.given.remove(&place)),
         }
     }
 

@@ -53,14 +53,13 @@ impl Ledger {
         now: Instant,
         context: &Context<'_>,
     ) -> Poll<Result<Turn, Closed>> {
-        let mut replaced = None;
-        let turn = self.change(|state, effects| {
+        // Cloned and dropped outside of the lock, as it is other people's code.
+        let mut waker = Some(context.waker().clone());
+        self.change(|state, effects| {
             if state.closed {
                 return Poll::Ready(Err(Closed));
             }
-            let (turn, old) = state.lines.poll(line, place, context);
-            replaced = old;
-            let turn = std::task::ready!(turn).unwrap_or(Turn::Lead);
+            let turn = std::task::ready!(state.lines.poll(line, place, &mut waker)).unwrap_or(Turn::Lead);
             if let Turn::Held { hold, .. } = &turn {
                 state.counted.acquired += 1;
                 state.counted.passed_on += 1;
@@ -68,9 +67,7 @@ impl Ledger {
                 state.wake_if_sooner(effects);
             }
             Poll::Ready(Ok(turn))
-        });
-        drop(replaced);
-        turn
+        })
     }
 
     /// As [`open`](Self::open), for somebody in a line: of a lock, with tokens for those behind it. Queued, it is the

@@ -27,7 +27,7 @@ impl Setup {
     }
 
     fn poll(&mut self, place: u64) -> Poll<Option<&'static str>> {
-        self.lines.poll(&self.id, place, &Context::from_waker(Waker::noop())).0
+        self.lines.poll(&self.id, place, &mut Some(Waker::noop().clone()))
     }
 
     /// What comes back, and how many were woken.
