@@ -54,7 +54,8 @@ impl Client {
     /// and `<prefix>:rw:...`) always stay, for 24 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
-        check(&*executor, &*connection, &config, &clock).await?;
+        // On the heap: it is large, and its caller polls through frames that would all be as large.
+        Box::pin(check(&*executor, &*connection, &config, &clock)).await?;
         let context = Context::start(executor, connection, config, clock).await?;
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }

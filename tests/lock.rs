@@ -12,6 +12,8 @@ mod suite;
 mod cancel;
 #[path = "lock/cancel_others.rs"]
 mod cancel_others;
+#[path = "lock/left_alone.rs"]
+mod left_alone;
 #[path = "lock/line_left.rs"]
 mod line_left;
 #[path = "lock/many.rs"]

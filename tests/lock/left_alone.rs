@@ -1,0 +1,74 @@
+//! Acquisitions that are neither polled nor dropped: each keeps the others waiting for one lease, and no longer.
+
+use std::time::Duration;
+
+use bowline::{Client, LockGuard, Result};
+use futures::future::BoxFuture;
+
+use crate::support::env::{Env, on_every_runtime};
+use crate::{poll_once, queued, waiter};
+
+on_every_runtime! {
+    who_does_not_read_that_it_waits_costs_one_lease,
+    who_sleeps_through_its_turn_costs_one_lease,
+    who_wakes_after_its_turn_acquires,
+}
+
+/// Of all clients: those who wait look at the hold in front of them every third of theirs.
+const LEASE: Duration = Duration::from_millis(1500);
+
+/// The lock, held; and an acquisition of another client that was polled once.
+async fn asleep(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<LockGuard>>) {
+    let other = env.client_with(|config| config.lease(LEASE)).await;
+    let client = env.client_with(|config| config.lease(LEASE)).await;
+    let held = other.lock("a").lock().await.unwrap();
+    let lock = client.lock("a");
+    let mut asleep: BoxFuture<'static, _> = Box::pin(async move { lock.lock().await });
+    assert!(poll_once(&mut asleep).await.is_none());
+    (held, other.client.clone(), asleep)
+}
+
+/// As [`asleep`], but it knows that it waits, so its ticket is touched.
+async fn asleep_in_the_queue(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<LockGuard>>) {
+    let (held, other, mut asleep) = asleep(env).await;
+    queued(env, &other.lock("a"), 1).await;
+    // It may take the answer some time to arrive.
+    for _ in 0..10 {
+        env.sleep(Duration::from_millis(5)).await;
+        assert!(poll_once(&mut asleep).await.is_none());
+    }
+    (held, other, asleep)
+}
+
+async fn who_does_not_read_that_it_waits_costs_one_lease(env: Env) {
+    let (held, other, asleep) = asleep(&env).await;
+    queued(&env, &other.lock("a"), 1).await;
+    let behind = waiter(&env, &other.lock("a")).await;
+    held.release().await.unwrap();
+    env.soon("whoever comes behind it", behind).await.release().await.unwrap();
+    drop(asleep);
+}
+
+async fn who_sleeps_through_its_turn_costs_one_lease(env: Env) {
+    let (held, other, asleep) = asleep_in_the_queue(&env).await;
+    let behind = waiter(&env, &other.lock("a")).await;
+    // Longer than a ticket lives that nobody touches.
+    env.sleep(LEASE * 3 / 2).await;
+    assert_eq!(other.lock("a").inspect().await.unwrap().waiters, 2);
+    let token = held.token();
+    held.release().await.unwrap();
+    let next = env.soon("whoever comes behind it", behind).await;
+    assert!(next.token().get() > token.get() + 1, "it had its turn");
+    next.release().await.unwrap();
+    drop(asleep);
+}
+
+async fn who_wakes_after_its_turn_acquires(env: Env) {
+    let (held, other, asleep) = asleep_in_the_queue(&env).await;
+    held.release().await.unwrap();
+    env.sleep(LEASE * 2).await;
+    let guard = env.soon("it acquires", asleep).await.unwrap();
+    assert!(guard.is_valid());
+    assert_eq!(other.lock("a").inspect().await.unwrap().holder.unwrap().token, guard.token());
+    guard.release().await.unwrap();
+}
