@@ -75,7 +75,8 @@ async fn what_writers_write_in_two_steps_no_reader_sees_half_of(env: Env) {
                         assert!(inside >= 0, "a writer is inside");
                         halves.together.fetch_max(inside + 1, Ordering::SeqCst);
                         let left = halves.left.load(Ordering::SeqCst);
-                        env.yield_now().await;
+                        // Long enough for others to come in.
+                        env.sleep(Duration::from_millis(1)).await;
                         assert_eq!(left, halves.right.load(Ordering::SeqCst));
                         // The token is one of the last writer's, if there was one.
                         let last = halves.tokens.lock().unwrap().last().copied();

@@ -81,6 +81,13 @@ async fn sixty_four_tasks_of_one_client_need_few_commands(env: Env) {
                 let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                 assert!(now <= LIMIT, "{now} at a time");
                 most.fetch_max(now, Ordering::SeqCst);
+                // The first ones wait for each other, for five seconds at most.
+                for _ in 0..5_000 {
+                    if most.load(Ordering::SeqCst) == LIMIT {
+                        break;
+                    }
+                    inner.sleep(Duration::from_millis(1)).await;
+                }
                 inner.yield_now().await;
                 assert!(permit.is_valid());
                 inside.fetch_sub(1, Ordering::SeqCst);
