@@ -194,35 +194,4 @@ impl ConnectionError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn code(line: &str) -> (String, ErrorKind) {
-        let error = ConnectionError::refused(line);
-        let kind = error.kind();
-        match error {
-            ConnectionError::Refused { code, .. } => (code, kind),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn refusals_of_old_and_new_servers_have_one_code() {
-        let wrong_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
-        let old = format!(
-            "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:12: {wrong_type}"
-        );
-        let denied = "ERR Error running script (call to f_6b): @user_script:3: -NOPERM this user has no permissions";
-        let new = format!("{wrong_type} script: 6b1bf, on @user_script:12.");
-        assert_eq!(code(&old), ("WRONGTYPE".into(), ErrorKind::WrongType));
-        assert_eq!(code(&new), ("WRONGTYPE".into(), ErrorKind::WrongType));
-        assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
-        let denied = "ERR The user executing the script can't run this command or subcommand script: 6b1bf, on x:12.";
-        assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
-        assert_eq!(code("LOADING Redis is loading"), ("LOADING".into(), ErrorKind::Refused));
-        assert_eq!(code("ERR unknown command 'EVALSHA'"), ("ERR".into(), ErrorKind::Unsupported));
-        assert_eq!(code("ERR max number of clients reached"), ("ERR".into(), ErrorKind::Refused));
-        assert_eq!(code("ERR"), ("ERR".into(), ErrorKind::Protocol));
-        assert_eq!(code("").0, "");
-    }
-}
+mod tests;

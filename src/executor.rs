@@ -55,6 +55,13 @@ fn must_not_block(instead: &str) -> Error {
     Error::because(ErrorKind::InvalidInput, "block_on", reason)
 }
 
+/// For tests of what counts time by itself: any instant will do.
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "only differences count")]
+pub(crate) fn an_instant() -> Instant {
+    Instant::now()
+}
+
 /// Lets others run: ready at the second poll.
 #[cfg(any(feature = "tokio", feature = "embedded"))]
 pub(crate) async fn yield_once() {

@@ -210,5 +210,4 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "any instant will do")]
 mod tests;

@@ -2,6 +2,7 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 use super::*;
+use crate::executor::an_instant;
 use crate::key::Kind;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -14,7 +15,7 @@ fn hold(now: Instant) -> Hold {
 
 #[test]
 fn counts_less_than_the_server_does() {
-    let now = Instant::now();
+    let now = an_instant();
     let hold = hold(now);
     assert_eq!(hold.remaining(now), LEASE - Duration::from_millis(60));
     assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
@@ -24,13 +25,13 @@ fn counts_less_than_the_server_does() {
 
 #[test]
 fn does_not_count_on_what_the_server_is_not_asked_for() {
-    let now = Instant::now();
+    let now = an_instant();
     assert_eq!(deadline(now, Duration::from_micros(500_999)), deadline(now, Duration::from_millis(500)));
 }
 
 #[test]
 fn the_first_loss_stays_and_nothing_revives_it() {
-    let now = Instant::now();
+    let now = an_instant();
     let hold = hold(now);
     assert!(hold.lost().now_or_never().is_none());
     assert!(hold.lose(Loss::Revoked));
@@ -43,7 +44,7 @@ fn the_first_loss_stays_and_nothing_revives_it() {
 
 #[test]
 fn released_in_time_or_lost() {
-    let now = Instant::now();
+    let now = an_instant();
     let (early, late) = (hold(now), hold(now));
     assert_eq!(early.release(now), Ok(()));
     assert!(!early.lose(Loss::Expired));
@@ -54,7 +55,7 @@ fn released_in_time_or_lost() {
 
 #[test]
 fn a_late_answer_never_shortens_a_lease() {
-    let now = Instant::now();
+    let now = an_instant();
     let hold = hold(now);
     hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE / 2);
     hold.extend(deadline(now + LEASE / 4, LEASE), now + LEASE / 2);
@@ -63,7 +64,7 @@ fn a_late_answer_never_shortens_a_lease() {
 
 #[test]
 fn an_answer_after_the_deadline_revives_nothing() {
-    let now = Instant::now();
+    let now = an_instant();
     let hold = hold(now);
     hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE);
     assert_eq!(hold.loss(now + LEASE), Some(Loss::Expired));
@@ -71,8 +72,17 @@ fn an_answer_after_the_deadline_revives_nothing() {
 }
 
 #[test]
+fn the_next_guard_has_the_next_token_if_there_are_tokens() {
+    let now = an_instant();
+    for (token, next) in [(Token::new(1), Token::new(2)), (Token::NONE, Token::NONE)] {
+        let (passed, _) = Hold { token, ..hold(now) }.pass(now, Duration::ZERO).unwrap();
+        assert_eq!(passed.token, next);
+    }
+}
+
+#[test]
 fn every_waiter_of_a_loss_is_woken() {
-    let hold = Arc::new(hold(Instant::now()));
+    let hold = Arc::new(hold(an_instant()));
     let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(hold.lost())).collect();
     for waiter in &mut waiters {
         assert!(waiter.as_mut().now_or_never().is_none());

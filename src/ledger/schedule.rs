@@ -162,5 +162,4 @@ impl Schedule {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "any instant will do")]
 mod tests;

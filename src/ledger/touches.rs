@@ -207,5 +207,4 @@ impl Name {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "any instant will do")]
 mod tests;

@@ -1,10 +1,11 @@
 use super::*;
+use crate::executor::an_instant;
 
 const LEASE: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_secs(10);
 
 fn schedule() -> (Schedule, Instant) {
-    (Schedule::new(Jitter::new(1)), Instant::now())
+    (Schedule::new(Jitter::new(1)), an_instant())
 }
 
 /// Lets time pass to `until`, answering every renewal at once; returns the batches with their times.

@@ -1,10 +1,22 @@
 use super::*;
+use crate::executor::an_instant;
 use crate::key::Kind;
 
 const TTL: Duration = Duration::from_secs(30);
 
 fn setup() -> (Touches, Arc<Keys>, Instant) {
-    (Touches::new(Jitter::new(1)), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()), Instant::now())
+    (Touches::new(Jitter::new(1)), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()), an_instant())
+}
+
+/// A touch whose answer was lost, and when it is due again.
+fn unanswered() -> (Touches, Arc<Keys>, Instant, Instant) {
+    let (mut touches, keys, start) = setup();
+    touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+    touches.touch_soon(&keys, start);
+    touches.due(start).unwrap();
+    touches.answered(&keys, start, start, &[], None, false);
+    let again = touches.next().unwrap();
+    (touches, keys, start, again)
 }
 
 #[test]
@@ -57,12 +69,7 @@ fn a_gap_touches_at_once_even_if_a_call_is_under_way() {
 
 #[test]
 fn an_unanswered_touch_is_repeated_and_a_call_for_more_is_immediate() {
-    let (mut touches, keys, start) = setup();
-    touches.insert(&keys, 1, TTL, start, start, Some(TTL));
-    touches.touch_soon(&keys, start);
-    touches.due(start).unwrap();
-    touches.answered(&keys, start, start, &[], None, false);
-    let again = touches.next().unwrap();
+    let (mut touches, keys, start, again) = unanswered();
     assert!(again >= start + SHORTEST && again <= start + SHORTEST * 2);
     touches.due(again).unwrap();
     touches.answered(&keys, again, again, &[(1, TTL)], Some(None), true);
@@ -71,12 +78,7 @@ fn an_unanswered_touch_is_repeated_and_a_call_for_more_is_immediate() {
 
 #[test]
 fn the_answer_to_another_request_does_not_put_off_a_touch_that_is_owed() {
-    let (mut touches, keys, start) = setup();
-    touches.insert(&keys, 1, TTL, start, start, Some(TTL));
-    touches.touch_soon(&keys, start);
-    touches.due(start).unwrap();
-    touches.answered(&keys, start, start, &[], None, false);
-    let again = touches.next().unwrap();
+    let (mut touches, keys, start, again) = unanswered();
     // What is in the way may be the very first one's grant.
     touches.insert(&keys, 2, TTL, start, start, Some(TTL));
     assert_eq!(touches.next(), Some(again));

@@ -46,6 +46,13 @@ impl Attempt {
     pub fn not_after(self, not_after: u64) -> Self {
         Self { not_after, ..self }
     }
+    /// What it asks of the script; `limit` is of permits only.
+    pub fn asks(&self, mode: &str, limit: Option<u32>) -> Vec<String> {
+        let mut args = vec![self.id.clone(), mode.to_owned(), self.lease.to_string(), self.span.to_string()];
+        args.extend(limit.map(|limit| limit.to_string()));
+        args.extend([self.ttl.to_string(), self.max_waiters.to_string(), self.not_after.to_string()]);
+        args
+    }
     pub fn ticket(&self) -> String {
         format!("{}/{}/{}", self.id, self.lease, self.span)
     }

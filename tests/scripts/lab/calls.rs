@@ -11,18 +11,8 @@ impl Lab {
         self.acquire_as("try", attempt).unwrap()
     }
 
-    pub fn acquire_as(&mut self, mode: &str, a: &Attempt) -> Result<Acquired, String> {
-        let args = [
-            a.id.clone(),
-            mode.to_owned(),
-            a.lease.to_string(),
-            a.span.to_string(),
-            a.ttl.to_string(),
-            a.max_waiters.to_string(),
-            a.not_after.to_string(),
-            INBOX.to_owned(),
-            self.counts(),
-        ];
+    pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
+        let args = [attempt.asks(mode, None), vec![INBOX.to_owned(), self.counts()]].concat();
         self.call("lock_acquire", &args, |words| Acquired::read(&words.word(), words, Words::token))
     }
 
@@ -72,9 +62,7 @@ impl Lab {
 
     pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
         let mut args = vec![INBOX.to_owned(), self.counts()];
-        for attempt in attempts {
-            args.extend([attempt.ticket(), attempt.ttl.to_string()]);
-        }
+        args.extend(attempts.iter().flat_map(|attempt| [attempt.ticket(), attempt.ttl.to_string()]));
         let n = attempts.len();
         self.call_raw("lock_touch", &args, true, |words| Touched::read(words, n, Words::token))
     }

@@ -19,19 +19,8 @@ impl Permits {
         }
     }
 
-    pub fn acquire_as(&mut self, mode: &str, a: &Attempt) -> Result<Acquired, String> {
-        let args = [
-            a.id.clone(),
-            mode.to_owned(),
-            a.lease.to_string(),
-            a.span.to_string(),
-            self.limit.to_string(),
-            a.ttl.to_string(),
-            a.max_waiters.to_string(),
-            a.not_after.to_string(),
-            INBOX.to_owned(),
-            self.counts(),
-        ];
+    pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
+        let args = [attempt.asks(mode, Some(self.limit)), vec![INBOX.to_owned(), self.counts()]].concat();
         self.call("permit_acquire", &args, |words| match &*words.word() {
             "OVER" => Acquired::Over(words.next()),
             word => Acquired::As(Granted::read(word, words, Words::any_token)),
@@ -100,9 +89,7 @@ impl Permits {
 
     pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
         let mut args = self.site();
-        for attempt in attempts {
-            args.extend([attempt.ticket(), attempt.ttl.to_string()]);
-        }
+        args.extend(attempts.iter().flat_map(|attempt| [attempt.ticket(), attempt.ttl.to_string()]));
         let n = attempts.len();
         let keys = self.keys.clone();
         self.lab.run("permit_touch", &keys, &args, true, |words| Touched::read(words, n, Words::any_token))
