@@ -107,7 +107,7 @@ async fn check_queue(
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
     scripts.acquire(keys, request(waiter, amount, Some(LEASE), 0)).await?;
     scripts.touch(keys, &[(&tickets[2], LEASE)]).await?;
-    scripts.renew(&[(keys, holder, LEASE)]).await?;
+    scripts.renew(&[(keys, holder, LEASE)], config.command_timeout).await?;
     scripts.release(keys, holder).await?;
     for ticket in &tickets {
         scripts.cancel(keys, ticket, false).await?;

@@ -16,6 +16,7 @@ use crate::key;
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
 /// | [`patience`](ConfigBuilder::patience) | 10 s | how long an operation keeps trying while the server gives no answer |
 /// | [`line_time`](ConfigBuilder::line_time) | 100 ms | how long what was granted is handed on among the client's own non-fair acquisitions |
+/// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the end of the runtime may wait for what is held to be released |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
@@ -23,6 +24,7 @@ pub struct Config {
     pub(crate) command_timeout: Duration,
     pub(crate) patience: Duration,
     pub(crate) line_time: Duration,
+    pub(crate) shutdown_timeout: Duration,
     pub(crate) client_id: Uuid,
 }
 
@@ -49,6 +51,7 @@ impl Default for ConfigBuilder {
                 command_timeout: Duration::from_secs(3),
                 patience: Duration::from_secs(10),
                 line_time: Duration::from_millis(100),
+                shutdown_timeout: Duration::from_millis(250),
                 client_id: Uuid::nil(),
             },
         }
@@ -93,6 +96,14 @@ impl ConfigBuilder {
         self
     }
 
+    /// For how long the thread that shuts the runtime down may block, so that a program that returns from `main` without
+    /// [`close`](crate::Client::close) still releases what it holds; up to 10 s. Zero releases nothing then, and the holds
+    /// end with their leases.
+    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.config.shutdown_timeout = timeout;
+        self
+    }
+
     /// The identity of the client in Redis; random by default, and instead of a nil one. Two living clients must never share one: this is for
     /// deterministic tests.
     pub fn client_id(mut self, id: Uuid) -> Self {
@@ -117,6 +128,9 @@ impl ConfigBuilder {
         }
         if config.line_time > Duration::from_secs(10) {
             return Err(invalid("config", "line_time must be at most 10 s"));
+        }
+        if config.shutdown_timeout > Duration::from_secs(10) {
+            return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
         }
         if config.client_id.is_nil() {
             #[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]

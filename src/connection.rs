@@ -1,6 +1,7 @@
 //! The server as bowline sees it: run scripts, hear messages.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -44,6 +45,14 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
         0
     }
 
+    /// A connection to the same server that works without a runtime, for the moment when the runtime has been shut down and
+    /// leases are left to release. Polling its calls blocks the thread; connecting and all calls together take no longer
+    /// than `within`. `None`: the implementation has no such connection.
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        let _ = within;
+        None
+    }
+
     /// Closes the connection: every call under way and every later one fails with [`ConnectionError::Closed`],
     /// subscriptions end, nothing reconnects. Dropping the connection does the same.
     fn close(&self);
@@ -58,6 +67,9 @@ pub struct Call<'a> {
     pub keys: &'a [&'a str],
     /// `ARGV`: everything else.
     pub args: &'a [Arg<'a>],
+    /// After this the answer is of no use to the caller, and the connection may be broken. `None` leaves the limit to the
+    /// connection, which has one of its own for every call; a longer one changes nothing.
+    pub within: Option<Duration>,
 }
 
 /// One argument of a script.
@@ -101,6 +113,8 @@ pub enum Notice {
     ///
     /// Comes once when the interruption is seen and once when the subscription stands again.
     Gap,
+    /// The server refused to restore the subscription. The connection tries again; until it succeeds, no message arrives.
+    Refused(ConnectionError),
 }
 
 /// What the scripts can rely on.

@@ -58,6 +58,7 @@ impl Context {
             clock: clock.clone(),
             inbox_prefix: inbox_prefix.clone(),
             patience: config.patience,
+            command_timeout: config.command_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
         Ok(Arc::new(Self { executor, connection, config, ledger, clock, inbox_prefix, _inbox: inbox }))

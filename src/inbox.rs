@@ -37,6 +37,8 @@ impl Inbox {
                         }
                     }
                     Notice::Gap => ledger.gap(clock.now()),
+                    // Told by the log and the counters; waiters learn from their own touches.
+                    Notice::Refused(refusal) => ledger.subscription_refused(&refusal),
                 }
             }
         }));

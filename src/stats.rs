@@ -22,4 +22,7 @@ pub struct Stats {
     /// Connections made again after one was lost, that of the subscription included; of a
     /// [`Connection`](crate::Connection) that counts them.
     pub reconnects: u64,
+    /// How often the server refused to restore the subscription after a reconnect, for example because the user's right
+    /// to the channel is gone. Until it succeeds, waiters find out about a grant only when they ask.
+    pub subscriptions_refused: u64,
 }

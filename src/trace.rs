@@ -52,6 +52,14 @@ pub(crate) fn lost(name: &str, why: &dyn Display) {
     let _ = (name, why);
 }
 
+/// After a reconnect, the server refused the subscription of the client's inbox.
+pub(crate) fn subscription_refused(why: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(why = %why, "the server refused the subscription; it is tried again, and waiters learn later");
+    #[cfg(not(feature = "tracing"))]
+    let _ = why;
+}
+
 /// The connection that carries commands or messages stands again.
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {

@@ -30,6 +30,7 @@ pub(crate) struct Watchdog {
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) inbox_prefix: Arc<str>,
     pub(crate) patience: Duration,
+    pub(crate) command_timeout: Duration,
 }
 
 impl Watchdog {
@@ -84,7 +85,7 @@ impl Watchdog {
             .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
             .collect();
         let sent = self.executor.now();
-        match self.scripts().renew(&args).await {
+        match self.scripts().renew(&args, self.command_timeout).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
                 let (held, gone): (Vec<_>, Vec<_>) =

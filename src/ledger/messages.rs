@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::connection::ConnectionError;
 use crate::key::Keys;
 use crate::lease::Loss;
 use crate::ledger::{Cleanup, Ledger, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::ticket::Message;
 use crate::token::Token;
+use crate::trace;
 
 impl Ledger {
     /// A message from the inbox.
@@ -51,6 +53,12 @@ impl Ledger {
             state.unheard(keys, now);
             state.wake_if_sooner(effects);
         });
+    }
+
+    /// The server refuses to send messages, for now.
+    pub(crate) fn subscription_refused(&self, refusal: &ConnectionError) {
+        crate::sync::lock(&self.state).counted.subscriptions_refused += 1;
+        trace::subscription_refused(refusal);
     }
 
     /// Messages may have been missed: the server is asked about every ticket and every hold.

@@ -76,7 +76,7 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.release(keys, &wire_id).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &ticket, true).now_or_never().unwrap().is_err());
     assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats], lease).now_or_never().unwrap().is_err());
     assert!(scripts.force_release(keys, &wire_id).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 
@@ -87,7 +87,7 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.release(keys, &wire_id, WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &ticket, true, WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats], WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![(["k", "l"], &*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![(["k", "l"], &*wire_id, lease); repeats], lease).now_or_never().unwrap().is_err());
     assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
     assert!(scripts.set_limit(keys, WRITE, 0).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());

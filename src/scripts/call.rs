@@ -54,7 +54,18 @@ pub(super) async fn run(
     keys: &[&str],
     args: &[Arg<'_>],
 ) -> Result<Reply, ConnectionError> {
-    connection.run(Call { script, keys, args }).await
+    connection.run(Call { script, keys, args, within: None }).await
+}
+
+/// As [`run`], for an answer that is of no use after `within`.
+pub(super) async fn run_within(
+    connection: &dyn Connection,
+    script: &'static Script,
+    keys: &[&str],
+    args: &[Arg<'_>],
+    within: Duration,
+) -> Result<Reply, ConnectionError> {
+    connection.run(Call { script, keys, args, within: Some(within) }).await
 }
 
 pub(super) fn counts_everyone(connection: &dyn Connection) -> Arg<'static> {

@@ -107,14 +107,14 @@ impl<'a> Scripts<'a> {
         }
     }
 
-    /// Either locks or permits.
-    pub(crate) async fn renew(self, holds: &[RenewArgs<'_>]) -> Result<Renewed, Failure> {
+    /// Either locks or permits. An answer that takes longer than `within` is of no use.
+    pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         if holds.iter().all(|(keys, ..)| keys.kind == Kind::Lock) {
             let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.main(), *id, *lease)).collect();
-            self.lock().renew(&holds).await
+            self.lock().renew(&holds, within).await
         } else {
             let holds: Vec<_> = holds.iter().map(|(keys, id, lease)| (keys.held(), *id, *lease)).collect();
-            self.permits().renew(&holds).await
+            self.permits().renew(&holds, within).await
         }
     }
 

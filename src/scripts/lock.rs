@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection, Reply};
-use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
+use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run, run_within};
 use crate::scripts::reply::lock::{ForceReleased, Inspected, force_released, inspected};
 use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Requeued, Touched};
 use crate::scripts::{
@@ -78,11 +78,11 @@ impl LockScripts<'_> {
         Ok(reply::touched(&LOCK_TOUCH, &reply, tickets.len())?)
     }
 
-    pub(crate) async fn renew(&self, holds: &[RenewArgs<'_>]) -> Result<Renewed, Failure> {
+    pub(crate) async fn renew(&self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let keys: Vec<&str> = holds.iter().map(|(key, ..)| *key).collect();
         let args: Vec<Arg<'_>> =
             holds.iter().flat_map(|(_, wire_id, lease)| [Arg::Text(wire_id), millis(*lease)]).collect();
-        let reply = run(self.connection, &LOCK_RENEW, &keys, &args).await?;
+        let reply = run_within(self.connection, &LOCK_RENEW, &keys, &args, within).await?;
         Ok(reply::renewed(&LOCK_RENEW, &reply, holds.len())?)
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection, Reply};
-use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run};
+use crate::scripts::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run, run_within};
 use crate::scripts::reply::permit::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 use crate::scripts::reply::{self, Acquired, Cancelled, Released, Renewed, Requeued, ServerMillis, Touched};
 use crate::scripts::{
@@ -112,11 +112,11 @@ impl PermitScripts<'_> {
         Ok(reply::touched(&PERMIT_TOUCH, &reply, tickets.len())?)
     }
 
-    pub(crate) async fn renew(&self, holds: &[PermitRenewArgs<'_>]) -> Result<Renewed, Failure> {
+    pub(crate) async fn renew(&self, holds: &[PermitRenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let keys: Vec<&str> = holds.iter().flat_map(|(keys, ..)| *keys).collect();
         let args: Vec<Arg<'_>> =
             holds.iter().flat_map(|(_, wire_id, lease)| [Arg::Text(wire_id), millis(*lease)]).collect();
-        let reply = run(self.connection, &PERMIT_RENEW, &keys, &args).await?;
+        let reply = run_within(self.connection, &PERMIT_RENEW, &keys, &args, within).await?;
         Ok(reply::renewed(&PERMIT_RENEW, &reply, holds.len())?)
     }
 
