@@ -4,6 +4,7 @@
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include clock
 --@include token
+--@include absent
 
 -- Known from settle() on, unless the script has looked before it.
 local free

@@ -9,6 +9,7 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if redis.call('HEXISTS', lock, id) == 0 then
+  takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end

@@ -19,6 +19,7 @@ if held then
 else
   local old, old_token = held_by(old_id)
   if not old then
+    takes_writes(permits)
     local more = promote({})
     return {'NOT_HELD', more, now}
   end

@@ -8,6 +8,7 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 --@include clock
 --@include token
 --@include outlive
+--@include absent
 
 local ALL = 1048576
 local SPAN = 32
