@@ -19,7 +19,7 @@ local function oversized()
 end
 
 local function hold(id, lease, span)
-  local token = reserve(span)
+  local token = reserve(span, lease)
   redis.call('HSET', lock, id, '1', 'token', token)
   if redis.pcall('PEXPIRE', lock, lease) ~= 1 then
     -- Not a lock for ever. The second call raises what the first one returned.

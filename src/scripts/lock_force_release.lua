@@ -15,7 +15,7 @@ if redis.call('HEXISTS', lock, id) == 0 then
 end
 
 -- The hold may have outlived the counter.
-local token = reserve(1, redis.call('HGET', lock, 'token'))
+local token = reserve(1, redis.call('PTTL', lock), redis.call('HGET', lock, 'token'))
 local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.
