@@ -8,6 +8,7 @@ mod support;
 mod calls;
 mod closing;
 mod connecting;
+mod primaries;
 mod subscriptions;
 #[cfg(feature = "tokio")]
 mod tokio_alone;
@@ -19,6 +20,7 @@ use bowline::{Client, ConnectionError};
 use calls::*;
 use closing::*;
 use connecting::*;
+use primaries::*;
 use subscriptions::*;
 use support::adapters::Runtime;
 use trouble::*;
@@ -59,7 +61,9 @@ macro_rules! suite {
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything
-            dropping_ends_everything closing_while_the_server_is_away);
+            dropping_ends_everything closing_while_the_server_is_away
+            a_replica_is_refused a_primary_demoted_behind_one_address_is_left
+            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection);
     };
 }
 

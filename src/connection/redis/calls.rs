@@ -6,6 +6,7 @@ use std::time::Instant;
 use ::redis::{Cmd, Pipeline, RedisError, Value};
 
 use super::convert::{self, command, is_noscript};
+use super::handshake::Failure;
 use super::link::{Shared, Up};
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::scripts::Script;
@@ -27,7 +28,7 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
                 value = in_order(send(&up, command(call, true))).await?;
             }
             note(&up, call.script, &value);
-            convert::reply(value)
+            heed(shared, &up, convert::reply(value))
         })
         .await;
     match answer {
@@ -60,7 +61,7 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
                         again.push(index);
                     } else {
                         note(&up, calls[index].script, &value);
-                        answers[index] = Some(convert::reply(value));
+                        answers[index] = Some(heed(shared, &up, convert::reply(value)));
                     }
                 }
                 left = again;
@@ -114,13 +115,24 @@ fn note(up: &Up, script: &'static Script, value: &Value) {
     }
 }
 
+/// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
+/// is found by connecting anew only.
+fn heed(shared: &Shared, up: &Up, answer: Answer) -> Answer {
+    if let Err(refusal) = &answer
+        && convert::is_of_a_replica(refusal)
+    {
+        shared.suspect(up.generation, Failure::Refused(refusal.clone()));
+    }
+    answer
+}
+
 /// The call failed. If that was the end of the connection it was `handed` to, later calls wait for the next one, also
 /// those that come before the supervisor has noticed.
 fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> ConnectionError {
     match (error, handed) {
         (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
         (error @ ConnectionError::Unknown(_), Some(generation)) => {
-            shared.suspect(generation);
+            shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
             error
         }
         (error, _) => error,
@@ -134,9 +146,9 @@ fn late(shared: &Shared, started: Instant, handed: Option<u64>) -> ConnectionErr
     if shut_down || shared.is_closed() {
         return ConnectionError::Closed;
     }
-    let Some(generation) = handed else { return ConnectionError::Unreachable(shared.reason()) };
+    let Some(generation) = handed else { return shared.unavailable() };
     // The other side may be gone without a word, and would answer no later call either.
-    shared.suspect(generation);
+    shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
     ConnectionError::Unknown(format!("nothing within {:?}", shared.timeout))
 }
 

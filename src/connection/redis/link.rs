@@ -3,7 +3,7 @@
 //! | state | what calls do | left by |
 //! |---|---|---|
 //! | down | wait | the supervisor, once a connection is logged in |
-//! | up | are handed to the driver | the driver's end; a call that got no answer in time |
+//! | up | are handed to the driver | the driver's end; a call that got no answer in time; an answer that only a replica gives |
 //! | closed | fail | never |
 
 use std::fmt;
@@ -42,7 +42,8 @@ pub(super) struct Shared {
 }
 
 enum State {
-    Down { reason: String },
+    /// With what went wrong last: the end of the connection, then each failed attempt at a new one.
+    Down(Failure),
     Up(Up),
     Closed,
 }
@@ -64,14 +65,14 @@ impl Shared {
         timeout: Duration,
         seed: u64,
     ) -> Self {
-        let state = Mutex::new(State::Down { reason: "connecting".to_owned() });
+        let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         Self { executor, dialer, target, timeout, seed, reconnects: AtomicU64::new(0), state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
     pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
         self.until(|state| match state {
-            State::Down { .. } => None,
+            State::Down(_) => None,
             State::Up(up) => Some(Ok(up.clone())),
             State::Closed => Some(Err(ConnectionError::Closed)),
         })
@@ -91,22 +92,22 @@ impl Shared {
         self.change(|_| Some(State::Closed));
     }
 
-    /// Gives a connection up that did not answer; calls that are under way on it fail.
-    pub(super) fn suspect(&self, generation: u64) {
+    /// Gives a connection up, because of `why`; calls that are under way on it fail.
+    pub(super) fn suspect(&self, generation: u64, why: Failure) {
         self.change(|state| match state {
-            State::Up(up) if up.generation == generation => {
-                Some(State::Down { reason: "the connection gave no answer".to_owned() })
-            }
+            State::Up(up) if up.generation == generation => Some(State::Down(why)),
             _ => None,
         });
     }
 
-    /// Why there is no connection.
-    pub(super) fn reason(&self) -> String {
+    /// The error of a call for which there was no connection before its deadline. A server that refuses the login has said
+    /// so, and the call fails with its words.
+    pub(super) fn unavailable(&self) -> ConnectionError {
         match &*lock(&self.state) {
-            State::Down { reason } => reason.clone(),
-            State::Up(_) => "connecting took too long".to_owned(),
-            State::Closed => "closed".to_owned(),
+            State::Down(Failure::Refused(refusal)) => refusal.clone(),
+            State::Down(failure) => ConnectionError::Unreachable(failure.to_string()),
+            State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+            State::Closed => ConnectionError::Closed,
         }
     }
 
@@ -165,7 +166,7 @@ impl Shared {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
-            State::Down { .. } => "down",
+            State::Down(_) => "down",
             State::Up(_) => "up",
             State::Closed => "closed",
         };
@@ -211,7 +212,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         let since = shared.executor.now();
         select(&mut driver, pin!(shared.gone(generation))).await;
         drop(driver);
-        shared.change(|_| Some(State::Down { reason: "the connection was lost".to_owned() }));
+        shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
         driver = loop {
@@ -221,7 +222,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
                     shared.reconnected("commands");
                     break take_up(shared, fresh, generation);
                 }
-                Err(failure) => shared.change(|_| Some(State::Down { reason: failure.to_string() })),
+                Err(failure) => shared.change(|_| Some(State::Down(failure))),
             }
         };
     }
