@@ -24,6 +24,7 @@ pub(crate) mod dial;
 mod handshake;
 mod link;
 mod loaded;
+mod proof;
 mod subscription;
 mod target;
 #[cfg(feature = "tls")]

@@ -62,7 +62,7 @@ pub(crate) async fn a_dropped_subscription_closes_its_connection(rt: Runtime) {
 
 pub(crate) async fn a_subscription_without_the_right(rt: Runtime) {
     let server = Server::start();
-    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&allowed"]);
+    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&allowed*"]);
     let url = server.url().replace("://", "://alice:s3cret@");
     let connection = rt.connect(&url).await;
     assert_eq!(code(&connection.subscribe("test:channel").await.err().unwrap()), "NOPERM");

@@ -35,6 +35,9 @@ pub(super) struct Shared {
     pub(super) target: Target,
     pub(super) timeout: Duration,
     pub(super) seed: u64,
+    /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
+    /// lock.
+    pub(super) current: AtomicU64,
     /// Connections made after the first ones.
     pub(super) reconnects: AtomicU64,
     state: Mutex<State>,
@@ -51,7 +54,7 @@ enum State {
 /// A connection that commands can be handed to.
 #[derive(Clone)]
 pub(super) struct Up {
-    /// Tells one connection from the next.
+    /// Tells one connection from the next. Counts from 1.
     pub(super) generation: u64,
     pub(super) connection: MultiplexedConnection,
     pub(super) loaded: Arc<Loaded>,
@@ -66,7 +69,8 @@ impl Shared {
         seed: u64,
     ) -> Self {
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
-        Self { executor, dialer, target, timeout, seed, reconnects: AtomicU64::new(0), state, changed: Event::new() }
+        let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { executor, dialer, target, timeout, seed, current, reconnects, state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -128,7 +132,8 @@ impl Shared {
         trace::reconnected(carries);
     }
 
-    async fn gone(&self, generation: u64) {
+    /// Resolves once calls are not handed to that connection any more.
+    pub(super) async fn gone(&self, generation: u64) {
         self.until(|state| match state {
             State::Up(up) if up.generation == generation => None,
             _ => Some(()),
@@ -155,6 +160,8 @@ impl Shared {
         let mut state = lock(&self.state);
         let new = if matches!(*state, State::Closed) { None } else { to(&state) };
         if let Some(new) = new {
+            let generation = if let State::Up(up) = &new { up.generation } else { 0 };
+            self.current.store(generation, Ordering::SeqCst);
             let old = std::mem::replace(&mut *state, new);
             drop(state);
             drop(old);
@@ -194,7 +201,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let mut backoff = Backoff::new(shared.seed);
-    let mut generation = 0;
+    let mut generation = 1;
     let mut driver = match shared.attempt(open(shared, true)).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
