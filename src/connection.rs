@@ -111,7 +111,8 @@ pub enum Notice {
     Message(Vec<u8>),
     /// Messages may have been missed: the subscription was interrupted, or has just been restored.
     ///
-    /// Comes once when the interruption is seen and once when the subscription stands again.
+    /// Comes once when the interruption is seen and once when the subscription stands again. An implementation whose calls
+    /// have a connection of their own says it after every reconnect of that too: the server may be another one.
     Gap,
     /// The server refused to restore the subscription. The connection tries again; until it succeeds, no message arrives.
     Refused(ConnectionError),

@@ -43,7 +43,7 @@ mod tls;
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), or the connection was refused.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
 /// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, or a cluster.
-/// - [`Refused`](ErrorKind::Refused): the server is loading its data.
+/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica.
 ///
 /// # Guarantees
 /// - All calls share one socket. When it breaks, or when the server does not answer a call within
@@ -53,6 +53,13 @@ mod tls;
 /// - Nothing is ever sent twice. A call that was sent and got no answer fails with
 ///   [`Unknown`](ConnectionError::Unknown).
 /// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
+/// - Both lead to the same server. A subscription to `channel` has a second one to `channel:<random>`, and delivers messages
+///   only after the server of the calls has said, by `PUBSUB NUMSUB`, that it has that. Both are needed rights. After every
+///   reconnect, also of the calls' socket, it is asked anew, and [`Notice::Gap`] follows.
+/// - A server that is a replica is refused when connecting, and left when it says so later (`READONLY`, `MASTERDOWN`,
+///   `UNBLOCKED`): behind one address there may be another primary by then.
+/// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
+///   `WRONGPASS`, or else with [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping it ends its tasks and closes its sockets.
 ///
 /// # Not guaranteed

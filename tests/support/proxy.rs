@@ -20,8 +20,8 @@ struct Shared {
 
 #[derive(Default)]
 struct Faults {
-    /// Where new connections go.
-    target: u16,
+    /// Where new connections go, by turns.
+    targets: Vec<u16>,
     accepted: u64,
     refuse: bool,
     stall: bool,
@@ -40,8 +40,10 @@ impl Proxy {
     pub fn start(target: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared =
-            Arc::new(Shared { faults: Mutex::new(Faults { target, ..Faults::default() }), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            faults: Mutex::new(Faults { targets: vec![target], ..Faults::default() }),
+            changed: Condvar::new(),
+        });
         thread::spawn({
             let shared = Arc::clone(&shared);
             move || shared.accept(&listener)
@@ -69,7 +71,12 @@ impl Proxy {
 
     /// New connections go to another server, as after a failover. Open ones stay where they are.
     pub fn lead_to(&self, target: u16) {
-        self.shared.lock().target = target;
+        self.shared.lock().targets = vec![target];
+    }
+
+    /// New connections go to one server after the other, as a balancer sends them.
+    pub fn take_turns(&self, targets: impl Into<Vec<u16>>) {
+        self.shared.lock().targets = targets.into();
     }
 
     /// Nothing goes through any more on the connections that are open now, for ever. New ones work.
@@ -150,7 +157,9 @@ impl Shared {
             if faults.refuse {
                 continue;
             }
-            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, faults.target)) else { continue };
+            faults.targets.rotate_left(1);
+            let target = *faults.targets.last().unwrap();
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)) else { continue };
             for stream in [&client, &server] {
                 stream.set_nodelay(true).unwrap();
                 faults.open.push(stream.try_clone().unwrap());

@@ -38,6 +38,27 @@ impl Server {
         redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut self.client()).unwrap();
     }
 
+    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. Whoever is connected stays
+    /// so. What is written meanwhile waits, and is refused afterwards.
+    pub fn hand_over_to(&self, replica: &Server) {
+        let mut admin = self.client();
+        redis::cmd("CLIENT").arg(&["PAUSE", "20000", "WRITE"]).exec(&mut admin).unwrap();
+        let (start, written) = (Instant::now(), self.offset("master_repl_offset:"));
+        while replica.offset("slave_repl_offset:") < written {
+            assert!(start.elapsed() < START_DEADLINE, "the replica has not caught up");
+            thread::sleep(Duration::from_millis(1));
+        }
+        replica.promote();
+        self.demote(replica);
+        redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut admin).unwrap();
+    }
+
+    fn offset(&self, field: &str) -> u64 {
+        let info = self.replication();
+        let offset = info.lines().find_map(|line| line.strip_prefix(field)).expect(field);
+        offset.trim().parse().unwrap()
+    }
+
     fn replication(&self) -> String {
         redis::cmd("INFO").arg("replication").query(&mut self.client()).unwrap()
     }
