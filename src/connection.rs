@@ -135,6 +135,14 @@ pub enum Warning {
         /// The policy that is set.
         policy: String,
     },
+    /// [`command_timeout`](crate::ConfigBuilder::command_timeout) is longer than half of the
+    /// [`lease`](crate::ConfigBuilder::lease): whoever waits for an answer for so long may have lost a lease meanwhile.
+    SlowTimeout {
+        /// The longest wait for the answer to one command.
+        command_timeout: Duration,
+        /// The lease of holds that ask for none of their own.
+        lease: Duration,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -142,6 +150,9 @@ impl fmt::Display for Warning {
         match self {
             Self::Eviction { policy } => {
                 write!(f, "maxmemory-policy is {policy}: the server may evict the keys of held locks; set noeviction")
+            }
+            Self::SlowTimeout { command_timeout, lease } => {
+                write!(f, "command_timeout is {command_timeout:?}, which is more than half of the lease of {lease:?}")
             }
         }
     }

@@ -23,6 +23,7 @@ use super::dial::Dial;
 use super::handshake::{self, Driver, Failure, Fresh};
 use super::loaded::Loaded;
 use super::target::Target;
+use crate::config::Config;
 use crate::connection::{ConnectionError, Warning};
 use crate::executor::{self, Executor};
 use crate::sync::lock;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub(super) dialer: Box<dyn Dial>,
     pub(super) target: Target,
     pub(super) timeout: Duration,
+    /// How long an attempt to connect may take, after the first.
+    redial: Duration,
     pub(super) seed: u64,
     /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
     /// lock.
@@ -61,16 +64,12 @@ pub(super) struct Up {
 }
 
 impl Shared {
-    pub(super) fn new(
-        executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
-        target: Target,
-        timeout: Duration,
-        seed: u64,
-    ) -> Self {
+    pub(super) fn new(executor: Arc<dyn Executor>, dialer: Box<dyn Dial>, target: Target, config: &Config) -> Self {
+        let (high, low) = config.client_id.as_u64_pair();
+        let (timeout, redial, seed) = (config.command_timeout, redial(config), high ^ low);
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { executor, dialer, target, timeout, seed, current, reconnects, state, changed: Event::new() }
+        Self { executor, dialer, target, timeout, redial, seed, current, reconnects, state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -120,10 +119,18 @@ impl Shared {
         executor::timeout(&self.executor, timeout, future).await
     }
 
-    /// One attempt at a connection, within the deadline.
+    /// One attempt at making the connection anew.
     pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let no_answer = || Err(Failure::Io(format!("no answer within {:?}", self.timeout)));
-        self.within(self.timeout, attempt).await.unwrap_or_else(no_answer)
+        self.attempt_within(self.redial, attempt).await
+    }
+
+    async fn attempt_within<T>(
+        &self,
+        limit: Duration,
+        attempt: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let no_answer = || Err(Failure::Io(format!("no answer within {limit:?}")));
+        self.within(limit, attempt).await.unwrap_or_else(no_answer)
     }
 
     /// The connection for that stands again.
@@ -170,6 +177,13 @@ impl Shared {
     }
 }
 
+/// No longer than a third of the lease: an attempt that is lost in a black hole must leave time for another one. But no
+/// shorter than a login over a slow network takes.
+fn redial(config: &Config) -> Duration {
+    const SHORTEST: Duration = Duration::from_millis(500);
+    config.command_timeout.min(SHORTEST.max(config.lease / 3))
+}
+
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
@@ -202,7 +216,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let mut backoff = Backoff::new(shared.seed);
     let mut generation = 1;
-    let mut driver = match shared.attempt(open(shared, true)).await {
+    let mut driver = match shared.attempt_within(shared.timeout, open(shared, true)).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
             if first.send(Ok(warnings)).is_err() {
