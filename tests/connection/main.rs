@@ -54,6 +54,8 @@ macro_rules! suite {
     ($on:path) => {
         suite!($on:
             replies_and_scripts_that_the_server_lost every_script_is_sent_whole_once_and_by_its_sha_later
+            a_reconnect_sends_each_script_whole_once a_dropped_call_sends_its_script_all_the_same
+            a_flush_sends_each_script_whole_few_times
             refusals_have_the_servers_code_and_stay_with_their_call calls_run_in_the_order_they_are_polled
             many_calls_keep_their_order_too many_calls_at_once dropped_calls_leave_the_connection_in_step
             a_connection_killed_under_a_call an_idle_connection_killed_is_replaced a_server_that_stands_still calls_wait_for_a_server_that_restarts
