@@ -44,6 +44,7 @@ use lines::Lines;
 pub(crate) use passing::{Begun, Span, Turn};
 pub(crate) use places::NoPlace;
 use schedule::Schedule;
+pub(crate) use schedule::answer_within;
 use state::{Attempt, Effects, State};
 use touches::Touches;
 pub(crate) use work::{Touch, Work};

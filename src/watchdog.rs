@@ -15,7 +15,7 @@ use crate::executor::Executor;
 use crate::jitter::Jitter;
 use crate::key::Kind;
 use crate::lease::Hold;
-use crate::ledger::{Cleanup, Ledger, Touch, Work};
+use crate::ledger::{Cleanup, Ledger, Touch, Work, answer_within};
 use crate::scripts::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
 use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
@@ -85,7 +85,10 @@ impl Watchdog {
             .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
             .collect();
         let sent = self.executor.now();
-        match self.scripts().renew(&args, self.command_timeout).await {
+        // A fixed lease is looked at, and there is nothing to save.
+        let left = holds.iter().filter(|hold| hold.renewed).map(|hold| hold.remaining(sent)).min();
+        let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
+        match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
                 let (held, gone): (Vec<_>, Vec<_>) =

@@ -10,6 +10,7 @@ use crate::support::env::{Env, on_every_runtime};
 on_every_runtime! {
     renewals_that_get_lost_are_made_up_for,
     a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline,
+    a_renewal_of_which_nothing_is_heard_is_sent_again_in_time,
     a_late_renewal_does_not_revive_a_hold,
     touches_that_get_lost_are_made_up_for,
     a_waiter_whose_ticket_expired_queues_up_again,
@@ -58,6 +59,26 @@ async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) 
         drop(work);
     }))
     .await;
+}
+
+/// The command timeout alone is longer than what the lease leaves.
+async fn a_renewal_of_which_nothing_is_heard_is_sent_again_in_time(env: Env) {
+    let lease = ms(4000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).command_timeout(ms(60_000))).await;
+    faults.next("lock_renew", [Fault::Silent]);
+    faults.next("permit_renew", [Fault::Silent]);
+    let lock = client.lock("a").lock().await.unwrap();
+    let permit = client.semaphore("b", 1).acquire().await.unwrap();
+    let first = env.now() + lease;
+    env.eventually("both are renewed", async || {
+        assert!(lock.is_valid() && permit.is_valid(), "lost");
+        env.now() + lock.remaining() > first && env.now() + permit.remaining() > first
+    })
+    .await;
+    assert!(faults.calls("lock_renew") >= 2 && faults.calls("permit_renew") >= 2);
+    assert_holds(&env, &lock);
+    lock.release().await.unwrap();
+    permit.release().await.unwrap();
 }
 
 async fn a_late_renewal_does_not_revive_a_hold(env: Env) {
