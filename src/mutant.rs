@@ -49,6 +49,8 @@ pub enum Mutant {
     TiesById,
     /// A renewal is waited for as long as any command, however little of the lease is left.
     RenewalWithoutBound,
+    /// A renewal that the server refuses for now is a loss.
+    RefusalTakenForLoss,
     /// A renewal that finds nobody is not told to the holder.
     LossNotSignalled,
     /// A holder that was lost unnoticed may still be entered.

@@ -188,7 +188,7 @@ impl Drop for Owned {
             return;
         }
         let now = self.context.now();
-        // Other losses leave nothing in Redis.
+        // What is left of other losses in Redis is cleaned up when they are noticed.
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);

@@ -29,7 +29,7 @@ impl Ledger {
                 if let Some(attempt) = state.open.get_mut(&id.n) {
                     attempt.revoked = true;
                 }
-                state.lose(id.n, Loss::Revoked, effects);
+                state.lose_and_clean_up(id.n, Loss::Revoked, now, effects);
             }
             Message::Open { ids } => {
                 for id in ids.iter().filter(|id| id.client == self.client) {
