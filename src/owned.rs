@@ -52,6 +52,7 @@ impl Owned {
         let mut this = self;
         context.ledger.release(&this.hold);
         let id = this.hold.id.text();
+        let _unread = context.ledger.unread(&this.hold.keys, context.now());
         let mut tries = context.tries("release", &this.hold.keys.name);
         let mut sent_before = false;
         loop {

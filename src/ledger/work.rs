@@ -131,7 +131,7 @@ impl Ledger {
                     state.decide(self.wire_id(id), outcome, now, effects);
                 }
             }
-            state.touches.answered(keys, sent, now, &waiting, Some(holder_left), more);
+            state.touches.answered(keys, sent, now, &waiting, holder_left, more);
         });
     }
 
@@ -146,15 +146,20 @@ impl Ledger {
         patience: Duration,
     ) {
         self.change(|state, effects| {
+            // The next touch is to be there before a ticket expires, and when somebody's patience is over.
+            let mut longest = Duration::MAX;
             for id in ids {
                 let Some(attempt) = state.open.get_mut(id) else { continue };
                 let since = *attempt.unanswered_since.get_or_insert(sent);
-                if now.saturating_duration_since(since) >= patience {
+                let left = patience.saturating_sub(now.saturating_duration_since(since));
+                if left.is_zero() {
                     state.touches.remove(keys, *id);
                     state.decide(self.wire_id(*id), Outcome::Failed(failure.clone()), now, effects);
+                } else {
+                    longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
                 }
             }
-            state.touches.answered(keys, sent, now, &[], None, false);
+            state.touches.unanswered(keys, now, longest);
         });
     }
 
