@@ -15,6 +15,7 @@ use bowline::{
 };
 
 fn shared<T: Send + Sync>() {}
+fn shared_by_reference<T: Sync + Unpin>() {}
 fn kept<T: Send + Sync + Unpin + 'static>() {}
 
 /// Bytes of a future. In a debug build block_on of async-std has some sixty copies of it on the stack.
@@ -39,6 +40,33 @@ fn every_type_is_send_and_sync() {
     );
     shared::<Wait<'_>>();
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
+}
+
+/// `A` is ambiguous, and this does not compile, if the type is `Send`.
+trait NotSend<A> {
+    fn stays() {}
+}
+impl<T: ?Sized> NotSend<()> for T {}
+impl<T: ?Sized + Send> NotSend<u8> for T {}
+
+#[test]
+fn blocking_guards_of_a_thread_stay_on_it() {
+    use bowline::blocking::{self, AnyThread};
+
+    <blocking::LockGuard as NotSend<_>>::stays();
+    <blocking::ReadGuard as NotSend<_>>::stays();
+    <blocking::WriteGuard as NotSend<_>>::stays();
+    <blocking::Upgrade as NotSend<_>>::stays();
+    <blocking::Acquire<'_> as NotSend<_>>::stays();
+    <blocking::TryAcquire<'_, WriteGuard> as NotSend<_>>::stays();
+    shared_by_reference::<(blocking::LockGuard, blocking::ReadGuard, blocking::WriteGuard, blocking::Upgrade)>();
+    shared_by_reference::<(blocking::Acquire<'_>, blocking::TryAcquire<'_>)>();
+
+    kept::<(blocking::LockGuard<AnyThread>, blocking::ReadGuard<AnyThread>, blocking::WriteGuard<AnyThread>)>();
+    kept::<(blocking::Permit, blocking::Upgrade<AnyThread>)>();
+    kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
+    shared::<(blocking::Acquire<'_, LockGuard, AnyThread>, blocking::TryAcquire<'_, ReadGuard, AnyThread>)>();
+    shared::<(blocking::Acquire<'_, Permit, AnyThread>, blocking::Wait<'_>)>();
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! The lock.
 
+use std::cell::RefCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use bowline::blocking::LockGuard;
 use bowline::{ErrorKind, Holder, Loss};
 
 use crate::lab::{LONG, Lab, everywhere};
@@ -16,7 +18,10 @@ everywhere! {
     a_holder_can_be_named,
     a_dropped_guard_has_released,
     a_fixed_lease_ends_and_the_loss_is_told,
-    a_guard_can_go_to_another_thread,
+    a_guard_of_a_named_holder_can_go_to_another_thread,
+    a_borrowed_guard_is_watched_by_another_thread,
+    a_thread_that_ends_releases_what_it_keeps,
+    a_forgotten_guard_is_no_other_threads,
     async_and_blocking_exclude_each_other,
 }
 
@@ -98,11 +103,52 @@ fn a_fixed_lease_ends_and_the_loss_is_told(lab: &Lab) {
     assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Lost);
 }
 
-fn a_guard_can_go_to_another_thread(lab: &Lab) {
+fn a_guard_of_a_named_holder_can_go_to_another_thread(lab: &Lab) {
     let client = lab.client();
-    let guard = client.lock("a").lock().block().unwrap();
+    let guard = client.lock("a").lock().holder(&Holder::new()).block().unwrap();
     thread::spawn(move || guard.release().unwrap()).join().unwrap();
     client.lock("a").try_lock().block().unwrap().expect("free").release().unwrap();
+}
+
+fn a_borrowed_guard_is_watched_by_another_thread(lab: &Lab) {
+    let client = lab.client();
+    let guard = client.lock("a").lock().block().unwrap();
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| guard.lost().unwrap());
+        client.lock("a").force_release().unwrap().expect("held");
+        assert_eq!(watcher.join().unwrap(), Loss::Revoked);
+    });
+}
+
+/// The guard is dropped when the thread's other locals, those of its runtime among them, may be gone already.
+fn a_thread_that_ends_releases_what_it_keeps(lab: &Lab) {
+    thread_local!(static KEPT: RefCell<Option<LockGuard>> = const { RefCell::new(None) });
+    let client = lab.client();
+    for first_used in ["the runtime", "the guard"] {
+        let lock = client.lock("a");
+        thread::spawn(move || {
+            if first_used == "the runtime" {
+                lock.inspect().unwrap();
+            }
+            KEPT.with_borrow_mut(|kept| *kept = Some(lock.lock().block().unwrap()));
+        })
+        .join()
+        .unwrap();
+        client.lock("a").lock().timeout(LONG).block().expect(first_used).release().unwrap();
+    }
+}
+
+fn a_forgotten_guard_is_no_other_threads(lab: &Lab) {
+    let client = lab.client();
+    let lock = client.lock("a");
+    thread::spawn(move || std::mem::forget(lock.lock().block().unwrap())).join().unwrap();
+    for _ in 0..20 {
+        // The operating system may give each of these the number that the first thread had.
+        let lock = client.lock("a");
+        thread::spawn(move || assert!(lock.try_lock().block().unwrap().is_none())).join().unwrap();
+    }
+    client.close().unwrap();
+    lab.client().lock("a").try_lock().block().unwrap().expect("closing ends what was forgotten").release().unwrap();
 }
 
 fn async_and_blocking_exclude_each_other(lab: &Lab) {
