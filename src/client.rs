@@ -54,9 +54,10 @@ impl Client {
     /// and `<prefix>:rw:...`) always stay, for 24 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
+        let client = config.client_id.unwrap_or_else(draw);
         // On the heap: it is large, and its caller polls through frames that would all be as large.
-        Box::pin(check(&*executor, &*connection, &config, &clock)).await?;
-        let context = Context::start(executor, connection, config, clock).await?;
+        Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
+        let context = Context::start(executor, connection, config, client, clock).await?;
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 
@@ -83,7 +84,7 @@ impl Client {
 
     /// What identifies this client in Redis, and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
-        self.context.config.client_id
+        self.context.client
     }
 
     /// What its tasks run on.
@@ -119,6 +120,11 @@ impl Client {
         ledger.end();
         connection.close();
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
+fn draw() -> Uuid {
+    Uuid::new_v4()
 }
 
 impl fmt::Debug for Client {

@@ -12,6 +12,8 @@ mod suite;
 mod cancel;
 #[path = "lock/cancel_others.rs"]
 mod cancel_others;
+#[path = "lock/identity.rs"]
+mod identity;
 #[path = "lock/left_alone.rs"]
 mod left_alone;
 #[path = "lock/line_left.rs"]

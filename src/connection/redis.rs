@@ -72,8 +72,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let target = Target::parse(url)?;
-        let (high, low) = config.client_id.as_u64_pair();
-        let shared = Arc::new(Shared::new(executor, dialer, target, config.command_timeout, high ^ low));
+        let shared = Arc::new(Shared::new(executor, dialer, target, config.command_timeout, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection =
             Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
@@ -88,6 +87,13 @@ impl RedisConnection {
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
+}
+
+/// For the jitter, by which the connections of many programs avoid to come back at once.
+#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+fn seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
 }
 
 #[async_trait]
