@@ -50,6 +50,7 @@
 //! # fn main() {}
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -152,6 +153,17 @@ impl Client {
     /// Only those of a thread that may not block, and [`Closed`](ErrorKind::Closed) of a runtime that is shut down.
     pub fn close(&self) -> Result<()> {
         self.inner.executor().block_on(Box::pin(self.inner.close()))
+    }
+
+    /// Calls `work` with this client, and closes the client, whatever becomes of the work: see
+    /// [`bowline::Client::scope`](crate::Client::scope). On a thread that may not block, the clean-up goes on in the
+    /// background.
+    pub fn scope<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+        let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if self.close().is_err() {
+            self.inner.begin_close();
+        }
+        worked.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 

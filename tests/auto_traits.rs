@@ -84,6 +84,8 @@ async fn every_future_is_send_and_small() {
 
     let guard = sent(lock.lock().into_future()).await.unwrap();
     drop(sent(lock.try_lock().into_future()));
+    drop(sent(lock.lock().run(|_| async {})));
+    drop(sent(lock.try_lock().run(|guard| async move { guard.token() })));
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
@@ -93,6 +95,8 @@ async fn every_future_is_send_and_small() {
     let reading = sent(rw_lock.read().into_future()).await.unwrap();
     drop(sent(rw_lock.try_read().into_future()));
     drop(sent(rw_lock.try_write().into_future()));
+    drop(sent(rw_lock.read().run(|guard| async move { guard.token() })));
+    drop(sent(rw_lock.try_write().run(|guard| async move { guard.token() })));
     drop(sent(rw_lock.inspect()));
     drop(sent(reading.lost()));
     drop(sent(reading.protect(async {})));
@@ -108,6 +112,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(semaphore.acquire().into_future()));
     drop(sent(semaphore.try_acquire().into_future()));
     drop(sent(semaphore.try_acquire_many(1).into_future()));
+    drop(sent(semaphore.acquire().run(|permit| async move { permit.count() })));
     drop(sent(semaphore.available()));
     drop(sent(semaphore.inspect()));
     drop(sent(semaphore.set_limit(1)));
@@ -123,5 +128,13 @@ async fn every_future_is_send_and_small() {
     drop(sent(latch.inspect()));
     drop(sent(latch.delete()));
 
+    // However large the work is.
+    async fn large<T>(_: T) -> usize {
+        let room = [0_u8; 10 * LARGEST];
+        tokio::task::yield_now().await;
+        room.len()
+    }
+    drop(sent(lock.lock().run(large)));
     drop(sent(client.close()));
+    assert_eq!(sent(client.scope(large)).await, 10 * LARGEST);
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::guard::{Guard, Held};
 use super::{AnyThread, ThisThread, block};
+use crate::run::covered;
 use crate::{Executor, Holder, Reentrant, Result};
 
 /// An acquisition: as [`bowline::Acquire`](crate::Acquire), whose guard is `G`. Nothing is sent before
@@ -81,6 +83,16 @@ impl<'a, G: Held + 'a, T> Acquire<'a, G, T> {
         let guard = block(self.executor, "acquire", self.inner.into_future())?;
         Ok(Guard::new(guard, self.executor))
     }
+
+    /// Acquires, calls `work` with the guard, and releases, whatever becomes of the work: see
+    /// [`bowline::Acquire::run`](crate::Acquire::run). Code that does not await cannot be stopped: work that takes long
+    /// should ask [`is_valid`](Guard::is_valid) before each step.
+    ///
+    /// # Errors
+    /// As there, and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks.
+    pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
+        run(self.block()?, work)
+    }
 }
 
 impl<'a, G, T> TryAcquire<'a, G, T> {
@@ -117,6 +129,23 @@ impl<'a, G: Held + 'a, T> TryAcquire<'a, G, T> {
     pub fn block(self) -> Result<Option<Guard<G, T>>> {
         let guard = block(self.executor, "try_acquire", self.inner.into_future())?;
         Ok(guard.map(|guard| Guard::new(guard, self.executor)))
+    }
+
+    /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
+    ///
+    /// # Errors
+    /// As [`Acquire::run`].
+    pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<Option<O>> {
+        self.block()?.map(|guard| run(guard, work)).transpose()
+    }
+}
+
+fn run<G: Held, T, O>(guard: Guard<G, T>, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
+    let worked = catch_unwind(AssertUnwindSafe(|| work(&guard)));
+    let released = guard.release();
+    match worked {
+        Ok(output) => covered(released).map(|()| output),
+        Err(panic) => resume_unwind(panic),
     }
 }
 

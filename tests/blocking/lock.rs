@@ -1,6 +1,7 @@
 //! The lock.
 
 use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,6 +24,9 @@ everywhere! {
     a_thread_that_ends_releases_what_it_keeps,
     a_forgotten_guard_is_no_other_threads,
     async_and_blocking_exclude_each_other,
+    run_releases_whatever_becomes_of_the_work,
+    run_reports_a_loss,
+    a_client_is_closed_at_the_end_of_its_scope,
 }
 
 fn threads_exclude_each_other_and_tokens_grow(lab: &Lab) {
@@ -160,4 +164,49 @@ fn async_and_blocking_exclude_each_other(lab: &Lab) {
     executor.block_on(Box::pin(async { tried = Some(lock.try_lock().await.unwrap()) })).unwrap();
     assert!(tried.expect("it ran").is_none());
     guard.release().unwrap();
+}
+
+fn run_releases_whatever_becomes_of_the_work(lab: &Lab) {
+    let (client, other) = (lab.client(), lab.client());
+    let (lock, others) = (client.lock("a"), other.lock("a"));
+    let token = lock.lock().run(|guard| {
+        assert!(others.try_lock().block().unwrap().is_none(), "held while the work runs");
+        guard.token()
+    });
+    let token = token.unwrap();
+    assert_eq!(lab.keys(), Vec::<String>::new());
+    assert!(lock.try_lock().run(|guard| guard.token()).unwrap().expect("free") > token);
+    let failed = lock.lock().run(|_| Err::<(), _>("not today")).unwrap();
+    assert_eq!((failed, lab.keys()), (Err("not today"), Vec::new()));
+    let panic = std::panic::catch_unwind(AssertUnwindSafe(|| lock.lock().run(|_| panic!("on purpose")))).unwrap_err();
+    assert_eq!((panic.downcast_ref(), lab.keys()), (Some(&"on purpose"), Vec::new()));
+    let held = others.lock().block().unwrap();
+    assert_eq!(lock.try_lock().run(|_| panic!("called without the lock")).unwrap(), None::<()>);
+    held.release().unwrap();
+    assert_eq!(client.semaphore("a", 2).acquire_many(2).run(|permit| permit.count()).unwrap(), 2);
+    assert_eq!(lab.keys(), Vec::<String>::new());
+}
+
+fn run_reports_a_loss(lab: &Lab) {
+    let client = lab.client();
+    let acquire = client.lock("a").lock().lease(Duration::from_millis(100)).run(|guard| guard.lost().unwrap());
+    assert_eq!(acquire.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+fn a_client_is_closed_at_the_end_of_its_scope(lab: &Lab) {
+    let client = lab.client();
+    let kept = client.scope(|client| client.lock("a").lock().block().unwrap());
+    assert_eq!((lab.keys(), kept.lost().unwrap()), (Vec::new(), Loss::Closed));
+    assert_eq!(client.lock("a").inspect().unwrap_err().kind(), ErrorKind::Closed);
+
+    let client = lab.client();
+    let panic = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        client.scope(|client| {
+            let _guard = client.lock("a").lock().block().unwrap();
+            panic!("on purpose")
+        })
+    }));
+    let panic: Result<(), _> = panic;
+    assert_eq!((panic.unwrap_err().downcast_ref(), lab.keys()), (Some(&"on purpose"), Vec::new()));
+    assert_eq!(client.lock("a").inspect().unwrap_err().kind(), ErrorKind::Closed);
 }
