@@ -53,7 +53,7 @@ type Checked = std::result::Result<ServerMillis, Failure>;
 async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Future<Output = Checked>) -> Checked {
     let checked = check.await;
     if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
-        for ticket in tickets(config, 1).into_iter().chain(tickets(config, WRITE)) {
+        for ticket in tickets(keys, config, 1).into_iter().chain(tickets(keys, config, WRITE)) {
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
@@ -68,8 +68,8 @@ fn ids(config: &Config) -> [WireId; 3] {
     [0, 1, 2].map(|n| WireId { client: config.client_id, n: u64::MAX - n })
 }
 
-fn tickets(config: &Config, amount: u32) -> [String; 3] {
-    ids(config).map(|id| ticket(id, LEASE, amount))
+fn tickets(keys: &Keys, config: &Config, amount: u32) -> [String; 3] {
+    ids(config).map(|id| ticket(keys.kind, id, LEASE, amount))
 }
 
 fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
@@ -92,7 +92,7 @@ async fn check_queue(
     amount: u32,
 ) -> std::result::Result<(), Failure> {
     let [holder, dead, waiter] = &ids(config).map(WireId::text);
-    let tickets = tickets(config, amount);
+    let tickets = tickets(keys, config, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::key::Kind;
 use crate::token::Token;
 
 /// Identifies one acquisition attempt, in Redis and in messages. Never reused: whatever arrives late for an attempt
@@ -37,9 +38,14 @@ impl std::fmt::Debug for WireId {
     }
 }
 
-/// A place in a queue: the wire id and what its grant will be, so that a release can grant it without asking.
-pub(crate) fn ticket(id: WireId, lease: Duration, amount: u32) -> String {
-    format!("{}/{}/{amount}", id.text(), lease.as_millis())
+/// A place in a queue: the wire id and what its grant will be, so that a release can grant it without asking. Of what has
+/// units, also the limit of the call site: the one who releases may have another.
+pub(crate) fn ticket(kind: Kind, id: WireId, lease: Duration, amount: u32) -> String {
+    let ticket = format!("{}/{}/{amount}", id.text(), lease.as_millis());
+    match kind.limit() {
+        None => ticket,
+        Some(limit) => format!("{ticket}/{limit}"),
+    }
 }
 
 /// The wire id of a ticket, which is all that a latch's consists of.
@@ -108,7 +114,13 @@ mod tests {
         let text = "00000000-0000-0000-0000-000000000007:12";
         assert_eq!(id().text(), text);
         assert_eq!(WireId::parse(text), Some(id()));
-        assert_eq!(ticket(id(), Duration::from_millis(1500), 1), format!("{text}/1500/1"));
+        let ticket = |kind| ticket(kind, id(), Duration::from_millis(1500), 2);
+        assert_eq!(ticket(Kind::Lock), format!("{text}/1500/2"));
+        assert_eq!(ticket(Kind::Semaphore { limit: 5 }), format!("{text}/1500/2/5"));
+        assert_eq!(ticket(Kind::ReadWrite), format!("{text}/1500/2/1048576"));
+        for kind in [Kind::Lock, Kind::Semaphore { limit: 5 }, Kind::Latch] {
+            assert_eq!(wire_id_of(&ticket(kind)), text);
+        }
     }
 
     #[test]

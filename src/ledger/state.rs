@@ -203,8 +203,8 @@ impl Attempt {
 
     pub(super) fn cleanup(self, id: WireId, now: Instant) -> Cleanup {
         Cleanup {
+            ticket: ticket(self.keys.kind, id, self.lease, self.amount),
             keys: self.keys,
-            ticket: ticket(id, self.lease, self.amount),
             from_tail: self.queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL),
             until: now + self.lease,
         }
@@ -215,7 +215,7 @@ impl Cleanup {
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),
-            ticket: ticket(hold.id, hold.lease, hold.amount),
+            ticket: ticket(hold.keys.kind, hold.id, hold.lease, hold.amount),
             from_tail: false,
             until: now + hold.lease,
         }

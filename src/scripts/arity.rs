@@ -14,7 +14,7 @@ use super::latch::LatchScripts;
 use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::key::WRITE;
+use crate::key::{Kind, WRITE};
 use crate::ticket::{WireId, ticket};
 
 /// What each call passed: the script, and how many keys and arguments.
@@ -61,7 +61,7 @@ fn every_call_passes_what_the_header_says() {
     let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["lock", "queue", "tickets", "fence"];
     let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
-    let (wire_id, ticket) = (id.text(), ticket(id, lease, 1));
+    let (wire_id, ticket) = (id.text(), ticket(Kind::Lock, id, lease, 1));
     let acquire = AcquireArgs {
         wire_id: &wire_id,
         wait: true,

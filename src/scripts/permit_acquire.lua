@@ -27,7 +27,7 @@ if held then
   return {'GRANTED', token, now}
 end
 
-local ticket = id .. '/' .. lease .. '/' .. units
+local ticket = id .. '/' .. lease .. '/' .. units .. '/' .. tonumber(ARGV[5])
 local stands = waits(ticket)
 
 -- A request that lay in a frozen server's buffer must not take permits for a client that gave up. What is held or

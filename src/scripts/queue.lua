@@ -1,10 +1,12 @@
 -- Fragment: the queue of tickets, and handing what is free to the first waiters that can be told.
 -- Expects hold.lua or units.lua before it, and the locals inbox_prefix and counts_everyone.
 -- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the wire id, and what its grant will be. The amount is the span
--- of a lock's tokens or the number of permits. What it is taken from, the resource, is given by five functions:
+-- of a lock's tokens or the number of permits, after which comes the limit of the call site that asks. What it is taken from,
+-- the resource, is given by the pattern TICKET of its tickets and by five functions:
 -- settle() finds keys of a wrong type and puts the rest in order: 1 if the caller has to call again for more, else 0;
--- room(amount) whether so much is free, room() whether anything is; oversized(amount) whether it will never be;
--- hold(id, lease, amount) writes a hold and returns its token; undo(id, amount) takes a hold away.
+-- room(amount, limit) whether so much is free by that limit, room() whether anybody might find room;
+-- oversized(amount, limit) whether it will never be; hold(id, lease, amount) writes a hold and returns its token;
+-- undo(id, amount) takes a hold away.
 
 -- A script that stops half-way leaves a hold or a ticket that nobody knows of. So a key of a wrong type is found
 -- here, before anything is written.
@@ -21,8 +23,8 @@ end
 if waiting ~= scored then forget_queue() end
 
 local function parse(ticket)
-  local id, client, lease, amount = string.match(ticket, '^(([^:]+):%d+)/(%d+)/(%d+)$')
-  return id, client, lease, tonumber(amount)
+  local id, client, lease, amount, limit = string.match(ticket, TICKET)
+  return id, client, lease, tonumber(amount), tonumber(limit)
 end
 
 local function expiry(ticket)
@@ -103,7 +105,7 @@ local function promote(own)
     if index == 128 or silent == 16 then return again, taken, 'bound' end
     local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
-    local id, client, lease, amount = parse(ticket)
+    local id, client, lease, amount, limit = parse(ticket)
     local expires = expiry(ticket)
     if not id or not expires or expires <= now then
       if dropped == 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') == 0 then
@@ -114,14 +116,14 @@ local function promote(own)
       redis.call('ZREM', tickets, ticket)
       waiting = waiting - redis.call('LREM', queue, '1', ticket)
       dropped = dropped + 1
-    elseif oversized(amount) then
+    elseif oversized(amount, limit) then
       if dropped == 64 then return 1, taken, 'more' end
       remove(ticket, '1')
       tell(client, 'gone ' .. id)
       dropped = dropped + 1
     elseif audible[client] == false and not own[ticket] then
       index = index + 1
-    elseif not room(amount) then
+    elseif not room(amount, limit) then
       return again, taken, 'full'
     elseif granted == 128 then
       return 1, taken, 'more'

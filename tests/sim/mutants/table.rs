@@ -261,7 +261,7 @@ pub const MUTANTS: &[Row] = &[
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("oversized_stays", &[("  if id and oversized(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
