@@ -151,21 +151,41 @@ local function living()
   return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
 end
 
--- Appends the ticket, or refreshes it where it `stands` already. Returns the number of waiters if that is too many, and
--- nothing is free that would let some of them go first.
-local function enqueue(ticket, stands, ttl, max_waiters)
+-- Drops dead tickets from the two ends of the list, where that costs nothing, a few per call. Those in between are not
+-- counted as waiters, and are dropped when they come to an end.
+local function trim()
+  local dropped = 0
+  local function drop_from(index, side)
+    while dropped < 16 and waiting > 0 do
+      local ticket = redis.call('LINDEX', queue, index)
+      local expires = ticket and expiry(ticket)
+      if not expires or expires > now then return end
+      remove(ticket, side)
+      dropped = dropped + 1
+    end
+  end
+  drop_from('0', '1')
+  drop_from('-1', '-1')
+end
+
+-- The number of waiters, if there are so many that one who asks for that amount may not join them. What is free is handed
+-- over first: that may make room in the queue, or the newcomer is next because none of the others can be told.
+local function overcrowded(max_waiters, amount, own)
+  if max_waiters == 0 or waiting < max_waiters then return nil end
+  trim()
+  if living() < max_waiters then return nil end
+  local _, _, rest = promote({})
+  local waiters = living()
+  if waiters < max_waiters or rest == 'none' and room(amount, own) then return nil end
+  return waiters
+end
+
+-- Appends the ticket, or refreshes it where it `stands` already.
+local function enqueue(ticket, stands, ttl)
   if stands then
     refresh(ticket, ttl)
     keep_queue()
-    return nil
-  end
-  if max_waiters > 0 and waiting >= max_waiters then
-    -- A few of the dead are dropped per call, to keep the call short.
-    for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
-      remove(dead, '1')
-    end
-    local waiters = living()
-    if waiters >= max_waiters and not room() then return waiters end
+    return
   end
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
@@ -175,15 +195,4 @@ local function enqueue(ticket, stands, ttl, max_waiters)
   end
   waiting = waiting + 1
   keep_queue(waiting == 1)
-  return nil
-end
-
--- After what is free was handed over: takes the ticket, which came last, out again if that leaves too many waiters.
--- Returns their number then.
-local function overflow(ticket, max_waiters)
-  if max_waiters == 0 or waiting <= max_waiters then return nil end
-  local waiters = living() - 1
-  if waiters < max_waiters then return nil end
-  remove(ticket, '-1')
-  return waiters
 end
