@@ -73,6 +73,11 @@ pub(crate) enum Message {
     Open {
         ids: Vec<WireId>,
     },
+    /// This ticket waits, now behind a hold with so much of its lease left.
+    Ends {
+        id: WireId,
+        left: Duration,
+    },
     /// These tickets were dropped: they can never be granted.
     Gone {
         ids: Vec<WireId>,
@@ -85,6 +90,10 @@ impl Message {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {
             return Some(Self::Revoked { id: WireId::parse(id)? });
+        }
+        if let Some(ends) = text.strip_prefix("ends ") {
+            let (left, id) = ends.split_once(' ')?;
+            return Some(Self::Ends { id: WireId::parse(id)?, left: Duration::from_millis(left.parse().ok()?) });
         }
         let list = |ids: &str| ids.split(' ').map(WireId::parse).collect::<Option<_>>();
         if let Some(ids) = text.strip_prefix("open ") {
@@ -133,9 +142,23 @@ mod tests {
         assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
         assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
-        for junk in
-            ["", "gone x", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "]
-        {
+        let ends = Message::Ends { id: id(), left: Duration::from_millis(1500) };
+        assert_eq!(Message::parse(format!("ends 1500 {}", id().text()).as_bytes()), Some(ends));
+        for junk in [
+            "",
+            "gone x",
+            "ends 5",
+            "ends x y:1",
+            "ends 5 a:b",
+            "9",
+            "9 1",
+            "x 1 y:1",
+            "revoked",
+            "revoked x",
+            "9 1 a:b",
+            "-1 2 3",
+            "99999999999999999 1 ",
+        ] {
             assert_eq!(Message::parse(junk.as_bytes()), None, "{junk:?}");
         }
         assert_eq!(Message::parse(&[0xff, 0xfe]), None);

@@ -110,6 +110,15 @@ impl Touches {
         }
     }
 
+    /// Another hold is in the way, whose lease ends then unless it is renewed.
+    pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
+        let Some(name) = self.names.get_mut(keys) else { return };
+        name.holder_ends = name.holder_ends.min(at);
+        // The touch under way may have been executed before that hold began, and its answer tells of another.
+        name.again |= name.under_way;
+        Self::arm(&mut self.events, name);
+    }
+
     pub(crate) fn next(&self) -> Option<Instant> {
         self.events.first().map(|(at, _)| *at)
     }

@@ -90,6 +90,23 @@ local function listens(client)
   return audible[client]
 end
 
+-- Tells the first live waiter from that place on when the hold in its way ends, if it would not look in time by itself: it
+-- looks after a third of its ticket's life, and when the hold ends that it knows of, which was another.
+local function announce(index, lease, own)
+  for at = index, index + 7 do
+    local ticket = redis.call('LINDEX', queue, at)
+    if not ticket then return end
+    local id, client, its_lease = parse(ticket)
+    local expires = expiry(ticket)
+    if id and expires and expires > now then
+      if not own[ticket] and 3 * lease < math.min(its_lease, 1800000) then
+        tell(client, 'ends ' .. lease .. ' ' .. id)
+      end
+      return
+    end
+  end
+end
+
 -- Grants what the live ticket at the head asks for, and goes on to the next, while there is room. Nobody is passed but
 -- tickets of clients that do not listen: theirs stay, and are granted when their client touches them. Tickets in the set
 -- `own` belong to the caller, who reads the reply and needs no message.
@@ -100,7 +117,7 @@ local function promote(own)
   local taken = {}
   if not room() then return again, taken, 'full' end
   if waiting == 0 then return again, taken, 'none' end
-  local index, dropped, granted = 0, 0, 0
+  local index, dropped, granted, shortest = 0, 0, 0, nil
   while room() do
     if index == 128 or silent == 16 then return again, taken, 'bound' end
     local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
@@ -124,7 +141,7 @@ local function promote(own)
     elseif audible[client] == false and not own[ticket] then
       index = index + 1
     elseif not room(amount, limit) then
-      return again, taken, 'full'
+      break
     elseif granted == 128 then
       return 1, taken, 'more'
     elseif not (own[ticket] or listens(client)) then
@@ -135,6 +152,7 @@ local function promote(own)
         remove(ticket, '1')
         if own[ticket] then taken[ticket] = token end
         granted = granted + 1
+        if not shortest or tonumber(lease) < tonumber(shortest) then shortest = lease end
       else
         -- Refused, so it was not executed, and nobody has heard of it.
         undo(id, amount)
@@ -143,6 +161,8 @@ local function promote(own)
       end
     end
   end
+  -- No ticket lives for more than half an hour.
+  if shortest and waiting > 0 and tonumber(shortest) < 600000 then announce(index, shortest, own) end
   return again, taken, 'full'
 end
 

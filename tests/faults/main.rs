@@ -9,6 +9,7 @@ mod support;
 mod acquire;
 mod change;
 mod faulty;
+mod followers;
 mod gone;
 mod latch;
 mod late;

@@ -169,3 +169,19 @@ fn one_wire_id_is_counted_once() {
     assert_eq!(lab.release(&again), RELEASED);
     lab.assert_held(&[]);
 }
+
+/// The one who waits for the permits of a hold with a short lease.
+#[test]
+fn the_next_is_told_of_the_shortest_lease_that_was_granted() {
+    let mut lab = Permits::semaphore(3);
+    let a = attempt(1, 1).units(3);
+    lab.hold(&[&a]);
+    let granted = [attempt(2, 1), attempt(2, 2).lease(3_000), attempt(2, 3).lease(4_000)];
+    let next = attempt(3, 1);
+    lab.queue(&granted.iter().chain([&next, &attempt(4, 1)]).collect::<Vec<_>>());
+    let [_inbox, inbox, behind] = [2, 3, 4].map(|client| lab.listen(client));
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_held(&granted.iter().collect::<Vec<_>>());
+    lab.assert_messages(&inbox, &[format!("ends 3000 {}", next.id)]);
+    lab.assert_messages(&behind, &[]);
+}
