@@ -46,7 +46,7 @@ impl Connection for Recorder {
 /// How many words a header's list has: those outside brackets, and those in the repeated group.
 fn arity(script: &Script, field: &str) -> (usize, usize) {
     let prefix = format!("-- {field}:");
-    let list = script.source().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
+    let list = script.text().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
     let (fixed, repeated) = match list.split_once('[') {
         Some((fixed, group)) => (fixed, group.split(']').next().unwrap()),
         None if list.contains("...") => ("", list),
