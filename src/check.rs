@@ -56,7 +56,7 @@ type Checked = std::result::Result<ServerMillis, Failure>;
 async fn tidy(scripts: Scripts<'_>, keys: &Keys, client: Uuid, check: impl Future<Output = Checked>) -> Checked {
     let checked = check.await;
     if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
-        for ticket in tickets(client, 1).into_iter().chain(tickets(client, WRITE)) {
+        for ticket in tickets(keys, client, 1).into_iter().chain(tickets(keys, client, WRITE)) {
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
@@ -71,8 +71,8 @@ fn ids(client: Uuid) -> [WireId; 3] {
     [0, 1, 2].map(|n| WireId { client, n: u64::MAX - n })
 }
 
-fn tickets(client: Uuid, amount: u32) -> [String; 3] {
-    ids(client).map(|id| ticket(id, LEASE, amount))
+fn tickets(keys: &Keys, client: Uuid, amount: u32) -> [String; 3] {
+    ids(client).map(|id| ticket(keys.kind, id, LEASE, amount))
 }
 
 fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
@@ -96,7 +96,7 @@ async fn check_queue(
     amount: u32,
 ) -> std::result::Result<(), Failure> {
     let [holder, dead, waiter] = &ids(client).map(WireId::text);
-    let tickets = tickets(client, amount);
+    let tickets = tickets(keys, client, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;

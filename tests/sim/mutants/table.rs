@@ -121,8 +121,8 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = promote({[ticket] = true})",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
     lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
@@ -159,7 +159,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
-        ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
+        ("while dropped < 16 and", "while dropped < 0 and"),
         ("return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "return waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
@@ -198,7 +198,7 @@ pub const MUTANTS: &[Row] = &[
         "  if units == ALL then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end\n",
+        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
@@ -261,7 +261,7 @@ pub const MUTANTS: &[Row] = &[
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("oversized_stays", &[("  if id and oversized(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
