@@ -57,12 +57,14 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 7] = [
+const FRAGMENTS: [(&str, &str); 9] = [
+    ("calls", include_str!("scripts/calls.lua")),
     ("clock", include_str!("scripts/clock.lua")),
     ("hold", include_str!("scripts/hold.lua")),
     ("latch", include_str!("scripts/latch.lua")),
     ("outlive", include_str!("scripts/outlive.lua")),
     ("queue", include_str!("scripts/queue.lua")),
+    ("tell", include_str!("scripts/tell.lua")),
     ("token", include_str!("scripts/token.lua")),
     ("units", include_str!("scripts/units.lua")),
 ];
