@@ -1,5 +1,6 @@
 //! The embedded server in the simulation, looked at after every script.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
-use crate::judge::latch::living;
+use crate::judge::latch::{is_first, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Executed, Judge, Known, may_be_long, twice};
+use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -28,6 +29,8 @@ pub struct SimServer {
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
+    /// The calls of latches whose first copy found nothing to change.
+    idle: Mutex<HashSet<String>>,
 }
 
 impl SimServer {
@@ -44,6 +47,7 @@ impl SimServer {
             frozen_until: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
+            idle: Mutex::default(),
         })
     }
 
@@ -179,12 +183,20 @@ impl SimServer {
 impl Backend for SimServer {
     fn execute(&self, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
         let now = self.server.now();
+        if is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
+            // The network executes requests twice, to see what copies do that clients send. Such a copy none sends.
+            return Err(ConnectionError::Closed);
+        }
         self.judge.look(now);
         let before = self.dump();
         let reply = self.run(call);
         let after = self.dump();
         self.check(call.script.name(), &after);
         let word = reply.as_ref().map_or("", twice::word);
+        // One that was refused or came too late is sent again as it was.
+        if is_first(&call) && !matches!(word, "" | "STALE" | "MORE") && before == after {
+            self.idle.lock().unwrap().insert(arg(&call, 0).to_owned());
+        }
         self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {
             self.once_more(call, &before, reply, &after);
