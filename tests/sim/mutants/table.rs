@@ -295,12 +295,12 @@ pub const MUTANTS: &[Row] = &[
     lua("call_forgotten_with_its_latch", &[
         ("outlive(calls, known_until - now + 1)", "redis.call('PEXPIRE', calls, math.max(ends - now, 1))"),
     ], LATCHES_NETWORK, I10),
-    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes()\n  return {'EXISTS'")], LATCHES_NETWORK, I10),
-    lua("idle_call_forgotten", &[("  if resent then return remember(member, takes_writes) end\n", "")], LATCHES_NETWORK, I10),
+    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes()\n  return {'EXISTS'")], scene("refused_set"), I10),
+    lua("idle_call_forgotten", &[("  if resent then return remember(member, takes_writes) end\n", "")], scene("idle_count"), I10),
     lua("call_forgotten_after_its_first_copy", &[
         ("redis.call('ZADD', calls, known_until, member)", "redis.call('ZADD', calls, not_after, member)"),
         ("outlive(calls, known_until - now + 1)", "outlive(calls, not_after - now + 1)"),
-    ], LATCHES_NETWORK, I10),
+    ], scene("later_copy"), I10),
     rust("call_sent_anew", Mutant::CallSentAnew, LATCHES_NETWORK, I10),
     lua("cancelled_waiter_stays", &[(
         "redis.call('ZREM', tickets, id) == 1",
