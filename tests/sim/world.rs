@@ -102,6 +102,10 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
     let machine = Machine::new(seed);
     let mut random = Random::new(!seed);
     let server = SimServer::new(&machine, scripts);
+    // Not drawn either, see below.
+    if workload == Workload::Latches && seed % 3 == 1 {
+        server.tell_one_at_a_time();
+    }
     let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
     let world = Arc::new(World {
         machine: machine.clone(),

@@ -24,6 +24,8 @@ pub struct Latches {
     /// Which use is polled right now: what is called meanwhile, it calls.
     polled: Option<u64>,
     damaged: Option<Duration>,
+    /// One call tells one waiter.
+    one_is_told: bool,
 }
 
 /// What the server has of one name.
@@ -102,9 +104,15 @@ impl Latches {
     /// Everybody who waits must be told.
     fn all_are_due(&mut self, key: &str, now: Duration, lives: impl Fn(f64) -> bool) {
         let tickets = self.names.get(key).map(|latch| latch.tickets.clone()).unwrap_or_default();
+        let mut tickets: Vec<(String, f64)> = tickets.into_iter().collect();
+        tickets.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+        let mut told = false;
         for (id, expiry) in tickets {
+            // The others are told by further calls, of a client that may be dead by then, or else by their touch.
+            let by_message = lives(expiry) && !(told && self.one_is_told);
+            told |= by_message;
             if let Some(waiter) = self.used_by(&id).filter(|waiter| waiter.ended.is_none()) {
-                waiter.due = Some(Due { since: now, by_message: lives(expiry) });
+                waiter.due = Some(Due { since: now, by_message });
             }
         }
     }
@@ -269,6 +277,14 @@ pub fn is_first(call: &Call<'_>) -> bool {
         "latch_count_down" | "latch_delete" => number(call, 3) == 0,
         _ => false,
     }
+}
+
+/// Whether those who wait are being told what became of it, and some are left.
+pub fn is_telling(dump: &Dump, key: &str) -> bool {
+    let Some(Content::SortedSet(tickets)) = dump.get(&format!("{key}:tickets")).map(|entry| &entry.content) else {
+        return false;
+    };
+    is_latch(key) && tickets.iter().any(|(ticket, _)| matches!(&ticket[..], b"open" | b"gone"))
 }
 
 /// Tickets of latches that live.

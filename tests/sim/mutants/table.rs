@@ -306,6 +306,11 @@ pub const MUTANTS: &[Row] = &[
         "redis.call('ZREM', tickets, id) == 1",
         "redis.call('ZSCORE', tickets, id)",
     )], LATCHES_FAULT_FREE, I7),
+    lua("rest_waits_for_the_next_latch", &[(
+        "if left and tell(left) == 1 then return {'MORE', now} end\n",
+        "",
+    )], scene("rest_of_a_latch"), &["I3", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.

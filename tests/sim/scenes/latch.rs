@@ -46,3 +46,36 @@ pub async fn later_copy(mut stage: Stage) -> Played {
     must(matches!(counting.await, Ok(2)), "I10 it counted twice, or does not know that it counted")?;
     must(of_other.count().await.unwrap() == 2, "I10 it counted twice")
 }
+
+/// Whoever opened the latch is gone before all who waited are told. The next latch is none of theirs.
+pub async fn rest_of_a_latch(mut stage: Stage) -> Played {
+    stage.server.tell_one_at_a_time();
+    let (counter, process) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (of_counter, latch) = (stage.client(counter).latch(NAME), stage.client(process).latch(NAME));
+    let wait = || {
+        let latch = latch.clone();
+        stage.spawn(process, async move { latch.wait().await })
+    };
+    latch.try_set(1, 2 * LONG).await.unwrap();
+    let waiting = [wait(), wait(), wait()];
+    while latch.inspect().await.unwrap().waiters < 3 {
+        stage.sleep(MS).await;
+    }
+    stage.link(counter).silence();
+    let _counting = stage.spawn(counter, async move { of_counter.count_down().await });
+    while latch.count().await.unwrap() == 1 {
+        stage.sleep(MS).await;
+    }
+    stage.kill(counter);
+    must(latch.try_set(1, LONG).await.unwrap(), "I3 an open latch cannot be set")?;
+    let mut next = wait();
+    for waiter in waiting {
+        let told = stage.within(2 * stage.hop + MS, "I3 a waiter does not hear that its latch was opened", waiter);
+        must(told.await?.is_ok(), "I13 a waiter was told that its latch is gone")?;
+    }
+    let both = stage.within(LONG / 2, "", &mut next).await.is_ok();
+    must(!both, "I13 a waiter was told that the next latch is open")?;
+    latch.count_down().await.unwrap();
+    let told = stage.within(4 * stage.hop + MS, "I3 a waiter does not hear that its latch was opened", next);
+    must(told.await?.is_ok(), "I13 a waiter was told that its latch is gone")
+}

@@ -39,6 +39,11 @@ impl Use {
 }
 
 impl Judge {
+    /// Of many who wait for a latch, one call tells the first only.
+    pub fn one_is_told(&self) {
+        self.lock().latches.one_is_told = true;
+    }
+
     /// Somebody begins to do something with a latch.
     pub fn latch_used(&self, key: &str) -> u64 {
         let latches = &mut self.lock().latches;
