@@ -61,6 +61,7 @@ async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Fu
             let wire_id = &ids(config)[0].text();
             let call = LatchCall { wire_id, not_after: 0, known_until: 0, resent: false };
             let _ = scripts.latch().delete(keys.latch(), call).await;
+            let _ = take(scripts, keys, keys.latch()[2], wire_id).await;
         }
     }
     checked
@@ -133,6 +134,11 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Ch
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
     let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
     scripts.change(keys, change).await?;
+    // The lease of one of two is lost, which is the only case that reads all holds.
+    scripts.acquire(keys, request(writer, READ, None, 0)).await?;
+    let [_, leases] = keys.held();
+    take(scripts, keys, leases, writer).await?;
+    scripts.acquire(keys, request(reader, READ, None, 0)).await?;
     scripts.release(keys, reader).await?;
     Ok(scripts.inspect(keys, WRITE).await?.now)
 }
@@ -140,15 +146,22 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Ch
 async fn check_latch(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
     let [setter, waiter, other] = &ids(config).map(WireId::text);
     let latch = scripts.latch();
-    let now = latch.cancel(keys.latch(), waiter).await?.now;
-    let known_until = now + LEASE.as_secs() * 1000;
-    let call = |wire_id| LatchCall { wire_id, not_after: 0, known_until, resent: true };
-    latch.set(keys.latch(), call(setter), 1, LEASE).await?;
+    latch.cancel(keys.latch(), waiter).await?;
+    let now = take(scripts, keys, keys.latch()[2], setter).await?;
+    let call = |wire_id, known_until| LatchCall { wire_id, not_after: 0, known_until, resent: false };
+    latch.set(keys.latch(), call(setter, now + LEASE.as_secs() * 1000), 1, LEASE).await?;
     latch.wait(keys.latch(), waiter, LEASE, 0).await?;
     latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
-    latch.count_down(keys.latch(), call(other)).await?;
-    latch.delete(keys.latch(), call(waiter)).await?;
+    latch.count_down(keys.latch(), call(other, 0)).await?;
+    latch.delete(keys.latch(), call(waiter, 0)).await?;
+    // Calls are left to expire elsewhere.
+    take(scripts, keys, keys.latch()[2], setter).await?;
     Ok(latch.inspect(keys.latch()).await?.now)
+}
+
+/// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+async fn take(scripts: Scripts<'_>, keys: &Keys, set: &str, member: &str) -> Checked {
+    Ok(scripts.latch().cancel([keys.main(), set, set], member).await?.now)
 }
 
 /// The line of a script that the user may not run. The server says its number, and not what stands there.
