@@ -38,6 +38,6 @@ end
 
 -- The call finds nothing to change.
 local function unchanged(member)
-  if resent then return remember(member, takes_writes) end
-  takes_writes()
+  if resent then return remember(member, function() end) end
+  takes_writes(latch)
 end
