@@ -290,7 +290,7 @@ pub const MUTANTS: &[Row] = &[
     lua("late_count_honoured", &[(
         "if late(not_after) then return {'STALE', now} end\nif not count or count < 1",
         "if not count or count < 1",
-    )], LATCHES_NETWORK, &["I9", "I10"]),
+    )], scene("late_count"), I10),
     lua("counted_twice", &[(
         "if is_known(id) then\n  takes_writes(latch)\n  return {'COUNT',",
         "if false then\n  return {'COUNT',",
@@ -313,7 +313,7 @@ pub const MUTANTS: &[Row] = &[
         "if left and tell(left) == 1 then return {'MORE', now} end\n",
         "",
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
-    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.
