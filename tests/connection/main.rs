@@ -13,6 +13,7 @@ mod subscriptions;
 #[cfg(feature = "tokio")]
 mod tokio_alone;
 mod trouble;
+mod without_runtime;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use primaries::*;
 use subscriptions::*;
 use support::adapters::Runtime;
 use trouble::*;
+use without_runtime::*;
 
 const SHORT: Duration = Duration::from_millis(400);
 
@@ -68,7 +70,10 @@ macro_rules! suite {
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything
             dropping_ends_everything closing_while_the_server_is_away
             a_replica_is_refused a_primary_demoted_behind_one_address_is_left
-            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection);
+            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection
+            calls_need_no_runtime calls_polled_together_are_written_together answers_are_those_of_their_calls
+            a_server_that_cannot_be_reached_costs_no_more_than_was_given a_login_that_is_refused_is_no_connection
+            a_server_that_falls_silent_costs_no_more_than_was_given);
     };
 }
 
