@@ -87,7 +87,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let target = Target::parse(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, target, config));
+        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection =
             Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
@@ -109,6 +109,13 @@ impl RedisConnection {
 fn slow_timeout(config: &Config) -> Option<Warning> {
     let Config { command_timeout, lease, .. } = *config;
     (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
+}
+
+/// For the jitter, by which the connections of many programs avoid to come back at once.
+#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+fn seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
 }
 
 #[async_trait]

@@ -19,6 +19,7 @@ mod messages;
 mod refusals;
 mod release;
 mod rights;
+mod run;
 mod scene;
 mod server;
 mod sockets;

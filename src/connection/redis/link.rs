@@ -64,9 +64,14 @@ pub(super) struct Up {
 }
 
 impl Shared {
-    pub(super) fn new(executor: Arc<dyn Executor>, dialer: Box<dyn Dial>, target: Target, config: &Config) -> Self {
-        let (high, low) = config.client_id.as_u64_pair();
-        let (timeout, upkeep, seed) = (config.command_timeout, upkeep(config), high ^ low);
+    pub(super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        target: Target,
+        config: &Config,
+        seed: u64,
+    ) -> Self {
+        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { executor, dialer, target, timeout, upkeep, seed, current, reconnects, state, changed: Event::new() }
