@@ -10,6 +10,7 @@ mod acquire;
 mod change;
 mod faulty;
 mod gone;
+mod goodbye;
 mod latch;
 mod late;
 mod lease;
