@@ -3,10 +3,11 @@
 use bowline::ErrorKind;
 
 use crate::faulty::{Fault, faulty_client};
-use crate::scene::{SLACK, acquiring, assert_holds, is_free, ms, until_free, until_waiting};
+use crate::scene::{SLACK, acquiring, assert_holds, is_free, key, ms, until_free, until_waiting};
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
+    a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released,
     a_release_survives_lost_requests_and_replies,
     a_release_hands_over_once_however_often_it_is_sent,
     a_release_that_is_refused_for_ever_ends_with_the_lease,
@@ -84,4 +85,34 @@ async fn a_late_release_does_not_touch_the_next_hold(env: Env) {
     faults.send_late().await[0].as_ref().unwrap();
     assert_holds(&env, &guard);
     guard.release().await.unwrap();
+}
+
+/// Two faults in a row, and then the server does not have the hold.
+async fn a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let refused = || Fault::Refuse("LOADING Redis is loading the dataset in memory");
+    // Not executed, any of them: somebody else took it.
+    for before in [vec![], vec![Fault::Unreachable], vec![refused()], vec![refused(), Fault::Unreachable]] {
+        let shown = format!("{before:?}");
+        let guard = client.lock("a").lock().await.unwrap();
+        env.redis::<()>(&["DEL", &key("a")]);
+        faults.next("lock_release", before);
+        let error = guard.release().await.expect_err(&shown);
+        assert_eq!(error.kind(), ErrorKind::Lost, "{shown}: {error}");
+    }
+    // One of them was, and released.
+    for before in [
+        vec![Fault::LoseReply],
+        vec![Fault::LoseReply, Fault::Unreachable],
+        vec![Fault::Unreachable, Fault::LoseReply],
+        vec![Fault::LoseReply, refused(), Fault::Unreachable],
+        vec![Fault::LoseReply, Fault::LoseRequest],
+    ] {
+        let (shown, tries) = (format!("{before:?}"), before.len() as u64 + 1);
+        let (guard, sent) = (client.lock("a").lock().await.unwrap(), faults.calls("lock_release"));
+        faults.next("lock_release", before);
+        guard.release().await.expect(&shown);
+        assert_eq!(faults.calls("lock_release") - sent, tries, "{shown}");
+        assert!(is_free(&env, "a"));
+    }
 }
