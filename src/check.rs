@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
 use crate::error::{Error, Result};
@@ -25,16 +27,17 @@ pub(crate) async fn check(
     executor: &dyn Executor,
     connection: &dyn Connection,
     config: &Config,
+    client: Uuid,
     clock: &ServerClock,
 ) -> Result<()> {
     let prefix = inbox_prefix(&config.prefix);
     let scripts = Scripts { connection, inbox_prefix: &prefix };
-    let keys = |kind| Keys::scratch(&config.prefix, kind, config.client_id);
+    let keys = |kind| Keys::scratch(&config.prefix, kind, client);
     let (lock, permits, latch) = (keys(Kind::Lock), keys(Kind::ReadWrite), keys(Kind::Latch));
     let checked = futures::join!(
-        tidy(scripts, &lock, config, check_lock(scripts, &lock, config)),
-        tidy(scripts, &permits, config, check_permits(scripts, &permits, config)),
-        tidy(scripts, &latch, config, check_latch(scripts, &latch, config)),
+        tidy(scripts, &lock, client, check_lock(scripts, &lock, config, client)),
+        tidy(scripts, &permits, client, check_permits(scripts, &permits, config, client)),
+        tidy(scripts, &latch, client, check_latch(scripts, &latch, client)),
     );
     match checked.0.and_then(|now| checked.1.and(checked.2).and(Ok(now))) {
         Ok(now) => {
@@ -50,26 +53,26 @@ pub(crate) async fn check(
 type Checked = std::result::Result<ServerMillis, Failure>;
 
 /// Takes back what a refused check has left, as far as the rights go.
-async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Future<Output = Checked>) -> Checked {
+async fn tidy(scripts: Scripts<'_>, keys: &Keys, client: Uuid, check: impl Future<Output = Checked>) -> Checked {
     let checked = check.await;
     if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
-        for ticket in tickets(config, 1).into_iter().chain(tickets(config, WRITE)) {
+        for ticket in tickets(client, 1).into_iter().chain(tickets(client, WRITE)) {
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
-            let _ = scripts.latch().delete(keys.latch(), &ids(config)[0].text(), 0).await;
+            let _ = scripts.latch().delete(keys.latch(), &ids(client)[0].text(), 0).await;
         }
     }
     checked
 }
 
 /// No attempt of the client will have these ids: its own count from 1.
-fn ids(config: &Config) -> [WireId; 3] {
-    [0, 1, 2].map(|n| WireId { client: config.client_id, n: u64::MAX - n })
+fn ids(client: Uuid) -> [WireId; 3] {
+    [0, 1, 2].map(|n| WireId { client, n: u64::MAX - n })
 }
 
-fn tickets(config: &Config, amount: u32) -> [String; 3] {
-    ids(config).map(|id| ticket(id, LEASE, amount))
+fn tickets(client: Uuid, amount: u32) -> [String; 3] {
+    ids(client).map(|id| ticket(id, LEASE, amount))
 }
 
 fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
@@ -89,10 +92,11 @@ async fn check_queue(
     scripts: Scripts<'_>,
     keys: &Keys,
     config: &Config,
+    client: Uuid,
     amount: u32,
 ) -> std::result::Result<(), Failure> {
-    let [holder, dead, waiter] = &ids(config).map(WireId::text);
-    let tickets = tickets(config, amount);
+    let [holder, dead, waiter] = &ids(client).map(WireId::text);
+    let tickets = tickets(client, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
@@ -115,18 +119,19 @@ async fn check_queue(
     Ok(())
 }
 
-async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let holder = &ids(config)[0].text();
-    check_queue(scripts, keys, config, 1).await?;
-    // The one PUBLISH whose refusal is an error: elsewhere a waiter that cannot be told is passed over.
+async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: Uuid) -> Checked {
+    let holder = &ids(client)[0].text();
+    check_queue(scripts, keys, config, client, 1).await?;
+    // Asks whether a client listens, and tells it; a refusal of either is an error here only: elsewhere a waiter that cannot
+    // be told is passed over.
     scripts.acquire(keys, request(holder, 1, None, 0)).await?;
     scripts.force_release_lock(keys, holder).await?;
     Ok(scripts.inspect_lock(keys).await?.now)
 }
 
-async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let [writer, reader, _] = &ids(config).map(WireId::text);
-    check_queue(scripts, keys, config, WRITE).await?;
+async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: Uuid) -> Checked {
+    let [writer, reader, _] = &ids(client).map(WireId::text);
+    check_queue(scripts, keys, config, client, WRITE).await?;
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
     let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
     scripts.change(keys, change).await?;
@@ -134,8 +139,8 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Ch
     Ok(scripts.inspect(keys, WRITE).await?.now)
 }
 
-async fn check_latch(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let [setter, waiter, other] = &ids(config).map(WireId::text);
+async fn check_latch(scripts: Scripts<'_>, keys: &Keys, client: Uuid) -> Checked {
+    let [setter, waiter, other] = &ids(client).map(WireId::text);
     let latch = scripts.latch();
     latch.cancel(keys.latch(), waiter).await?;
     latch.set(keys.latch(), setter, 1, LEASE, 0).await?;

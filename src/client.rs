@@ -1,9 +1,11 @@
 //! The client: connects, hands out primitives, closes.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use uuid::Uuid;
 
 use crate::check::check;
@@ -57,12 +59,13 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
-    /// and `<prefix>:rw:...`) always stay, for 24 h.
+    /// and `<prefix>:rw:...`) always stay, for 1 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
+        let client = config.client_id.unwrap_or_else(draw);
         // On the heap: it is large, and its caller polls through frames that would all be as large.
-        Box::pin(check(&*executor, &*connection, &config, &clock)).await?;
-        let context = Context::start(executor, connection, config, clock).await?;
+        Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
+        let context = Context::start(executor, connection, config, client, clock).await?;
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 
@@ -89,7 +92,7 @@ impl Client {
 
     /// What identifies this client in Redis, and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
-        self.context.config.client_id
+        self.context.client
     }
 
     /// What its tasks run on.
@@ -125,6 +128,61 @@ impl Client {
         ledger.end();
         connection.close();
     }
+
+    /// Runs `work` with a clone of this client, and closes the client, whatever becomes of the work. Closing is awaited, also
+    /// when the work panics: the panic goes on afterwards. All clones are closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work, and is as dropping [`close`](Self::close).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "tokio")]
+    /// #[tokio::main]
+    /// async fn main() -> bowline::Result<()> {
+    ///     let client = bowline::tokio::connect("redis://127.0.0.1/").await?;
+    ///     client.scope(work).await
+    /// }
+    ///
+    /// async fn work(client: bowline::Client) -> bowline::Result<()> {
+    ///     let _guard = client.lock("orders:42").lock().await?;
+    ///     // ... returns early, or fails, or panics
+    ///     Ok(())
+    /// }
+    /// # #[cfg(not(feature = "tokio"))]
+    /// # fn main() {}
+    /// ```
+    pub async fn scope<F, W>(&self, work: F) -> W::Output
+    where
+        F: FnOnce(Self) -> W,
+        W: Future,
+    {
+        let _closing = Closing(self);
+        let client = self.clone();
+        // The call of the closure may panic too. On the heap: it is of any size, and would be copied from frame to frame.
+        let worked = Box::pin(AssertUnwindSafe(async move { work(client).await }).catch_unwind()).await;
+        self.close().await;
+        worked.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Closes to new work, and leaves the clean-up to the background.
+    pub(crate) fn begin_close(&self) {
+        self.context.ledger.close(self.context.now());
+    }
+}
+
+/// Begins to close, if that has not been done.
+struct Closing<'a>(&'a Client);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.begin_close();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
+fn draw() -> Uuid {
+    Uuid::new_v4()
 }
 
 impl fmt::Debug for Client {

@@ -25,7 +25,8 @@ pub struct Config {
     pub(crate) patience: Duration,
     pub(crate) line_time: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) client_id: Uuid,
+    /// Only if the user has set one: else each client draws its own.
+    pub(crate) client_id: Option<Uuid>,
 }
 
 impl Config {
@@ -52,7 +53,7 @@ impl Default for ConfigBuilder {
                 patience: Duration::from_secs(10),
                 line_time: Duration::from_millis(100),
                 shutdown_timeout: Duration::from_millis(250),
-                client_id: Uuid::nil(),
+                client_id: None,
             },
         }
     }
@@ -104,10 +105,13 @@ impl ConfigBuilder {
         self
     }
 
-    /// The identity of the client in Redis; random by default, and instead of a nil one. Two living clients must never share one: this is for
-    /// deterministic tests.
+    /// The identity of the client in Redis, for deterministic tests. Without it, and with a nil one, each client draws an
+    /// identity of its own when it connects, so that one `Config` may serve many clients.
+    ///
+    /// Two living clients with one identity would take each other's holds for their own, so connecting with the identity of a
+    /// living client fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::new`](crate::Client::new).
     pub fn client_id(mut self, id: Uuid) -> Self {
-        self.config.client_id = id;
+        self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
     }
 
@@ -115,9 +119,9 @@ impl ConfigBuilder {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput), naming the setting.
-    pub fn build(mut self) -> Result<Config> {
+    pub fn build(self) -> Result<Config> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        let config = &mut self.config;
+        let config = &self.config;
         key::check_prefix(&config.prefix).map_err(|error| error.during("config"))?;
         check_lease("config", config.lease)?;
         if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
@@ -132,12 +136,6 @@ impl ConfigBuilder {
         if config.shutdown_timeout > Duration::from_secs(10) {
             return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
         }
-        if config.client_id.is_nil() {
-            #[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
-            {
-                config.client_id = Uuid::new_v4();
-            }
-        }
         Ok(self.config)
     }
 }
@@ -145,7 +143,7 @@ impl ConfigBuilder {
 /// The shortest lease: shorter ones would end between two commands on an ordinary network.
 pub const MIN_LEASE: Duration = Duration::from_millis(100);
 
-/// The longest lease: the fencing counter in Redis is kept for as long after the last grant.
+/// The longest lease. The fencing counter in Redis is kept for twice the lease after a grant, 1 h at least.
 pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()> {

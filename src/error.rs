@@ -41,6 +41,9 @@ pub enum ErrorKind {
     Protocol,
     /// The client was closed, or its runtime was shut down.
     Closed,
+    /// The [`client_id`](crate::ConfigBuilder::client_id) that was set is that of a client that lives, or whose connection
+    /// the server has not yet seen closed.
+    ClientIdInUse,
 }
 
 impl ErrorKind {
@@ -49,7 +52,9 @@ impl ErrorKind {
     /// Retrying [`Lost`](Self::Lost) means starting over: acquire again, and redo the work under the new token.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused => true,
+            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused | Self::ClientIdInUse => {
+                true
+            }
             Self::InvalidInput
             | Self::OverLimit
             | Self::WouldDeadlock
@@ -76,6 +81,7 @@ impl ErrorKind {
             Self::Unsupported => "the server does not support this",
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
+            Self::ClientIdInUse => "a living client has this id",
         }
     }
 }

@@ -142,10 +142,12 @@ macro_rules! guards {
             /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source, if the lease was lost before `work`
             /// was done; `work` is dropped then.
             ///
+            /// To release as well when the work is done, see [`run`](crate::Acquire::run).
+            ///
             /// # Cancel safety
             /// Dropping the future drops `work` and keeps the guard.
             pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
-                protect(&self.owned, work).await
+                protect(&self.owned, "protect", work).await
             }
 
             /// Releases and waits until the server has confirmed it. With a [`Holder`](crate::Holder), only the last
@@ -179,7 +181,7 @@ macro_rules! guards {
 
 guards!(LockGuard, ReadGuard, WriteGuard, Permit);
 
-async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
+pub(crate) async fn protect<F: Future>(owned: &Owned, operation: &'static str, work: F) -> Result<F::Output> {
     let mut work = pin!(work);
     let mut lost = pin!(owned.hold.lost());
     poll_fn(|context| {
@@ -190,14 +192,14 @@ async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
             Poll::Pending => owned.hold.loss(owned.context.now()),
         };
         match signalled {
-            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, "protect", loss))),
+            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, operation, loss))),
             None => work.as_mut().poll(context).map(Ok),
         }
     })
     .await
 }
 
-async fn release(owned: Arc<Owned>) -> Result<()> {
+pub(crate) async fn release(owned: Arc<Owned>) -> Result<()> {
     let hold = owned.hold.clone();
     let loss = hold.loss(owned.context.now());
     // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.

@@ -18,6 +18,8 @@ pub(super) enum Answer {
     Integer(i64),
     Bytes(Vec<u8>),
     Array(Vec<Option<Vec<u8>>>),
+    /// Each thing with its number.
+    Counts(Vec<(Vec<u8>, usize)>),
 }
 
 impl Answer {
@@ -56,7 +58,7 @@ impl Failure {
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, how many arguments at least and at most, and what runs it.
-const COMMANDS: [(&str, usize, usize, Run); 29] = [
+const COMMANDS: [(&str, usize, usize, Run); 30] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -74,6 +76,7 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("PEXPIRE", 2, 2, generic::pexpire),
     ("PTTL", 1, 1, generic::pttl),
     ("PUBLISH", 2, 2, generic::publish),
+    ("PUBSUB", 1, MANY, generic::pubsub),
     ("RPUSH", 2, MANY, list::rpush),
     ("SET", 2, MANY, string::set),
     ("STRLEN", 1, 1, string::strlen),
@@ -90,13 +93,19 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
 
 const MANY: usize = usize::MAX;
 
+/// Those that Redis counts as writes, whatever they find: a server that takes none refuses them. `PUBLISH` is not one.
+const WRITES: [&str; 10] = ["DEL", "HDEL", "HSET", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
+
 /// Runs one command; its name comes first, in any case.
 pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (name, args) = words.split_first().ok_or(Failure::UNKNOWN)?;
     let known = COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
-    let (_, least, most, run) = known.ok_or(Failure::UNKNOWN)?;
+    let (known, least, most, run) = known.ok_or(Failure::UNKNOWN)?;
     if args.len() < *least || args.len() > *most {
         return Err(Failure::ARITY);
+    }
+    if let Some(refusal) = database.refusal.as_ref().filter(|_| WRITES.contains(known)) {
+        return Err(Failure(refusal.clone().into()));
     }
     run(database, args)
 }

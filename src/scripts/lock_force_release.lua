@@ -9,14 +9,19 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if redis.call('HEXISTS', lock, id) == 0 then
+  takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
 
 -- The hold may have outlived the counter.
-local token = reserve(1, redis.call('HGET', lock, 'token'))
+local token = reserve(1, redis.call('PTTL', lock), redis.call('HGET', lock, 'token'))
 local client = string.match(id, '^([^:]+):')
-if client then redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id) end
+if client then
+  -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.
+  subscribers(client)
+  redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id)
+end
 undo()
 local more = promote({})
 return {'RELEASED', token, more, now}

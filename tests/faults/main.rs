@@ -8,6 +8,7 @@ mod support;
 
 mod acquire;
 mod change;
+mod failover;
 mod faulty;
 mod gone;
 mod goodbye;
@@ -19,6 +20,7 @@ mod messages;
 mod refusals;
 mod release;
 mod rights;
+mod run;
 mod scene;
 mod server;
 mod sockets;

@@ -29,6 +29,10 @@ fn shown(outcome: Result<Answer, Failure>) -> String {
                 .collect::<Vec<_>>()
                 .join(" ")
         ),
+        Ok(Answer::Counts(counts)) => {
+            let count = |(name, count): &(Vec<u8>, usize)| format!("{}:{count}", text(name));
+            format!("[{}]", counts.iter().map(count).collect::<Vec<_>>().join(" "))
+        }
         Err(Failure(line)) => line.into_owned(),
     }
 }
@@ -82,6 +86,10 @@ fn strings_and_keys() {
         ("UNLINK a b", "0"),
         ("TIME", "[1000 0]"),
         ("PUBLISH c m", "0"),
+        ("PUBSUB NUMSUB c d", "[c:0 d:0]"),
+        ("pubsub numsub", "[]"),
+        ("PUBSUB CHANNELS", "ERR Unknown Redis command called from script"),
+        ("PUBSUB", ARITY),
         ("NOSUCH", "ERR Unknown Redis command called from script"),
     ]);
 }
@@ -222,6 +230,40 @@ fn keys_expire_after_their_last_millisecond() {
     // A new value does not expire with the old one.
     assert_eq!(at(NOW + 150, "SET b 1"), "OK");
     assert_eq!(at(NOW + 900, "EXISTS a b"), "1");
+}
+
+/// Before the key is looked at, and after the words were counted, as Redis does.
+#[test]
+fn a_server_that_takes_no_writes_still_reads_and_publishes() {
+    let mut database = Database::default();
+    database.begin(Duration::from_millis(NOW));
+    let mut answer = |refusal: Option<&str>, command: &str| {
+        database.refusal = refusal.map(str::to_owned);
+        shown(run(&mut database, command))
+    };
+    let readonly = "READONLY You can't write against a read only replica.";
+    assert_eq!(answer(None, "HSET h a 1"), "1");
+    for write in [
+        "DEL h",
+        "HDEL h a",
+        "HDEL h ''",
+        "HDEL none ''",
+        "HSET h a 2",
+        "LREM h 1 a",
+        "pexpire h 100",
+        "RPUSH l a",
+        "SET s a",
+        "UNLINK h",
+        "ZADD z 1 a",
+        "ZREM z a",
+    ] {
+        assert_eq!(answer(Some(readonly), write), readonly, "{write}");
+    }
+    for (read, expected) in [("HGET h a", "'1'"), ("PTTL h", "-1"), ("PUBLISH c m", "0"), ("HDEL h", ARITY)] {
+        assert_eq!(answer(Some(readonly), read), expected, "{read}");
+    }
+    assert_eq!(answer(None, "HDEL h ''"), "0");
+    assert_eq!(answer(None, "HDEL h a"), "1");
 }
 
 #[test]
