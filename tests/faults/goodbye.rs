@@ -281,3 +281,42 @@ fn a_good_bye_that_fails_ends_too() {
         }
     });
 }
+
+/// As a program that returns from `main` with its guards alive, on a real server.
+#[test]
+fn the_next_run_of_a_program_finds_everything_free() {
+    let multi = || Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let current = || Builder::new_current_thread().enable_all().build().unwrap();
+    let runtimes: [fn() -> Runtime; 2] = [multi, current];
+    bounded(move || {
+        let server = crate::support::server::Server::start();
+        for runtime in runtimes {
+            // The second finds it as the first has left it.
+            for _ in 0..2 {
+                let runtime = runtime();
+                let config = Config::builder().shutdown_timeout(ms(5000)).build().unwrap();
+                let guards = runtime.block_on(async {
+                    let client = bowline::tokio::connect_with(&server.url(), config).await.unwrap();
+                    let lock = client.lock("a").try_lock().await.unwrap().expect("it is free");
+                    let writing = client.rw_lock("a").try_write().await.unwrap().expect("it is free");
+                    let permit = client.semaphore("a", 2).try_acquire_many(2).await.unwrap().expect("all are there");
+                    for n in 0..6 {
+                        let lock = client.lock("a");
+                        let waits = async move {
+                            drop(if n % 2 == 0 { lock.lock().await } else { lock.lock().non_fair().await })
+                        };
+                        drop(tokio::spawn(waits));
+                    }
+                    while client.lock("a").inspect().await.unwrap().waiters < 4 {
+                        tokio::time::sleep(ms(2)).await;
+                    }
+                    (client, lock, writing, permit)
+                });
+                drop(runtime);
+                let keys: Vec<_> = server.keys().into_iter().filter(|key| !key.ends_with(":fence")).collect();
+                assert_eq!(keys, [] as [&str; 0]);
+                drop(guards);
+            }
+        }
+    });
+}
