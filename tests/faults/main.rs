@@ -12,6 +12,7 @@ mod failover;
 mod faulty;
 mod followers;
 mod gone;
+mod goodbye;
 mod latch;
 mod late;
 mod lease;
