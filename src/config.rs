@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
 
-/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built.
+/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built. Clones may serve
+/// as many clients as there are to be.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|

@@ -56,6 +56,9 @@ use crate::token::Token;
 /// if let Some(guard) = orders.try_lock().await? {
 ///     guard.protect(async { /* stops if the lease is lost */ }).await?;
 /// }
+///
+/// // All in one: released on every path.
+/// orders.lock().run(|guard| async move { println!("holding with token {}", guard.token()) }).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
