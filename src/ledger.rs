@@ -8,7 +8,7 @@
 //! | open: sent, or waiting in the queue | hold on [`hold`](Ledger::hold); gone on [`forget`](Ledger::forget), [`abandon`](Ledger::abandon), [`close`](Ledger::close) |
 //! | hold | another guard's under the same wire id on [`pass`](Ledger::pass); gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -28,6 +28,7 @@ use crate::ticket::{WireId, ticket_ttl};
 use crate::token::Token;
 use crate::trace;
 
+mod cleanups;
 mod ends;
 mod lines;
 mod messages;
@@ -38,12 +39,14 @@ mod state;
 mod touches;
 mod work;
 
+use cleanups::Cleanups;
 pub(crate) use ends::Cleanup;
 pub(crate) use lines::LineId;
 use lines::Lines;
 pub(crate) use passing::{Begun, Span, Turn};
 pub(crate) use places::NoPlace;
 use schedule::Schedule;
+pub(crate) use schedule::answer_within;
 use state::{Attempt, Effects, State};
 use touches::Touches;
 pub(crate) use work::{Touch, Work};
@@ -99,9 +102,9 @@ impl Ledger {
                 schedule: Schedule::new(Jitter::new(seed)),
                 touches: Touches::new(Jitter::new(other)),
                 lines: Lines::new(),
-                cleanups: Vec::new(),
-                cleaning: 0,
-                ending_holds: 0,
+                cleanups: Cleanups::default(),
+                ending_holds: BTreeMap::new(),
+                last_ending: 0,
                 last_id: 0,
                 counted: Stats::default(),
                 last_gap: None,
@@ -279,3 +282,6 @@ impl Ledger {
         Stats { held: count(state.holds.len()), waiting, ..state.counted }
     }
 }
+
+#[cfg(test)]
+mod tests;

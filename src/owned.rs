@@ -48,10 +48,11 @@ impl Owned {
         }
         // Dropped after the hold: what is left of that half way is to be cleaned up before the client is closed.
         let context = self.context.clone();
-        let _ending = context.ledger.ending();
+        let _ending = context.ledger.ending(&self.hold);
         let mut this = self;
         context.ledger.release(&this.hold);
         let id = this.hold.id.text();
+        let _unread = context.ledger.unread(&this.hold.keys, context.now());
         let mut tries = context.tries("release", &this.hold.keys.name);
         let mut sent_before = false;
         loop {
@@ -92,7 +93,7 @@ impl Owned {
         let holder = self.holder.clone();
         // Others of the holder wait until it is known what there is to enter.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
-        let _ending = context.ledger.ending();
+        let _ending = context.ledger.ending(&old);
         let Ok(undecided) = Undecided::open(&context, &old.keys, amount, old.lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
@@ -188,7 +189,7 @@ impl Drop for Owned {
             return;
         }
         let now = self.context.now();
-        // Other losses leave nothing in Redis.
+        // What is left of other losses in Redis is cleaned up when they are noticed.
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);
