@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 #[cfg(test)]
 mod arity;
 pub(crate) mod call;
+pub(crate) mod client;
 pub(crate) mod dispatch;
 pub(crate) mod latch;
 pub(crate) mod lock;
@@ -125,6 +126,7 @@ macro_rules! registry {
 }
 
 registry! {
+    CLIENT_LISTENERS = "client_listeners";
     LATCH_CANCEL = "latch_cancel";
     LATCH_COUNT_DOWN = "latch_count_down";
     LATCH_DELETE = "latch_delete";

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::Script;
 use super::call::AcquireArgs;
+use super::dispatch::Scripts;
 use super::latch::{LatchCall, LatchScripts};
 use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
@@ -102,6 +103,9 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
     assert!(scripts.delete(keys, call).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
+
+    let scripts = Scripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    assert!(scripts.listeners("scratch", "p:inbox:c").now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();
     assert_eq!(calls.len(), Script::all().count(), "every script has its call");

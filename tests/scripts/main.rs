@@ -10,6 +10,7 @@ mod support;
 mod acquire;
 mod bounds;
 mod cancel;
+mod client;
 mod cluster;
 mod duplicates;
 mod half_state;
