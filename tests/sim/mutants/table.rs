@@ -255,7 +255,7 @@ pub const MUTANTS: &[Row] = &[
 
     lua("smaller_limit_ignored", &[(
         "limit = stored or limit\n\n",
-        "limit = math.max(stored or 0, limit)\n\n",
+        "stored = stored and math.max(stored, limit)\nlimit = stored or limit\n\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
