@@ -13,6 +13,7 @@ mod cancel;
 mod cluster;
 mod duplicates;
 mod half_state;
+mod hand_over;
 mod lab;
 mod latch;
 mod operators;
