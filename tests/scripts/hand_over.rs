@@ -1,7 +1,7 @@
 //! Who hands over writes the new hold before the old one goes: a key that was deleted is not written again in one script.
 //! A cluster that is moving the slot would refuse that half-way.
 
-use redis::{Connection, ConnectionLike, Value};
+use redis::{Connection, Value};
 
 use crate::lab::{Attempt, CANCEL_RELEASED, Forced, Lab, RELEASED, attempt};
 use crate::permits::lab::{LEASES, PERMITS, Permits, writer};
