@@ -6,7 +6,7 @@
 -- settle() finds keys of a wrong type and puts the rest in order: 1 if the caller has to call again for more, else 0;
 -- room(amount, limit) whether so much is free by that limit, room() whether anybody might find room;
 -- oversized(amount, limit) whether it will never be; hold(id, lease, amount) writes a hold and returns its token;
--- undo(id, amount) takes a hold away.
+-- undo(id, amount) takes a hold away. To hand one over, ends(id, amount) comes before promote() and vacate() after it.
 
 -- A script that stops half-way leaves a hold or a ticket that nobody knows of. So a key of a wrong type is found
 -- here, before anything is written.
@@ -93,7 +93,7 @@ end
 -- Tells the first live waiter from that place on when the hold in its way ends, if it would not look in time by itself: it
 -- looks after a third of its ticket's life, and when the hold ends that it knows of, which was another.
 local function announce(index, lease, own)
-  for at = index, index + 7 do
+  for at = index, math.min(index + 7, waiting - 1) do
     local ticket = redis.call('LINDEX', queue, at)
     if not ticket then return end
     local id, client, its_lease = parse(ticket)
@@ -120,7 +120,7 @@ local function promote(own)
   local index, dropped, granted, shortest = 0, 0, 0, nil
   while room() do
     if index == 128 or silent == 16 then return again, taken, 'bound' end
-    local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
+    local ticket = index < waiting and redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
     local id, client, lease, amount, limit = parse(ticket)
     local expires = expiry(ticket)
@@ -162,7 +162,7 @@ local function promote(own)
     end
   end
   -- No ticket lives for more than half an hour.
-  if shortest and waiting > 0 and tonumber(shortest) < 600000 then announce(index, shortest, own) end
+  if shortest and tonumber(shortest) < 600000 then announce(index, shortest, own) end
   return again, taken, 'full'
 end
 

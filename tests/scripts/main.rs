@@ -14,6 +14,7 @@ mod client;
 mod cluster;
 mod duplicates;
 mod half_state;
+mod hand_over;
 mod lab;
 mod latch;
 mod operators;

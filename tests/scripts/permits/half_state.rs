@@ -22,7 +22,7 @@ fn assert_all_refuse(lab: &mut Permits, r: &Attempt, w: &Attempt) {
     }
     lab.assert_refused("WRONGTYPE", |lab| lab.release_and_queue(r, None));
     lab.assert_refused("WRONGTYPE", |lab| lab.release_and_queue(r, Some(&attempt(1, 2))));
-    for ticket in [lab.ticket(&r), lab.ticket(&w), "x".to_owned()] {
+    for ticket in [lab.ticket(r), lab.ticket(w), "x".to_owned()] {
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&ticket, false));
     }
     lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[w]));

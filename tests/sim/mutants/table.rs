@@ -126,8 +126,8 @@ pub const MUTANTS: &[Row] = &[
     )], FAULT_FREE, I3),
     lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
-        "local more = promote({})\nreturn {outcome,",
-        "local more = 0\nreturn {outcome,",
+        "local more = promote({})\nvacate()\nreturn {outcome,",
+        "local more = 0\nvacate()\nreturn {outcome,",
     )], FAULT_FREE, I3),
     lua("fast_path_barges", &[(
         "if redis.call('EXISTS', lock, queue, tickets) == 0 and",
@@ -244,8 +244,8 @@ pub const MUTANTS: &[Row] = &[
             "  undo(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
-            "undo(id, held or 1)",
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nends(id, held)",
+            "ends(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("used_outlives_its_leases", &[(
@@ -255,7 +255,7 @@ pub const MUTANTS: &[Row] = &[
 
     lua("smaller_limit_ignored", &[(
         "limit = stored or limit\n\n",
-        "limit = math.max(stored or 0, limit)\n\n",
+        "stored = stored and math.max(stored, limit)\nlimit = stored or limit\n\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
