@@ -51,12 +51,15 @@ impl Executor for Arc<Virtual> {
     }
 }
 
+/// When, which script, and for how long the answer is of use.
+type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
+
 /// Answers at once with what the test wants, and remembers when it was called.
 #[derive(Debug)]
 struct Answers {
     executor: Arc<Virtual>,
     error: ConnectionError,
-    calls: Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>,
+    calls: Calls,
 }
 
 #[async_trait]
@@ -84,7 +87,7 @@ impl Connection for Answers {
 struct Setup {
     ledger: Arc<Ledger>,
     executor: Arc<Virtual>,
-    calls: Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>,
+    calls: Calls,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,
     keys: Arc<Keys>,
     polls: usize,
@@ -93,7 +96,7 @@ struct Setup {
 fn setup(error: ConnectionError) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let ledger = Arc::new(Ledger::new(Uuid::from_u128(1)));
-    let calls = Arc::<Mutex<Vec<_>>>::default();
+    let calls = Calls::default();
     let watchdog = Watchdog {
         ledger: ledger.clone(),
         executor: Arc::new(executor.clone()),
