@@ -114,6 +114,35 @@ pub(crate) async fn a_subscription_that_says_nothing_is_given_up(rt: Runtime) {
     assert_eq!(word(&acquire(&connection, &Keys::of("a"), "c1:1").await), "GRANTED");
 }
 
+/// The server does not know that the socket of the subscription is dead, and says that it has it.
+pub(crate) async fn a_new_connection_of_the_commands_asks_the_subscription_for_life(rt: Runtime) {
+    let server = Server::start();
+    let (clock, proxy, connection) = stepped(&rt, &server).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    proxy.silence();
+    let (keys, mut passed) = (Keys::of("a"), Duration::ZERO);
+    let mut call = acquire(&connection, &keys, "c1:1").boxed().fuse();
+    let mut gaps = 0;
+    while gaps < 2 {
+        let _ = futures::poll!(&mut call);
+        match notices.next().now_or_never() {
+            Some(notice) => {
+                assert_eq!(notice, Some(Notice::Gap));
+                gaps += 1;
+            }
+            None => {
+                passed += Duration::from_millis(100);
+                clock.pass(Duration::from_millis(100));
+                rt.executor.sleep(Duration::from_millis(5)).await;
+            }
+        }
+        assert!(passed < HEARTBEAT, "it was the heartbeat that noticed");
+    }
+    assert_eq!(connection.reconnects(), 2);
+    admin(&server, &["PUBLISH", "test:channel", "x"]);
+    assert_eq!(notices.next().await, Some(Notice::Message(b"x".to_vec())));
+}
+
 /// Lines with a user and a password as they are in the URL of the test below.
 pub(crate) const QUOTES: [&str; 4] = [
     "-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'alice' 's3cret' \r\n",

@@ -1,5 +1,6 @@
 //! Subscriptions: messages, gaps, and their end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bowline::{Connection, Notice};
@@ -42,7 +43,7 @@ pub(crate) async fn a_gap_comes_after_every_reconnect_of_the_commands(rt: Runtim
     let server = Server::start();
     let connection = rt.connect(&server.url()).await;
     let mut notices = connection.subscribe("test:channel").await.unwrap();
-    let subscriptions = || -> Vec<String> {
+    let subscriptions = || -> BTreeSet<String> {
         let lines = ours(&server);
         lines.iter().filter(|line| field(line, "sub") != "0").map(|line| field(line, "id").to_owned()).collect()
     };
