@@ -66,6 +66,7 @@ macro_rules! suite {
             a_call_of_little_use_gives_a_silent_connection_up an_attempt_to_connect_again_leaves_time_for_another
             a_server_that_is_gone messages_arrive_in_order_and_gaps_are_told subscriptions_survive_a_restart
             a_subscription_refused_later_is_told_once
+            what_is_heard_without_a_proof_is_not_delivered
             a_gap_comes_after_every_reconnect_of_the_commands a_subscription_ends_up_where_the_commands_are
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
