@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
+use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
 use self::target::Target;
@@ -18,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 
 mod backoff;
+mod blocking;
 mod calls;
 mod convert;
 pub(crate) mod dial;
@@ -140,6 +143,11 @@ impl Connection for RedisConnection {
 
     fn reconnects(&self) -> u64 {
         self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
     }
 
     fn close(&self) {

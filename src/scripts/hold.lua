@@ -14,6 +14,8 @@ local function room()
 end
 
 -- A ticket's amount is its span, and every span fits.
+local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)$'
+
 local function oversized()
   return false
 end

@@ -26,7 +26,7 @@ if not held then
 end
 undo(id, held)
 if ARGV[7] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], more, now, unpack(told)} end
 return {'RELEASED', more, now, unpack(told)}

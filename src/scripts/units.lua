@@ -1,6 +1,6 @@
 -- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
 -- Expects KEYS: permits leases queue tickets fence
--- Expects the local limit: that of the call site, 1048576 for a read-write lock, whose writers take all units.
+-- Expects the local limit: that of the caller, 1048576 for a read-write lock, whose writers take all units.
 -- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per wire id `<units> <token>`.
 -- A hold counts until its lease is over, by the sorted set leases; then it is purged, by whoever comes next.
 
@@ -40,13 +40,18 @@ local function first_left()
   return ends and math.max(ends - now, 0) or -2
 end
 
-local function room(amount)
-  return used + (amount or 1) <= limit
+-- A ticket's amount is its units, and its last part the limit of its call site. Call sites of one semaphore may have
+-- different limits, as in every deployment that changes it: each ticket is judged by its own, unless one is stored.
+local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
+
+local function room(amount, own)
+  -- Only the head knows its limit.
+  if not amount then return used < (stored or ALL) end
+  return used + amount <= (stored or own or limit)
 end
 
--- By the stored limit only: other call sites may have a larger limit of their own.
-local function oversized(amount)
-  return stored and amount > stored
+local function oversized(amount, own)
+  return amount > (stored or own)
 end
 
 local function write_used()

@@ -109,7 +109,7 @@ pub(crate) async fn a_flush_sends_each_script_whole_few_times(rt: Runtime) {
 }
 
 /// How often the server has executed the command.
-fn executed(server: &Server, command: &str) -> u32 {
+pub(crate) fn executed(server: &Server, command: &str) -> u32 {
     let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     line.map_or(0, |line| line.split(',').next().unwrap().parse::<u32>().unwrap())

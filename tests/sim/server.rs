@@ -1,5 +1,7 @@
 //! The embedded server in the simulation, looked at after every script.
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,12 +11,15 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::executor::{Machine, WORLD};
-use crate::judge::latch::living;
+use crate::judge::latch::{is_first, is_telling, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Executed, Judge, Known, may_be_long, twice};
+use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::random::Random;
 use crate::scripts::Scripts;
+
+/// How many waiters of a latch one call tells.
+const PORTION: &str = "local PORTION = 1000\n";
 
 pub struct SimServer {
     machine: Arc<Machine>,
@@ -28,6 +33,10 @@ pub struct SimServer {
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
+    /// The calls of latches whose first copy found nothing to change.
+    idle: Mutex<HashSet<String>>,
+    /// One call tells one waiter of a latch.
+    one_at_a_time: AtomicBool,
 }
 
 impl SimServer {
@@ -44,6 +53,8 @@ impl SimServer {
             frozen_until: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
+            idle: Mutex::default(),
+            one_at_a_time: AtomicBool::default(),
         })
     }
 
@@ -76,6 +87,12 @@ impl SimServer {
             holds.chain(tickets).collect::<Vec<_>>()
         };
         locks(&dump).into_iter().flat_map(of).chain(living(&dump, now)).collect()
+    }
+
+    /// Whoever opens or deletes a latch tells one of those who wait; the others take more calls.
+    pub fn tell_one_at_a_time(&self) {
+        self.one_at_a_time.store(true, Ordering::Relaxed);
+        self.judge.one_is_told();
     }
 
     /// What is left of the lease of a hold.
@@ -142,7 +159,11 @@ impl SimServer {
     }
 
     fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        let Some(source) = self.scripts.altered(call.script) else { return at_once(self.connection.run(call)) };
+        let mut source = self.scripts.altered(call.script).map(str::to_owned);
+        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains(PORTION) {
+            source = Some(source.as_deref().unwrap_or(call.script.source()).replace(PORTION, "local PORTION = 1\n"));
+        }
+        let Some(source) = source else { return at_once(self.connection.run(call)) };
         let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
         let args = call.args.iter().map(|arg| match arg {
             Arg::Text(text) => (*text).to_owned(),
@@ -150,7 +171,7 @@ impl SimServer {
         });
         let args: Vec<String> = args.collect();
         let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        self.server.eval(source, &keys, &args)
+        self.server.eval(&source, &keys, &args)
     }
 
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
@@ -167,7 +188,8 @@ impl SimServer {
     fn once_more(&self, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
         let now = self.server.now();
         let long = locks(before).into_iter().any(|lock| may_be_long(&view(before, &lock), now));
-        if long || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
+        // The next call tells the next waiters.
+        if long || is_telling(after, call.keys[0]) || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
             return;
         }
         let again = self.run(call).unwrap();
@@ -179,12 +201,20 @@ impl SimServer {
 impl Backend for SimServer {
     fn execute(&self, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
         let now = self.server.now();
+        if is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
+            // The network executes requests twice, to see what copies do that clients send. Such a copy none sends.
+            return Err(ConnectionError::Closed);
+        }
         self.judge.look(now);
         let before = self.dump();
         let reply = self.run(call);
         let after = self.dump();
         self.check(call.script.name(), &after);
         let word = reply.as_ref().map_or("", twice::word);
+        // One that was refused or came too late is sent again as it was.
+        if is_first(&call) && !matches!(word, "" | "STALE" | "MORE") && before == after {
+            self.idle.lock().unwrap().insert(arg(&call, 0).to_owned());
+        }
         self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {
             self.once_more(call, &before, reply, &after);

@@ -87,7 +87,7 @@ impl Socket {
             let ping = handshake::ping();
             loop {
                 shared.executor.sleep(HEARTBEAT).await;
-                let pong = shared.within(shared.timeout, connection.send_packed_command(&ping)).await;
+                let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping)).await;
                 if !matches!(pong, Some(Ok(_))) {
                     return;
                 }
