@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
+mod census;
 mod executor;
 mod found;
 mod guard;

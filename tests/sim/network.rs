@@ -10,6 +10,7 @@ use event_listener::Event;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
 
+use crate::census::Counted;
 use crate::executor::Machine;
 use carrier::Sent;
 
@@ -50,6 +51,7 @@ pub struct Link {
     longest: Duration,
     state: Mutex<State>,
     changed: Event,
+    _counted: Counted,
 }
 
 struct State {
@@ -115,6 +117,7 @@ impl Link {
                 pipe: None,
             }),
             changed: Event::new(),
+            _counted: Counted::new("link"),
         })
     }
 

@@ -8,6 +8,7 @@ use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
+use crate::census::Counted;
 use crate::executor::{Machine, WORLD};
 use crate::judge::latch::living;
 use crate::judge::view::{Dump, is_used, locks, queue, view};
@@ -28,6 +29,7 @@ pub struct SimServer {
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
+    _counted: Counted,
 }
 
 impl SimServer {
@@ -44,6 +46,7 @@ impl SimServer {
             frozen_until: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
+            _counted: Counted::new("server"),
         })
     }
 
