@@ -140,6 +140,14 @@ impl Server {
         lock(&state.database).flush();
     }
 
+    /// From now on every command that writes is answered with this line, as a real server does that was made a replica
+    /// (`READONLY ...`), has too few replicas (`NOREPLICAS ...`) or cannot store (`MISCONF ...`). Commands that read go on,
+    /// and so does `PUBLISH`; scripts run until they write. `None` ends it.
+    pub fn refuse_writes(&self, line: Option<&str>) {
+        let state = lock(&self.shared.state);
+        lock(&state.database).refusal = line.map(str::to_owned);
+    }
+
     /// Runs a Lua script of the caller's, as `EVAL` does: to look at keys, or to damage them.
     ///
     /// # Errors

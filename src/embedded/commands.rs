@@ -90,13 +90,19 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
 
 const MANY: usize = usize::MAX;
 
+/// Those that Redis counts as writes, whatever they find: a server that takes none refuses them. `PUBLISH` is not one.
+const WRITES: [&str; 10] = ["DEL", "HDEL", "HSET", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
+
 /// Runs one command; its name comes first, in any case.
 pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (name, args) = words.split_first().ok_or(Failure::UNKNOWN)?;
     let known = COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
-    let (_, least, most, run) = known.ok_or(Failure::UNKNOWN)?;
+    let (known, least, most, run) = known.ok_or(Failure::UNKNOWN)?;
     if args.len() < *least || args.len() > *most {
         return Err(Failure::ARITY);
+    }
+    if let Some(refusal) = database.refusal.as_ref().filter(|_| WRITES.contains(known)) {
+        return Err(Failure(refusal.clone().into()));
     }
     run(database, args)
 }

@@ -38,6 +38,8 @@ pub(super) struct Database {
     /// The time at which the script that runs was started.
     now: Duration,
     pub(super) channels: Channels,
+    /// The line that every write gets instead of being executed.
+    pub(super) refusal: Option<String>,
 }
 
 struct Stored {

@@ -70,7 +70,7 @@ fn the_embedded_server_agrees_with_a_real_one() {
         ] {
             assert!(seen.contains_key(outcome), "no script ever replied {outcome}");
         }
-        for outcome in ["-WRONGTYPE", "-ERR", "message"] {
+        for outcome in ["-WRONGTYPE", "-READONLY", "-ERR", "message"] {
             assert!(seen.contains_key(outcome), "never seen: {outcome}");
         }
     }

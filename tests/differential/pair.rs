@@ -101,6 +101,14 @@ impl Pair {
                     return redis.pcall('ZADD', ARGV[1], 'XX', '1000', ARGV[2])";
                 self.eval(source, &[tickets.as_bytes().to_vec(), ticket.as_bytes().to_vec()], slack)
             }
+            Step::Readonly(step) => {
+                self.role(&["127.0.0.1", "1"]);
+                self.embedded.refuse_writes(Some("READONLY You can't write against a read only replica."));
+                let outcomes = self.step(step, slack);
+                self.role(&["NO", "ONE"]);
+                self.embedded.refuse_writes(None);
+                outcomes
+            }
             Step::Listen(client) => {
                 self.listen(client);
                 (Ok(Reply::Nil), Ok(Reply::Nil))
@@ -110,6 +118,10 @@ impl Pair {
                 (Ok(Reply::Nil), Ok(Reply::Nil))
             }
         }
+    }
+
+    fn role(&mut self, master: &[&str]) {
+        let () = redis::cmd("REPLICAOF").arg(master).query(&mut self.connection).unwrap();
     }
 
     /// The real server's clock, to which the embedded one's is set before each step.

@@ -67,6 +67,8 @@ pub enum Step {
         tickets: &'static str,
         ticket: String,
     },
+    /// The step on servers that take no writes: the real one is a replica, of nobody.
+    Readonly(Box<Step>),
     Listen(&'static str),
     Deafen(&'static str),
 }
@@ -113,9 +115,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (select(vec![KEYS[2], KEYS[6]]), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
         2 => permits::outdate(),
         1 => latch::outdate(),
+        2 => readonly(),
         6 => select(&CLIENTS[..]).prop_map(Step::Listen),
         1 => select(&CLIENTS[..]).prop_map(Step::Deafen),
     ]
+}
+
+fn readonly() -> impl Strategy<Value = Step> {
+    let commands = vec(command(), 1..16).prop_map(Step::Commands);
+    prop_oneof![2 => script(), 2 => permits::script(), 1 => latch::script(), 1 => commands]
+        .prop_map(|step| Step::Readonly(Box::new(step)))
 }
 
 /// What scripts can return and raise, where real servers agree: before 7.0 a raised table is an error of Lua.

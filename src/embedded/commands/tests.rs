@@ -224,6 +224,40 @@ fn keys_expire_after_their_last_millisecond() {
     assert_eq!(at(NOW + 900, "EXISTS a b"), "1");
 }
 
+/// Before the key is looked at, and after the words were counted, as Redis does.
+#[test]
+fn a_server_that_takes_no_writes_still_reads_and_publishes() {
+    let mut database = Database::default();
+    database.begin(Duration::from_millis(NOW));
+    let mut answer = |refusal: Option<&str>, command: &str| {
+        database.refusal = refusal.map(str::to_owned);
+        shown(run(&mut database, command))
+    };
+    let readonly = "READONLY You can't write against a read only replica.";
+    assert_eq!(answer(None, "HSET h a 1"), "1");
+    for write in [
+        "DEL h",
+        "HDEL h a",
+        "HDEL h ''",
+        "HDEL none ''",
+        "HSET h a 2",
+        "LREM h 1 a",
+        "pexpire h 100",
+        "RPUSH l a",
+        "SET s a",
+        "UNLINK h",
+        "ZADD z 1 a",
+        "ZREM z a",
+    ] {
+        assert_eq!(answer(Some(readonly), write), readonly, "{write}");
+    }
+    for (read, expected) in [("HGET h a", "'1'"), ("PTTL h", "-1"), ("PUBLISH c m", "0"), ("HDEL h", ARITY)] {
+        assert_eq!(answer(Some(readonly), read), expected, "{read}");
+    }
+    assert_eq!(answer(None, "HDEL h ''"), "0");
+    assert_eq!(answer(None, "HDEL h a"), "1");
+}
+
 #[test]
 fn the_commands_are_those_of_the_scripts_and_no_more() {
     let mut used = BTreeSet::new();
