@@ -32,6 +32,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("frozen_requester", |stage| Box::pin(leases::frozen_requester(stage))),
     ("frozen_work", |stage| Box::pin(leases::frozen_work(stage))),
     ("broken_renewal", |stage| Box::pin(leases::broken_renewal(stage))),
+    ("refused_renewal", |stage| Box::pin(leases::refused_renewal(stage))),
     ("closed_release", |stage| Box::pin(leases::closed_release(stage))),
     ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
     ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),

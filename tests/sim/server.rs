@@ -25,6 +25,8 @@ pub struct SimServer {
     pub judge: Arc<Judge>,
     random: Mutex<Random>,
     frozen_until: Mutex<Duration>,
+    /// What it answers to writes, and until when.
+    refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
@@ -44,6 +46,7 @@ impl SimServer {
             judge: Judge::new(machine),
             random: Mutex::new(Random::new(machine.random(Random::next))),
             frozen_until: Mutex::default(),
+            refusal: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
             _counted: Counted::new("server"),
@@ -104,6 +107,24 @@ impl SimServer {
         self.judge.server_stands_still(until);
     }
 
+    /// The server refuses writes for a while, with that line. Commands that read go on.
+    pub fn refuse(self: &Arc<Self>, line: &str, duration: Duration) {
+        self.judge.look(self.server.now());
+        let until = self.machine.now() + duration;
+        *self.refusal.lock().unwrap() = Some((line.to_owned(), until));
+        self.judge.server_stands_still(until);
+        self.server.refuse_writes(Some(line));
+        let (server, world) = (self.clone(), self.machine.process(WORLD));
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(duration).await;
+            let mut refusal = server.refusal.lock().unwrap();
+            if refusal.as_ref().is_some_and(|(_, until)| *until <= server.machine.now()) {
+                *refusal = None;
+                server.server.refuse_writes(None);
+            }
+        }));
+    }
+
     /// How many subscriptions a channel has, as a `PUBLISH` counts them.
     pub fn listeners(&self, channel: &str) -> i64 {
         match self.server.eval("return redis.call('PUBLISH', ARGV[1], 'anybody?')", &[], &[channel.as_bytes()]) {
@@ -124,7 +145,9 @@ impl SimServer {
         let keys = self.keys();
         let key = keys.get(draw as usize % keys.len().max(1))?;
         *self.evicted.lock().unwrap() = true;
+        self.server.refuse_writes(None);
         self.server.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
+        self.server.refuse_writes(self.refusal.lock().unwrap().as_ref().map(|(line, _)| &**line));
         self.judge.damaged(&self.dump(), self.server.now());
         Some(key.clone())
     }
@@ -187,6 +210,13 @@ impl Backend for SimServer {
         let reply = self.run(call);
         let after = self.dump();
         self.check(call.script.name(), &after);
+        if let Err(refusal) = &reply {
+            // It stopped at its first write.
+            let half = (before != after).then(|| format!("I12 {} was refused half-way: {refusal}", call.script.name()));
+            self.judge.found(half);
+            self.machine.log_detail(|| format!("    {}: {refusal}", call.script.name()));
+            return reply;
+        }
         let word = reply.as_ref().map_or("", twice::word);
         self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {

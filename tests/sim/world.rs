@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(1800);
 pub struct Faults {
     /// Connections break, requests and replies are lost or late, messages are lost.
     pub network: bool,
-    /// Processes and the server stand still for a while.
+    /// Processes and the server stand still for a while, or it refuses writes.
     pub freezes: bool,
     /// Processes die.
     pub crashes: bool,

@@ -41,7 +41,15 @@ impl Connection for SimConnection {
             let answered = link.send(request);
             let broken = std::pin::pin!(link.until(|state| state.commands != connection || state.closed));
             match select(answered, broken).await {
-                Either::Left((Ok(answer), _)) => answer,
+                Either::Left((Ok(answer), _)) => {
+                    if let Err(ConnectionError::Refused { code, .. }) = &answer
+                        && matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED")
+                    {
+                        // It is no primary any more. Behind the address there may be another one.
+                        link.cut(true, true, Duration::from_millis(10));
+                    }
+                    answer
+                }
                 _ if link.look(|state| state.closed) => Err(ConnectionError::Closed),
                 _ => Err(ConnectionError::Unknown("the connection broke".to_owned())),
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bowline::{Holder, Loss};
 
 use crate::stage::{LONG, Played, Stage, must};
+use crate::storm::REFUSALS;
 use crate::world::MS;
 
 /// An operator takes the lock from a holder that does not listen for a moment.
@@ -192,6 +193,18 @@ pub async fn broken_renewal(mut stage: Stage) -> Played {
     }
     stage.sleep(10_000 * MS).await;
     must(guard.is_valid(), "a lease is lost although the server could be reached for most of it")
+}
+
+/// The server refuses writes when the first renewals come, and reads on.
+pub async fn refused_renewal(mut stage: Stage) -> Played {
+    let process = stage.enter(3000 * MS).await;
+    let lock = stage.lock(process).lock().await.unwrap();
+    let permit = stage.semaphore(process, 1).acquire().await.unwrap();
+    stage.sleep(700 * MS).await;
+    let (refusal, refused) = (*stage.random.pick(&REFUSALS), stage.random.between(400 * MS, 1200 * MS));
+    stage.server.refuse(refusal, refused);
+    stage.sleep(10_000 * MS).await;
+    must(lock.is_valid() && permit.is_valid(), "a lease is lost that the server has had all the time")
 }
 
 /// The answer to a release is lost.
