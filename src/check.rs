@@ -118,7 +118,8 @@ async fn check_queue(
 async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
     let holder = &ids(config)[0].text();
     check_queue(scripts, keys, config, 1).await?;
-    // The one PUBLISH whose refusal is an error: elsewhere a waiter that cannot be told is passed over.
+    // Asks whether a client listens, and tells it; a refusal of either is an error here only: elsewhere a waiter that cannot
+    // be told is passed over.
     scripts.acquire(keys, request(holder, 1, None, 0)).await?;
     scripts.force_release_lock(keys, holder).await?;
     Ok(scripts.inspect_lock(keys).await?.now)

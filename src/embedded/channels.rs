@@ -76,6 +76,10 @@ impl Channels {
         queues.len()
     }
 
+    pub(super) fn listeners(&self, channel: &[u8]) -> usize {
+        self.listeners.get(channel).map_or(0, Vec::len)
+    }
+
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.wakers)
     }

@@ -18,6 +18,8 @@ pub(super) enum Answer {
     Integer(i64),
     Bytes(Vec<u8>),
     Array(Vec<Option<Vec<u8>>>),
+    /// Each thing with its number.
+    Counts(Vec<(Vec<u8>, usize)>),
 }
 
 impl Answer {
@@ -56,7 +58,7 @@ impl Failure {
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, how many arguments at least and at most, and what runs it.
-const COMMANDS: [(&str, usize, usize, Run); 29] = [
+const COMMANDS: [(&str, usize, usize, Run); 30] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -74,6 +76,7 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("PEXPIRE", 2, 2, generic::pexpire),
     ("PTTL", 1, 1, generic::pttl),
     ("PUBLISH", 2, 2, generic::publish),
+    ("PUBSUB", 1, MANY, generic::pubsub),
     ("RPUSH", 2, MANY, list::rpush),
     ("SET", 2, MANY, string::set),
     ("STRLEN", 1, 1, string::strlen),

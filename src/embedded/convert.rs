@@ -48,6 +48,14 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
             }
             Ok(Value::Table(table))
         }
+        Ok(Answer::Counts(counts)) => {
+            let table = lua.create_table_with_capacity(2 * counts.len(), 0)?;
+            for (name, count) in counts {
+                table.raw_push(lua.create_string(name)?)?;
+                table.raw_push(count as f64)?;
+            }
+            Ok(Value::Table(table))
+        }
     }
 }
 

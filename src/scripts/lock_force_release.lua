@@ -16,7 +16,11 @@ end
 -- The hold may have outlived the counter.
 local token = reserve(1, redis.call('HGET', lock, 'token'))
 local client = string.match(id, '^([^:]+):')
-if client then redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id) end
+if client then
+  -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.
+  subscribers(client)
+  redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id)
+end
 undo()
 local more = promote({})
 return {'RELEASED', token, more, now}

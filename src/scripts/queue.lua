@@ -60,13 +60,37 @@ local function tell(client, message)
     told[#told + 1] = message
     return true
   end
-  local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)
-  return type(heard) == 'number' and (heard > 0 or not counts_everyone)
+  return type(redis.pcall('PUBLISH', inbox_prefix .. client, message)) == 'number'
+end
+
+-- How many read the inbox of the client at this server. Who listens to a pattern of channels is not counted.
+local function subscribers(client)
+  return redis.call('PUBSUB', 'NUMSUB', inbox_prefix .. client)[2]
+end
+
+-- What is known of the clients in this call: whether each can be told, and how many cannot.
+local audible, silent = {}, 0
+
+local function is_silent(client)
+  audible[client] = false
+  silent = silent + 1
+end
+
+-- Asked before anything is written: a grant that is published and then undone is replicated all the same, and a client
+-- that reads its inbox at a replica would believe it. Where one server does not know all subscribers, everybody is told.
+-- A user who may not ask can tell nobody.
+local function listens(client)
+  if client == listener or not counts_everyone then return true end
+  if audible[client] == nil then
+    local asked, count = pcall(subscribers, client)
+    if asked and count > 0 then audible[client] = true else is_silent(client) end
+  end
+  return audible[client]
 end
 
 -- Grants what the live ticket at the head asks for, and goes on to the next, while there is room. Nobody is passed but
--- tickets of clients that do not listen: theirs stay. Tickets in the set `own` belong to the caller, who reads the
--- reply and needs no message.
+-- tickets of clients that do not listen: theirs stay, and are granted when their client touches them. Tickets in the set
+-- `own` belong to the caller, who reads the reply and needs no message.
 -- Returns 1 if the caller has to call again, else 0; the tokens of the tickets in `own` that were granted; and why it
 -- stopped: 'full' no room for the head, 'none' no live ticket is left that could take it, 'more' there is more to do
 -- than one call may, 'bound' as many unreachable tickets as one call may look at stand before the rest.
@@ -75,9 +99,8 @@ local function promote(own)
   if not room() then return again, taken, 'full' end
   if waiting == 0 then return again, taken, 'none' end
   local index, dropped, granted = 0, 0, 0
-  local silent, clients = {}, 0
   while room() do
-    if index == 128 or clients == 16 then return again, taken, 'bound' end
+    if index == 128 or silent == 16 then return again, taken, 'bound' end
     local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
     local id, client, lease, amount = parse(ticket)
@@ -96,12 +119,14 @@ local function promote(own)
       remove(ticket, '1')
       tell(client, 'gone ' .. id)
       dropped = dropped + 1
-    elseif silent[client] and not own[ticket] then
+    elseif audible[client] == false and not own[ticket] then
       index = index + 1
     elseif not room(amount) then
       return again, taken, 'full'
     elseif granted == 128 then
       return 1, taken, 'more'
+    elseif not (own[ticket] or listens(client)) then
+      index = index + 1
     else
       local token = hold(id, lease, amount)
       if own[ticket] or tell(client, token .. ' ' .. lease .. ' ' .. id) then
@@ -109,9 +134,9 @@ local function promote(own)
         if own[ticket] then taken[ticket] = token end
         granted = granted + 1
       else
+        -- Refused, so it was not executed, and nobody has heard of it.
         undo(id, amount)
-        silent[client] = true
-        clients = clients + 1
+        is_silent(client)
         index = index + 1
       end
     end

@@ -169,3 +169,23 @@ fn a_user_who_may_not_publish() {
         assert!(matches!(lab.acquire(&d), Acquired::Granted(_)));
     }
 }
+
+/// The same for one who may not ask whether the waiter listens.
+#[test]
+fn a_user_who_may_not_ask_who_listens() {
+    let (mut lab, a, b) = contended();
+    lab.raw(&["ACL", "SETUSER", "default", "-pubsub"]);
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_free();
+    lab.assert_queue(&[&b]);
+    assert!(matches!(lab.state(&b), State::Granted(_)), "its own touch tells it");
+    // That is where a client's check at connect finds it.
+    assert!(lab.try_force_release(&b).is_err());
+    lab.assert_holder(&b);
+    // In a cluster nobody asks.
+    let c = attempt(3, 1);
+    lab.acquire(&c).queued();
+    lab.counts_everyone = false;
+    assert_eq!(lab.release(&b), RELEASED);
+    lab.assert_holder(&c);
+}

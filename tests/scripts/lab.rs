@@ -163,6 +163,24 @@ impl Lab {
 
     // Looking inside.
 
+    /// From now on, for [`executed`](Self::executed).
+    pub fn count_commands(&mut self) {
+        self.raw(&["CONFIG", "RESETSTAT"]);
+    }
+
+    /// How often the server has executed the command, in scripts too.
+    pub fn executed(&mut self, command: &str) -> u64 {
+        let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut self.connection).unwrap();
+        let of = |line: &str| {
+            let rest = line.strip_prefix("cmdstat_")?.strip_prefix(command)?;
+            // Since 7.0 a subcommand is counted by itself.
+            let (subcommand, calls) = rest.split_once(":calls=")?;
+            let calls = calls.split(',').next()?.parse::<u64>().ok()?;
+            (subcommand.is_empty() || subcommand.starts_with('|')).then_some(calls)
+        };
+        stats.lines().filter_map(of).sum()
+    }
+
     pub fn waiters(&mut self) -> Vec<String> {
         let key = self.keys[1].clone();
         self.list(&key)

@@ -20,5 +20,6 @@ mod permits;
 mod queue;
 mod release;
 mod renew;
+mod replica;
 mod token;
 mod touch;

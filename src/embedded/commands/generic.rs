@@ -1,6 +1,6 @@
 //! Commands on keys of any type, the clock and the channels.
 
-use super::{Answer, Failure};
+use super::{Answer, Failure, is};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::integer;
 
@@ -37,6 +37,15 @@ pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, 
 
 pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     Ok(Answer::count(database.channels.publish(&args[0], &args[1])))
+}
+
+/// `NUMSUB` only.
+pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    if !is(&args[0], "NUMSUB") {
+        return Err(Failure::UNKNOWN);
+    }
+    let count = |channel: &Vec<u8>| (channel.clone(), database.channels.listeners(channel));
+    Ok(Answer::Counts(args[1..].iter().map(count).collect()))
 }
 
 pub(super) fn time(database: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {

@@ -29,6 +29,10 @@ fn shown(outcome: Result<Answer, Failure>) -> String {
                 .collect::<Vec<_>>()
                 .join(" ")
         ),
+        Ok(Answer::Counts(counts)) => {
+            let count = |(name, count): &(Vec<u8>, usize)| format!("{}:{count}", text(name));
+            format!("[{}]", counts.iter().map(count).collect::<Vec<_>>().join(" "))
+        }
         Err(Failure(line)) => line.into_owned(),
     }
 }
@@ -82,6 +86,10 @@ fn strings_and_keys() {
         ("UNLINK a b", "0"),
         ("TIME", "[1000 0]"),
         ("PUBLISH c m", "0"),
+        ("PUBSUB NUMSUB c d", "[c:0 d:0]"),
+        ("pubsub numsub", "[]"),
+        ("PUBSUB CHANNELS", "ERR Unknown Redis command called from script"),
+        ("PUBSUB", ARITY),
         ("NOSUCH", "ERR Unknown Redis command called from script"),
     ]);
 }

@@ -27,8 +27,11 @@ local function show(value)
   local kind = type(value)
   if kind == 'number' or kind == 'string' then return {kind, value} end
   if kind ~= 'table' then return {kind, tostring(value)} end
-  -- Before 7.0 an error of no command has no code.
-  if value.err then return {'error', string.match(value.err, '^-?(%u+) ') or 'ERR'} end
+  -- Before 7.0 an error of no command has no code, and what the server refuses begins with the place in the script.
+  if value.err then
+    local err = string.gsub(value.err, '^@user_script: %d+: ', '')
+    return {'error', string.match(err, '^-?(%u+) ') or 'ERR'}
+  end
   if value.ok then return {'status', value.ok} end
   local shown = {'table'}
   for i, item in ipairs(value) do shown[i + 1] = show(item) end

@@ -65,7 +65,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
     };
     let (string, hash) = (|| key_of(&["string"]), || key_of(&["hash"]));
     let (list, zset) = (|| key_of(&["list"]), || key_of(&["zset"]));
-    let channel = text(&["p:inbox:c1", "p:inbox:c2", "elsewhere"]);
+    let channel = || text(&["p:inbox:c1", "p:inbox:c2", "elsewhere"]);
     let px = || text(&["PX", "PX", "px", "", "FOO"]);
     let xx = || text(&["XX", "xx"]);
     let limit = || text(&["LIMIT", "LIMIT", "limit", "FOO"]);
@@ -112,7 +112,8 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
             "ZRANGEBYSCORE",
             vec![key(), bound(), bound(), limit(), integer(), integer(), limit(), integer(), integer()]
         ),
-        of("PUBLISH", vec![channel, member()]),
+        of("PUBLISH", vec![channel(), member()]),
+        of("PUBSUB", vec![text(&["NUMSUB", "NUMSUB", "numsub", "FOO"]), channel(), channel()]),
     ];
     let unknown = text(&["NOSUCH", "", "HSETT", "ZADD "]).prop_map(|name| vec![name]);
     let words = prop_oneof![30 => known, 22 => sorted, 1 => unknown];

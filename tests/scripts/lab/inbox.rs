@@ -4,25 +4,52 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::{Client, Value};
+use redis::{Client, PubSub, RedisResult, Value};
 
 use super::attempt::uuid;
 use super::{INBOX, Lab};
+use crate::support::server::Server;
 
 pub struct Inbox {
     channel: String,
+    /// How many a `PUBLISH` counts.
+    receivers: i64,
     messages: Receiver<String>,
 }
 
 impl Lab {
     pub fn listen(&mut self, client: u32) -> Inbox {
+        self.listen_at(&self.server, client, 1)
+    }
+
+    /// At a replica: a `PUBLISH` at the lab's own server counts nobody.
+    pub fn listen_at_replica(&mut self, replica: &Server, client: u32) -> Inbox {
+        self.listen_at(replica, client, 0)
+    }
+
+    fn listen_at(&self, server: &Server, client: u32, receivers: i64) -> Inbox {
         let channel = format!("{INBOX}{}", uuid(client));
-        let (url, (send, messages), (ready, is_ready)) = (self.server.url(), mpsc::channel(), mpsc::channel());
+        Self::subscribed(server, channel, receivers, |pubsub, channel| pubsub.subscribe(channel))
+    }
+
+    /// As somebody who watches the inboxes of all clients, and reads the one of this client.
+    pub fn listen_by_pattern(&mut self, client: u32) -> Inbox {
+        let channel = format!("{INBOX}{}", uuid(client));
+        Self::subscribed(&self.server, channel, 1, |pubsub, _| pubsub.psubscribe(format!("{INBOX}*")))
+    }
+
+    fn subscribed(
+        server: &Server,
+        channel: String,
+        receivers: i64,
+        subscribe: fn(&mut PubSub<'_>, &str) -> RedisResult<()>,
+    ) -> Inbox {
+        let (url, (send, messages), (ready, is_ready)) = (server.url(), mpsc::channel(), mpsc::channel());
         let name = channel.clone();
         thread::spawn(move || {
             let mut connection = Client::open(url).unwrap().get_connection().unwrap();
             let mut pubsub = connection.as_pubsub();
-            pubsub.subscribe(&name).unwrap();
+            subscribe(&mut pubsub, &name).unwrap();
             ready.send(()).unwrap();
             // Until the server is gone, or cuts it.
             while let Ok(message) = pubsub.get_message() {
@@ -31,7 +58,7 @@ impl Lab {
             }
         });
         is_ready.recv_timeout(Duration::from_secs(10)).unwrap();
-        Inbox { channel, messages }
+        Inbox { channel, receivers, messages }
     }
 
     /// Everything that the inbox has got until now.
@@ -39,7 +66,7 @@ impl Lab {
     pub fn read(&mut self, inbox: &Inbox) -> Vec<String> {
         self.markers += 1;
         let marker = format!("marker {}", self.markers);
-        assert_eq!(self.raw(&["PUBLISH", &inbox.channel, &marker]), Value::Int(1));
+        assert_eq!(self.raw(&["PUBLISH", &inbox.channel, &marker]), Value::Int(inbox.receivers));
         let mut read = Vec::new();
         loop {
             let message = inbox.messages.recv_timeout(Duration::from_secs(10)).unwrap();

@@ -167,16 +167,16 @@ pub const MUTANTS: &[Row] = &[
         "if not id or not expires then",
     )], CRASHES, &["I3", "I4"]),
     lua("granted_to_nobody", &[(
-        "(heard > 0 or not counts_everyone)",
-        "true",
+        "if asked and count > 0 then",
+        "if asked then",
     )], scene("crashed_crowd"), I3),
-    lua("silent_client_tried_again", &[(
-        "    elseif silent[client] and not own[ticket] then\n",
-        "    elseif false then\n",
-    )], scene("crashed_crowd"), I3),
+    lua("silent_client_tried_again", &[
+        ("    elseif audible[client] == false and not own[ticket] then\n", "    elseif false then\n"),
+        ("  if audible[client] == nil then\n", "  if true then\n"),
+    ], scene("crashed_crowd"), I3),
     lua("own_ticket_not_known", &[
-        ("elseif silent[client] and not own[ticket] then", "elseif silent[client] then"),
-        ("if own[ticket] or tell(", "if tell("),
+        ("elseif audible[client] == false and not own[ticket] then", "elseif audible[client] == false then"),
+        ("elseif not (own[ticket] or listens(client)) then", "elseif not listens(client) then"),
     ], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
