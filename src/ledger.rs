@@ -28,6 +28,7 @@ use crate::ticket::{WireId, ticket_ttl};
 use crate::token::Token;
 use crate::trace;
 
+mod cleanups;
 mod ends;
 mod lines;
 mod messages;
@@ -38,12 +39,14 @@ mod state;
 mod touches;
 mod work;
 
+use cleanups::Cleanups;
 pub(crate) use ends::Cleanup;
 pub(crate) use lines::LineId;
 use lines::Lines;
 pub(crate) use passing::{Begun, Span, Turn};
 pub(crate) use places::NoPlace;
 use schedule::Schedule;
+pub(crate) use schedule::answer_within;
 use state::{Attempt, Effects, State};
 use touches::Touches;
 pub(crate) use work::{Touch, Work};
@@ -99,8 +102,7 @@ impl Ledger {
                 schedule: Schedule::new(Jitter::new(seed)),
                 touches: Touches::new(Jitter::new(other)),
                 lines: Lines::new(),
-                cleanups: Vec::new(),
-                cleaning: 0,
+                cleanups: Cleanups::default(),
                 ending_holds: 0,
                 last_id: 0,
                 counted: Stats::default(),

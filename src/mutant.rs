@@ -44,6 +44,13 @@ pub enum Mutant {
     RenewalAfterRelease,
     /// A renewal that got no answer is not tried again.
     RenewalNotRetried,
+    /// Holds that are due at the same time are renewed by their number, whatever their deadlines, and at a pace that does not
+    /// look at deadlines.
+    TiesById,
+    /// A renewal is waited for as long as any command, however little of the lease is left.
+    RenewalWithoutBound,
+    /// A renewal that the server refuses for now is a loss.
+    RefusalTakenForLoss,
     /// A renewal that finds nobody is not told to the holder.
     LossNotSignalled,
     /// A holder that was lost unnoticed may still be entered.

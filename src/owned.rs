@@ -52,6 +52,7 @@ impl Owned {
         let mut this = self;
         context.ledger.release(&this.hold);
         let id = this.hold.id.text();
+        let _unread = context.ledger.unread(&this.hold.keys, context.now());
         let mut tries = context.tries("release", &this.hold.keys.name);
         let mut sent_before = false;
         loop {
@@ -188,7 +189,7 @@ impl Drop for Owned {
             return;
         }
         let now = self.context.now();
-        // Other losses leave nothing in Redis.
+        // What is left of other losses in Redis is cleaned up when they are noticed.
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
             self.context.ledger.release_later(&self.hold, now);

@@ -15,7 +15,8 @@ use crate::executor::Executor;
 use crate::jitter::Jitter;
 use crate::key::Kind;
 use crate::lease::Hold;
-use crate::ledger::{Cleanup, Ledger, Touch, Work};
+use crate::ledger::{Cleanup, Ledger, Touch, Work, answer_within};
+use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
 use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
@@ -72,8 +73,8 @@ impl Watchdog {
         for touch in work.touch {
             calls.push(self.touch(touch).boxed());
         }
-        for cleanup in work.cleanups {
-            calls.push(self.clean_up(cleanup).boxed());
+        for (n, cleanup) in work.cleanups {
+            calls.push(self.clean_up(n, cleanup).boxed());
         }
     }
 
@@ -85,7 +86,10 @@ impl Watchdog {
             .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
             .collect();
         let sent = self.executor.now();
-        match self.scripts().renew(&args, self.command_timeout).await {
+        // A fixed lease is looked at, and there is nothing to save.
+        let left = holds.iter().filter(|hold| hold.renewed).map(|hold| hold.remaining(sent)).min();
+        let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
+        match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
                 let (held, gone): (Vec<_>, Vec<_>) =
@@ -96,6 +100,11 @@ impl Watchdog {
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);
+                let refused = matches!(failure, Failure::Connection(ConnectionError::Refused { .. }));
+                if refused && mutant::on(Mutant::RefusalTakenForLoss) {
+                    self.ledger.renewed(sent, self.executor.now(), &[], &holds);
+                }
+                // Whatever the reason, also a refusal: the leases run on, and their deadlines decide.
                 self.ledger.not_renewed(&holds, self.executor.now());
             }
         }
@@ -120,9 +129,14 @@ impl Watchdog {
         }
     }
 
+    async fn clean_up(&self, n: u64, cleanup: Cleanup) {
+        self.cancel(cleanup).await;
+        // Not when this is dropped: then it is not done.
+        self.ledger.cleanup_done(n);
+    }
+
     /// Until the server has answered, or what there was to end has ended by itself.
-    async fn clean_up(&self, cleanup: Cleanup) {
-        let _done = CleanupDone(&self.ledger);
+    async fn cancel(&self, cleanup: Cleanup) {
         let mut backoff = Backoff::new(self.ledger.jitter_seed());
         while self.executor.now() < cleanup.until {
             match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
@@ -168,13 +182,5 @@ struct Dies<'a>(&'a Ledger);
 impl Drop for Dies<'_> {
     fn drop(&mut self) {
         self.0.die();
-    }
-}
-
-struct CleanupDone<'a>(&'a Ledger);
-
-impl Drop for CleanupDone<'_> {
-    fn drop(&mut self) {
-        self.0.cleanup_done();
     }
 }

@@ -49,7 +49,10 @@ impl Attempt<'_> {
             if let Some(before) = &self.before {
                 let ticket = ticket(self.undecided.id, self.request.lease, self.amount);
                 let ticket = (&*ticket, ticket_ttl(self.request.lease));
-                match self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await {
+                let unread = self.context.ledger.unread(&self.request.keys, sent);
+                let requeued = self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await;
+                drop(unread);
+                match requeued {
                     Ok(Requeued::Granted { token, more, told, now }) => {
                         self.context.observe(now);
                         self.context.deliver(told);

@@ -103,8 +103,7 @@ impl Ledger {
         self.change(|state, effects| {
             state.closed = true;
             state.dead = true;
-            state.cleanups.clear();
-            state.cleaning = 0;
+            state.cleanups.drain();
             effects.wakers.extend(state.open.drain().filter_map(|(_, attempt)| attempt.waker));
             effects.wakers.extend(state.lines.wakers());
             effects.losses.extend(state.holds.drain().map(|(_, hold)| (hold, Loss::Closed)));

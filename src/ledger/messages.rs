@@ -1,16 +1,35 @@
 //! What the inbox brings, and what is done when it may have missed something.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::connection::ConnectionError;
 use crate::key::Keys;
 use crate::lease::Loss;
+use crate::ledger::touches::UnreadId;
 use crate::ledger::{Cleanup, Ledger, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::sync::lock;
 use crate::ticket::Message;
 use crate::token::Token;
 use crate::trace;
+
+/// The reply to a release is read sooner, or its future is not polled: then the client's other waiters look for themselves.
+const UNREAD: Duration = Duration::from_millis(50);
+
+/// Until this is dropped, the reply to a release is not read.
+#[derive(Debug)]
+pub(crate) struct Unread<'a> {
+    ledger: &'a Ledger,
+    keys: Arc<Keys>,
+    id: UnreadId,
+}
+
+impl Drop for Unread<'_> {
+    fn drop(&mut self) {
+        lock(&self.ledger.state).touches.read(&self.keys, self.id);
+    }
+}
 
 impl Ledger {
     /// A message from the inbox.
@@ -29,7 +48,7 @@ impl Ledger {
                 if let Some(attempt) = state.open.get_mut(&id.n) {
                     attempt.revoked = true;
                 }
-                state.lose(id.n, Loss::Revoked, effects);
+                state.lose_and_clean_up(id.n, Loss::Revoked, now, effects);
             }
             Message::Open { ids } => {
                 for id in ids.iter().filter(|id| id.client == self.client) {
@@ -55,9 +74,19 @@ impl Ledger {
         });
     }
 
+    /// A release of the name is sent. Until this is dropped, its reply is not read.
+    pub(crate) fn unread(&self, keys: &Arc<Keys>, now: Instant) -> Unread<'_> {
+        let id = self.change(|state, effects| {
+            let id = state.touches.unread(keys, now + UNREAD);
+            state.wake_if_sooner(effects);
+            id
+        });
+        Unread { ledger: self, keys: keys.clone(), id }
+    }
+
     /// The server refuses to send messages, for now.
     pub(crate) fn subscription_refused(&self, refusal: &ConnectionError) {
-        crate::sync::lock(&self.state).counted.subscriptions_refused += 1;
+        lock(&self.state).counted.subscriptions_refused += 1;
         trace::subscription_refused(refusal);
     }
 

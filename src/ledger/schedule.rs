@@ -4,32 +4,57 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::jitter::Jitter;
+use crate::mutant::{self, Mutant};
 
 /// Most holds in one renewal call: the server spends about a microsecond on each.
 pub(crate) const BATCH: usize = 256;
 
+/// An ordinary network answers within this time. A renewal is given as long, however little of its lease is left.
+const ORDINARY: Duration = Duration::from_millis(100);
+
+/// Looking at all fixed leases is spread over half of this.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Deadlines and renewals of every hold of a client.
 ///
-/// A renewal call takes the [`BATCH`] holds whose turn is next, also those that are not due for up to half an
-/// interval, so that `n` holds cost about `n / BATCH` calls per interval however they were acquired. Full batches
-/// are spread over half an interval; from then on they stay apart.
+/// A renewal call takes the [`BATCH`] holds that are due and have the earliest deadlines. It is filled up with holds that
+/// become due within half an interval, so that `n` holds cost about `n / BATCH` calls per interval however they were
+/// acquired. Full batches are spread over half an interval, or over half of what the earliest deadline leaves, if that is
+/// less; from then on they stay apart. One call at a time is under way for a hold.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     holds: HashMap<u64, Times>,
-    deadlines: BTreeSet<(Instant, u64)>,
-    renewals: BTreeSet<(Instant, u64)>,
-    /// No renewal before this: a full batch has just been sent.
-    paced_until: Option<Instant>,
+    /// Ends of the leases that are renewed.
+    renewed: BTreeSet<(Instant, u64)>,
+    /// Ends of the fixed leases.
+    fixed: BTreeSet<(Instant, u64)>,
+    /// Holds that become due later, by that time.
+    later: BTreeSet<(Instant, u64)>,
+    /// Holds that are due, earliest deadline first. Fixed ones come last: they are only looked at.
+    ready: BTreeSet<(bool, Instant, u64)>,
+    /// When the last batch was sent, if it was full, and after what time the next one follows.
+    paced: Option<(Instant, Duration)>,
+    /// When every hold was to be verified last: answers to older calls do not count as that.
+    verified: Option<Instant>,
     jitter: Jitter,
 }
 
 #[derive(Debug)]
 struct Times {
     deadline: Instant,
-    /// When the next renewal is due; `None` while one is under way and for fixed leases.
-    renewal: Option<Instant>,
+    turn: Turn,
     /// Between renewals; `None` for fixed leases.
     interval: Option<Duration>,
+}
+
+/// When the server is asked about a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Later(Instant),
+    Ready,
+    UnderWay,
+    /// A fixed lease is left alone.
+    Never,
 }
 
 /// What is to be done now.
@@ -43,122 +68,196 @@ pub(crate) struct Due {
 
 impl Schedule {
     pub(crate) fn new(jitter: Jitter) -> Self {
-        Self { holds: HashMap::new(), deadlines: BTreeSet::new(), renewals: BTreeSet::new(), paced_until: None, jitter }
+        Self {
+            holds: HashMap::new(),
+            renewed: BTreeSet::new(),
+            fixed: BTreeSet::new(),
+            later: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            paced: None,
+            verified: None,
+            jitter,
+        }
     }
 
     /// Adds a hold with what is left of its lease. `interval` is `None` for a fixed lease.
     pub(crate) fn insert(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
-        self.deadlines.insert((deadline, id));
-        self.holds.insert(id, Times { deadline, renewal: None, interval });
-        if let Some(interval) = interval {
+        let turn = interval.map_or(Turn::Never, |interval| {
             // A grant that came by message has part of its lease behind it already.
             let left = deadline.saturating_duration_since(now);
             let wait = interval.min(left / 2);
-            let early = self.jitter.up_to(wait / 10);
-            self.set_renewal(id, Some(now + wait - early));
-        }
+            Turn::Later(now + wait - self.jitter.up_to(wait / 10))
+        });
+        self.put(id, Times { deadline, turn, interval });
     }
 
     pub(crate) fn remove(&mut self, id: u64) {
-        if let Some(times) = self.holds.remove(&id) {
-            self.deadlines.remove(&(times.deadline, id));
-            if let Some(renewal) = times.renewal {
-                self.renewals.remove(&(renewal, id));
-            }
-        }
+        self.take(id);
     }
 
     /// The server holds these, as of a request sent at `sent`.
     pub(crate) fn renewed(&mut self, held: impl IntoIterator<Item = (u64, Instant)>, sent: Instant) {
         for (id, deadline) in held {
-            let Some(times) = self.holds.get_mut(&id) else { continue };
-            self.deadlines.remove(&(times.deadline, id));
-            times.deadline = deadline;
-            self.deadlines.insert((deadline, id));
-            if let Some(interval) = times.interval {
+            let Some(Times { interval, .. }) = self.take(id) else { continue };
+            let turn = match interval {
+                _ if self.verified.is_some_and(|since| sent < since) => Turn::Ready,
                 // No jitter from here on: what was renewed together stays together.
-                self.set_renewal(id, Some(sent + interval));
+                Some(interval) => Turn::Later(sent + interval),
+                None => Turn::Never,
+            };
+            self.put(id, Times { deadline, turn, interval });
+        }
+    }
+
+    /// No answer came for these: try again soon, and while their leases last. Their deadlines stand.
+    pub(crate) fn unanswered(&mut self, ids: &[u64], now: Instant) {
+        let tried: Vec<u64> = ids.iter().copied().filter(|id| self.turn(*id) == Some(Turn::UnderWay)).collect();
+        let of_those = || tried.iter().filter_map(|id| self.holds.get(id));
+        let interval = of_those().filter_map(|times| times.interval).min();
+        let deadline = of_those().filter(|times| times.interval.is_some()).map(|times| times.deadline).min();
+        let longest = interval.map_or(Duration::from_secs(1), |interval| (interval / 8).min(Duration::from_secs(1)));
+        let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
+        // Not sooner than this, or a server that refuses at once would be asked without end.
+        let shortest = longest.min(ORDINARY / 4);
+        let at = now + self.jitter.spread(longest.min(left / 4).max(shortest));
+        for id in tried {
+            self.set_turn(id, Turn::Later(at));
+        }
+    }
+
+    /// Asks the server about every hold, fixed ones too: as soon as the pace allows, or after the call that is under way.
+    pub(crate) fn verify_all(&mut self, now: Instant) {
+        self.verified = Some(now);
+        let fixed: Vec<u64> = self.fixed.iter().map(|(_, id)| *id).collect();
+        let later = std::mem::take(&mut self.later).into_iter().map(|(_, id)| id);
+        let mut ready = Vec::new();
+        for id in later.chain(fixed) {
+            if let Some(times) = self.holds.get_mut(&id).filter(|times| times.turn != Turn::UnderWay) {
+                times.turn = Turn::Ready;
+                ready.push(times.urgency(id));
             }
         }
-    }
-
-    /// No answer came for these: try again soon. Their deadlines stand.
-    pub(crate) fn unanswered(&mut self, ids: &[u64], now: Instant) {
-        let mut retry = None;
-        for &id in ids {
-            let Some(interval) = self.holds.get(&id).map(|times| times.interval) else { continue };
-            let wait = interval.map_or(Duration::from_secs(1), |interval| (interval / 8).min(Duration::from_secs(1)));
-            let jitter = &mut self.jitter;
-            let at = *retry.get_or_insert_with(|| now + jitter.spread(wait));
-            self.set_renewal(id, Some(at));
-        }
-    }
-
-    /// Asks the server about every hold as soon as the pace allows, fixed ones too.
-    pub(crate) fn verify_all(&mut self, now: Instant) {
-        let mut ids: Vec<u64> = self.holds.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            self.set_renewal(id, Some(now));
-        }
+        self.ready.extend(ready);
     }
 
     /// When [`due`](Self::due) has something to say next.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let deadline = self.deadlines.first().map(|(at, _)| *at);
-        let renewal = self.renewals.first().map(|(at, _)| self.paced_until.map_or(*at, |paced| paced.max(*at)));
-        match (deadline, renewal) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let gate = self.gate();
+        let renewal = if self.ready.is_empty() {
+            self.later.first().map(|(at, _)| gate.map_or(*at, |gate| gate.max(*at)))
+        } else {
+            gate.or(self.verified)
+        };
+        let ends = [&self.renewed, &self.fixed].into_iter().filter_map(|ends| ends.first().map(|(at, _)| *at));
+        ends.chain(renewal).min()
     }
 
     pub(crate) fn due(&mut self, now: Instant) -> Due {
         let mut due = Due::default();
-        while let Some(&(at, id)) = self.deadlines.first() {
-            if at > now {
-                break;
-            }
+        while let Some(id) = self.over(now) {
             self.remove(id);
             due.expired.push(id);
         }
-        if self.paced_until.is_none_or(|paced| paced <= now) {
-            self.paced_until = None;
+        if self.gate().is_none_or(|gate| gate <= now) {
+            self.paced = None;
             due.renew = self.take_batch(now);
         }
         due
     }
 
-    fn take_batch(&mut self, now: Instant) -> Vec<u64> {
-        let Some(&(first, id)) = self.renewals.first() else { return Vec::new() };
-        if first > now {
-            return Vec::new();
+    fn over(&self, now: Instant) -> Option<u64> {
+        let ends = [&self.renewed, &self.fixed].into_iter().filter_map(BTreeSet::first);
+        ends.min().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
+    }
+
+    /// No renewal before this.
+    fn gate(&self) -> Option<Instant> {
+        let (last, pace) = self.paced?;
+        if mutant::on(Mutant::TiesById) {
+            return Some(last + pace);
         }
-        let interval = self.holds.get(&id).and_then(|times| times.interval).unwrap_or_default();
-        let early = now + interval / 2;
-        let batch: Vec<u64> =
-            self.renewals.iter().take_while(|(at, _)| *at <= early).take(BATCH).map(|(_, id)| *id).collect();
+        let Some((deadline, _)) = self.renewed.first() else { return Some(last + pace) };
+        let left = deadline.saturating_duration_since(last);
+        Some(last + pace.min(left / 2 / batches(self.ready.len())))
+    }
+
+    fn take_batch(&mut self, now: Instant) -> Vec<u64> {
+        while let Some(&(_, id)) = self.later.first().filter(|(at, _)| *at <= now) {
+            self.set_turn(id, Turn::Ready);
+        }
+        let Some(&(.., first)) = self.ready.first() else { return Vec::new() };
+        let interval = self.holds.get(&first).and_then(|times| times.interval);
+        let early = now + interval.unwrap_or_default() / 2;
+        let ready = self.ready.iter().map(|(.., id)| *id);
+        let later = self.later.iter().take_while(|(at, _)| *at <= early).map(|(_, id)| *id);
+        let mut batch: Vec<u64> = ready.chain(later).take(BATCH).collect();
+        if mutant::on(Mutant::TiesById) {
+            batch = self.ready.iter().map(|(.., id)| *id).collect();
+            batch.sort_unstable();
+            batch.truncate(BATCH);
+        }
         for &id in &batch {
-            self.set_renewal(id, None);
+            self.set_turn(id, Turn::UnderWay);
         }
         if batch.len() == BATCH {
-            let batches = u32::try_from(self.holds.len().div_ceil(BATCH)).unwrap_or(u32::MAX);
-            self.paced_until = Some(now + interval / 2 / batches.max(1));
+            self.paced = Some((now, interval.unwrap_or(LOOK) / 2 / batches(self.holds.len())));
         }
         batch
     }
 
-    fn set_renewal(&mut self, id: u64, renewal: Option<Instant>) {
-        if let Some(times) = self.holds.get_mut(&id) {
-            if let Some(old) = times.renewal.take() {
-                self.renewals.remove(&(old, id));
-            }
-            if let Some(new) = renewal {
-                self.renewals.insert((new, id));
-            }
-            times.renewal = renewal;
+    fn turn(&self, id: u64) -> Option<Turn> {
+        self.holds.get(&id).map(|times| times.turn)
+    }
+
+    fn set_turn(&mut self, id: u64, turn: Turn) {
+        if let Some(times) = self.take(id) {
+            self.put(id, Times { turn, ..times });
         }
     }
+
+    fn put(&mut self, id: u64, times: Times) {
+        self.take(id);
+        let ends = if times.interval.is_some() { &mut self.renewed } else { &mut self.fixed };
+        ends.insert((times.deadline, id));
+        match times.turn {
+            Turn::Later(at) => drop(self.later.insert((at, id))),
+            Turn::Ready => drop(self.ready.insert(times.urgency(id))),
+            Turn::UnderWay | Turn::Never => {}
+        }
+        self.holds.insert(id, times);
+    }
+
+    fn take(&mut self, id: u64) -> Option<Times> {
+        let times = self.holds.remove(&id)?;
+        let ends = if times.interval.is_some() { &mut self.renewed } else { &mut self.fixed };
+        ends.remove(&(times.deadline, id));
+        match times.turn {
+            Turn::Later(at) => drop(self.later.remove(&(at, id))),
+            Turn::Ready => drop(self.ready.remove(&times.urgency(id))),
+            Turn::UnderWay | Turn::Never => {}
+        }
+        Some(times)
+    }
+}
+
+impl Times {
+    fn urgency(&self, id: u64) -> (bool, Instant, u64) {
+        (self.interval.is_none(), self.deadline, id)
+    }
+}
+
+/// So many calls for so many holds, at least one.
+fn batches(holds: usize) -> u32 {
+    u32::try_from(holds.div_ceil(BATCH)).unwrap_or(u32::MAX).max(1)
+}
+
+/// How long the answer to a renewal is waited for when the earliest deadline of the batch leaves so much. Half of it, so
+/// that the renewal can be sent again; `longest` at most.
+pub(crate) fn answer_within(left: Duration, longest: Duration) -> Duration {
+    if mutant::on(Mutant::RenewalWithoutBound) {
+        return longest;
+    }
+    (left / 2).max(ORDINARY).min(longest)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::key::Keys;
 use crate::lease::{Hold, Loss};
+use crate::ledger::cleanups::Cleanups;
 use crate::ledger::lines::{LineId, Lines};
 use crate::ledger::passing::Turn;
 use crate::ledger::schedule::Schedule;
@@ -26,8 +27,7 @@ pub(super) struct State {
     pub(super) schedule: Schedule,
     pub(super) touches: Touches,
     pub(super) lines: Lines<Turn>,
-    pub(super) cleanups: Vec<Cleanup>,
-    pub(super) cleaning: usize,
+    pub(super) cleanups: Cleanups,
     /// Releases and changes that somebody waits for.
     pub(super) ending_holds: usize,
     pub(super) last_id: u64,
@@ -97,7 +97,7 @@ impl State {
 
     pub(super) fn is_idle(&self) -> bool {
         let waited_for = self.ending_holds > 0 && !self.dead && !mutant::on(Mutant::ReleaseCutOff);
-        self.cleanups.is_empty() && self.cleaning == 0 && !waited_for
+        self.cleanups.is_empty() && !waited_for
     }
 
     /// Whoever waits for the attempt is woken, and finds it gone.
@@ -146,6 +146,16 @@ impl State {
         let hold = self.remove_hold(id)?;
         self.lines.settle(&LineId::of(&hold.keys, hold.amount), &mut effects.wakers);
         Some(hold)
+    }
+
+    /// The hold, if there was such a one, is lost. What a late renewal, or a server that is not the one that it was, may have
+    /// left of it is cleaned up.
+    pub(super) fn lose_and_clean_up(&mut self, id: u64, loss: Loss, now: Instant, effects: &mut Effects) {
+        if let Some(hold) = self.lose(id, loss, effects)
+            && !mutant::on(Mutant::NoCleanUpOnExpiry)
+        {
+            self.clean_up(Cleanup::of(&hold, now), effects);
+        }
     }
 
     /// The hold, if there was such a one, is lost.

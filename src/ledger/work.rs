@@ -19,7 +19,8 @@ use crate::ticket::{ticket, ticket_ttl};
 pub(crate) struct Work {
     pub(crate) renew: Vec<Arc<Hold>>,
     pub(crate) touch: Vec<Touch>,
-    pub(crate) cleanups: Vec<Cleanup>,
+    /// Each with the number to name it by in [`Ledger::cleanup_done`].
+    pub(crate) cleanups: Vec<(u64, Cleanup)>,
     /// When to look again.
     pub(crate) next: Option<Instant>,
     /// Nothing is left to do, ever.
@@ -45,11 +46,8 @@ impl Ledger {
 
             let due = state.schedule.due(now);
             for id in due.expired {
-                let lost = state.lose(id, Loss::Expired, effects);
-                if let Some(hold) = lost.filter(|_| !mutant::on(Mutant::NoCleanUpOnExpiry)) {
-                    // A renewal whose answer was late or lost may have kept it in Redis.
-                    state.cleanups.push(Cleanup::of(&hold, now));
-                }
+                // A renewal whose answer was late or lost may have kept it in Redis.
+                state.lose_and_clean_up(id, Loss::Expired, now, effects);
             }
             work.renew = due.renew.iter().filter_map(|id| state.holds.get(id).cloned()).collect();
 
@@ -62,11 +60,12 @@ impl Ledger {
                 work.touch.push(Touch { tickets: tickets.collect(), keys });
             }
 
-            work.cleanups = std::mem::take(&mut state.cleanups);
-            state.cleaning += work.cleanups.len();
+            work.cleanups = state.cleanups.begin();
             work.next = state.next();
             state.armed = work.next;
             work.ended = state.ending && state.is_idle();
+            // It has just looked.
+            effects.work = false;
             work
         })
     }
@@ -84,7 +83,8 @@ impl Ledger {
             let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
             state.schedule.renewed(held, sent);
             for hold in gone.iter().filter(|_| !mutant::on(Mutant::LossNotSignalled)) {
-                state.lose(hold.id.n, Loss::Gone, effects);
+                // The server may be one that knows less than the one that comes back.
+                state.lose_and_clean_up(hold.id.n, Loss::Gone, now, effects);
             }
         });
     }
@@ -131,7 +131,7 @@ impl Ledger {
                     state.decide(self.wire_id(id), outcome, now, effects);
                 }
             }
-            state.touches.answered(keys, sent, now, &waiting, Some(holder_left), more);
+            state.touches.answered(keys, sent, now, &waiting, holder_left, more);
         });
     }
 
@@ -146,22 +146,26 @@ impl Ledger {
         patience: Duration,
     ) {
         self.change(|state, effects| {
+            // The next touch is to be there before a ticket expires, and when somebody's patience is over.
+            let mut longest = Duration::MAX;
             for id in ids {
                 let Some(attempt) = state.open.get_mut(id) else { continue };
                 let since = *attempt.unanswered_since.get_or_insert(sent);
-                if now.saturating_duration_since(since) >= patience {
+                let left = patience.saturating_sub(now.saturating_duration_since(since));
+                if left.is_zero() {
                     state.touches.remove(keys, *id);
                     state.decide(self.wire_id(*id), Outcome::Failed(failure.clone()), now, effects);
+                } else {
+                    longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
                 }
             }
-            state.touches.answered(keys, sent, now, &[], None, false);
+            state.touches.unanswered(keys, now, longest);
         });
     }
 
-    pub(crate) fn cleanup_done(&self) {
+    pub(crate) fn cleanup_done(&self, n: u64) {
         self.change(|state, effects| {
-            state.cleaning = state.cleaning.saturating_sub(1);
-            effects.idle = state.is_idle();
+            effects.idle = state.cleanups.done(n) && state.is_idle();
         });
     }
 }

@@ -35,6 +35,8 @@ pub enum Fault {
     Answer(Reply),
     /// Not sent before [`Faults::release`].
     Hang,
+    /// Nothing is heard of it for as long as the answer is of use, which has to be said.
+    Silent,
     /// Executed at once; the answer does not come before [`Faults::release`].
     HangReply,
     /// Executed at once; the answer takes this long.

@@ -34,7 +34,8 @@ impl Doomed {
         let url = url.to_owned();
         let started = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            let config = Config::builder().lease(lease).build().unwrap();
+            // It dies without a good-bye.
+            let config = Config::builder().lease(lease).shutdown_timeout(Duration::ZERO).build().unwrap();
             let client = runtime.block_on(bowline::tokio::connect_with(&url, config)).unwrap();
             Self { runtime: Some(runtime), client }
         });

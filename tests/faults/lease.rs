@@ -1,15 +1,20 @@
 //! Renewals and touches that get lost, and what the holder and the waiters are told.
 
-use bowline::{ErrorKind, Loss};
+use bowline::{ErrorKind, Loss, Notice, Reply};
 use futures::future::join_all;
 
 use crate::faulty::{Fault, faulty_client};
-use crate::scene::{SLACK, acquiring, assert_holds, contended, is_free, ms, until_free, until_waiting, waiting};
+use crate::scene::{
+    SLACK, acquiring, assert_holds, contended, holders, is_free, ms, until_free, until_waiting, waiting,
+};
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
     renewals_that_get_lost_are_made_up_for,
     a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline,
+    a_renewal_of_which_nothing_is_heard_is_sent_again_in_time,
+    a_refused_renewal_is_no_loss,
+    a_hold_that_was_taken_for_gone_is_cleaned_up,
     a_late_renewal_does_not_revive_a_hold,
     touches_that_get_lost_are_made_up_for,
     a_waiter_whose_ticket_expired_queues_up_again,
@@ -58,6 +63,64 @@ async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) 
         drop(work);
     }))
     .await;
+}
+
+/// The command timeout alone is longer than what the lease leaves.
+async fn a_renewal_of_which_nothing_is_heard_is_sent_again_in_time(env: Env) {
+    let lease = ms(4000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).command_timeout(ms(60_000))).await;
+    faults.next("lock_renew", [Fault::Silent]);
+    faults.next("permit_renew", [Fault::Silent]);
+    let lock = client.lock("a").lock().await.unwrap();
+    let permit = client.semaphore("b", 1).acquire().await.unwrap();
+    let first = env.now() + lease;
+    env.eventually("both are renewed", async || {
+        assert!(lock.is_valid() && permit.is_valid(), "lost");
+        env.now() + lock.remaining() > first && env.now() + permit.remaining() > first
+    })
+    .await;
+    assert!(faults.calls("lock_renew") >= 2 && faults.calls("permit_renew") >= 2);
+    assert_holds(&env, &lock);
+    lock.release().await.unwrap();
+    permit.release().await.unwrap();
+}
+
+async fn a_refused_renewal_is_no_loss(env: Env) {
+    let lease = ms(4000);
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
+    let refusals = ["READONLY no", "NOREPLICAS no", "MISCONF no", "WRONGTYPE no", "NOPERM no"].map(Fault::Refuse);
+    faults.next("lock_renew", refusals);
+    let guard = client.lock("a").lock().await.unwrap();
+    let first = env.now() + lease;
+    faults.gap();
+    env.eventually("it is renewed", async || {
+        assert!(guard.is_valid(), "lost");
+        env.now() + guard.remaining() > first
+    })
+    .await;
+    assert_eq!((faults.calls("lock_renew"), faults.calls("lock_cancel")), (6, 0));
+    assert_holds(&env, &guard);
+    guard.release().await.unwrap();
+}
+
+/// The one who said so was a server that knows less than the one that comes back, or an operator without the server.
+async fn a_hold_that_was_taken_for_gone_is_cleaned_up(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let guard = client.lock("a").lock().await.unwrap();
+    faults.next("lock_renew", [Fault::Answer(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))]);
+    faults.next("lock_cancel", [Fault::LoseRequest]);
+    faults.gap();
+    assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Gone);
+    until_free(&env, "a").await;
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+
+    let guard = client.lock("a").lock().await.unwrap();
+    let revoked = format!("revoked {}", holders(&env, "a")[0]);
+    faults.inject(Notice::Message(revoked.into_bytes()));
+    assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Revoked);
+    until_free(&env, "a").await;
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(faults.calls("lock_cancel"), 3);
 }
 
 async fn a_late_renewal_does_not_revive_a_hold(env: Env) {

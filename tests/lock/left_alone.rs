@@ -1,4 +1,5 @@
-//! Acquisitions that are neither polled nor dropped: each keeps the others waiting for one lease, and no longer.
+//! Futures that are neither polled nor dropped: an acquisition keeps the others waiting for one lease, and no longer; a
+//! release keeps nobody waiting.
 
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ on_every_runtime! {
     who_does_not_read_that_it_waits_costs_one_lease,
     who_sleeps_through_its_turn_costs_one_lease,
     who_wakes_after_its_turn_acquires,
+    a_release_whose_reply_is_not_read_serves_its_own_client_too,
+    a_turn_whose_reply_is_not_read_serves_its_own_client_too,
 }
 
 /// Of all clients: those who wait look at the hold in front of them every third of theirs.
@@ -71,4 +74,43 @@ async fn who_wakes_after_its_turn_acquires(env: Env) {
     assert!(guard.is_valid());
     assert_eq!(other.lock("a").inspect().await.unwrap().holder.unwrap().token, guard.token());
     guard.release().await.unwrap();
+}
+
+/// Nothing else looks sooner than the tests' deadlines.
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn a_release_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
+    let client = env.client_with(|config| config.lease(HOUR)).await;
+    let lock = client.lock("a");
+    let held = lock.lock().await.unwrap();
+    let next = waiter(&env, &lock).await;
+    client.counts.reset();
+    // The reply tells that the next one is granted.
+    let mut release = Box::pin(held.release());
+    assert!(poll_once(&mut release).await.is_none());
+    let next = env.soon("the next one", next).await;
+    assert_eq!((client.counts.of("lock_release"), client.counts.of("lock_touch")), (1, 1));
+    release.await.unwrap();
+    assert!(next.is_valid());
+    // Read in time, a reply costs no touch.
+    let last = waiter(&env, &lock).await;
+    client.counts.reset();
+    next.release().await.unwrap();
+    env.soon("the last one", last).await.release().await.unwrap();
+    assert_eq!(client.counts.of("lock_touch"), 0);
+}
+
+async fn a_turn_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
+    let client = env.client_with(|config| config.lease(HOUR).line_time(Duration::ZERO)).await;
+    let lock = client.lock("a");
+    let held = lock.lock().non_fair().await.unwrap();
+    let next = waiter(&env, &lock).await;
+    let mut behind = Box::pin(lock.lock().non_fair().into_future());
+    assert!(poll_once(&mut behind).await.is_none());
+    held.release().await.unwrap();
+    // It releases and queues up, and the reply tells that the next one is granted.
+    assert!(poll_once(&mut behind).await.is_none());
+    let next = env.soon("the next one", next).await;
+    next.release().await.unwrap();
+    env.soon("the one behind", behind).await.unwrap().release().await.unwrap();
 }

@@ -1,6 +1,9 @@
 use super::*;
 use crate::executor::an_instant;
 
+mod server;
+mod shapes;
+
 const LEASE: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_secs(10);
 

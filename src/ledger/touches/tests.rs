@@ -2,6 +2,9 @@ use super::*;
 use crate::executor::an_instant;
 use crate::key::Kind;
 
+mod storm;
+mod unread;
+
 const TTL: Duration = Duration::from_secs(30);
 
 fn setup() -> (Touches, Arc<Keys>, Instant) {
@@ -14,7 +17,7 @@ fn unanswered() -> (Touches, Arc<Keys>, Instant, Instant) {
     touches.insert(&keys, 1, TTL, start, start, Some(TTL));
     touches.touch_soon(&keys, start);
     touches.due(start).unwrap();
-    touches.answered(&keys, start, start, &[], None, false);
+    touches.unanswered(&keys, start, TTL);
     let again = touches.next().unwrap();
     (touches, keys, start, again)
 }
@@ -31,10 +34,10 @@ fn one_call_for_all_tickets_of_a_name_every_third_of_their_ttl() {
         let (_, tickets) = touches.due(now).unwrap();
         assert_eq!(tickets.len(), 64);
         let waiting: Vec<_> = tickets.into_iter().map(|id| (id, TTL)).collect();
-        touches.answered(&keys, now, now, &waiting, Some(Some(TTL)), false);
+        touches.answered(&keys, now, now, &waiting, Some(TTL), false);
         calls += 1;
     }
-    assert!((29..=31).contains(&calls), "{calls}");
+    assert!((29..=34).contains(&calls), "{calls}");
 }
 
 #[test]
@@ -42,14 +45,15 @@ fn asks_when_the_lease_in_the_way_ends_but_never_polls() {
     let (mut touches, keys, start) = setup();
     let left = Duration::from_millis(700);
     touches.insert(&keys, 1, TTL, start, start, Some(left));
-    assert_eq!(touches.next(), Some(start + left));
+    let at = touches.next().unwrap();
+    assert!(at >= start + left && at <= start + left + left / 10);
     touches.insert(&keys, 2, TTL, start, start, Some(Duration::from_millis(1)));
     let at = touches.next().unwrap();
     assert!(at >= start + SHORTEST && at < start + SHORTEST * 2);
     let (_, tickets) = touches.due(at).unwrap();
     assert_eq!(tickets, [1, 2]);
     assert_eq!(touches.next(), None, "one call at a time");
-    touches.answered(&keys, at, at, &[(1, TTL), (2, TTL)], Some(Some(Duration::ZERO)), false);
+    touches.answered(&keys, at, at, &[(1, TTL), (2, TTL)], Some(Duration::ZERO), false);
     assert!(touches.next().unwrap() >= at + SHORTEST);
 }
 
@@ -63,7 +67,7 @@ fn a_gap_touches_at_once_even_if_a_call_is_under_way() {
     let later = start + Duration::from_millis(5);
     touches.touch_all(later);
     assert_eq!(touches.next(), None);
-    touches.answered(&keys, start, later, &[(1, TTL)], Some(Some(TTL)), false);
+    touches.answered(&keys, start, later, &[(1, TTL)], Some(TTL), false);
     assert_eq!(touches.next(), Some(later));
 }
 
@@ -72,7 +76,7 @@ fn an_unanswered_touch_is_repeated_and_a_call_for_more_is_immediate() {
     let (mut touches, keys, start, again) = unanswered();
     assert!(again >= start + SHORTEST && again <= start + SHORTEST * 2);
     touches.due(again).unwrap();
-    touches.answered(&keys, again, again, &[(1, TTL)], Some(None), true);
+    touches.answered(&keys, again, again, &[(1, TTL)], None, true);
     assert_eq!(touches.next(), Some(again));
 }
 
@@ -82,11 +86,13 @@ fn the_answer_to_another_request_does_not_put_off_a_touch_that_is_owed() {
     // What is in the way may be the very first one's grant.
     touches.insert(&keys, 2, TTL, start, start, Some(TTL));
     assert_eq!(touches.next(), Some(again));
-    let (_, tickets) = touches.due(again).unwrap();
+    let (_, mut tickets) = touches.due(again).unwrap();
+    tickets.sort_unstable();
     assert_eq!(tickets, [1, 2]);
-    touches.answered(&keys, again, again, &[(1, TTL), (2, TTL)], Some(Some(TTL)), false);
+    touches.answered(&keys, again, again, &[(1, TTL), (2, TTL)], Some(TTL), false);
     touches.insert(&keys, 3, TTL, again, again, Some(TTL / 10));
-    assert_eq!(touches.next(), Some(again + TTL / 10));
+    let left = TTL / 10;
+    assert!(touches.next().is_some_and(|at| at >= again + left && at <= again + left + SPREAD));
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn big_names_are_touched_in_batches() {
         assert!(tickets.len() <= BATCH);
         seen.extend(tickets.iter().copied());
         let waiting: Vec<_> = tickets.into_iter().map(|id| (id, TTL)).collect();
-        touches.answered(&keys, now, now, &waiting, Some(Some(TTL)), false);
+        touches.answered(&keys, now, now, &waiting, Some(TTL), false);
     }
 }
 
@@ -117,7 +123,7 @@ fn nothing_stays_when_the_tickets_are_gone() {
     touches.touch_soon(&keys, start);
     touches.due(start).unwrap();
     assert!(touches.remove(&keys, 2), "while a call is under way");
-    touches.answered(&keys, start, start, &[(2, TTL)], Some(None), true);
+    touches.answered(&keys, start, start, &[(2, TTL)], None, true);
     assert_eq!(touches.next(), None);
     assert!(touches.names.is_empty() && touches.serials.is_empty() && touches.events.is_empty());
 }

@@ -64,6 +64,10 @@ impl Connection for Faulty {
                 self.faults.until_released(releases).await;
                 inner.run(call).await
             }
+            Fault::Silent => {
+                executor.sleep(call.within.expect("the call says how long its answer is of use")).await;
+                Err(lost())
+            }
             Fault::HangReply => {
                 let reply = inner.run(call).await;
                 self.faults.until_released(releases).await;
