@@ -111,7 +111,8 @@ pub enum Notice {
     Message(Vec<u8>),
     /// Messages may have been missed: the subscription was interrupted, or has just been restored.
     ///
-    /// Comes once when the interruption is seen and once when the subscription stands again.
+    /// Comes once when the interruption is seen and once when the subscription stands again. An implementation whose calls
+    /// have a connection of their own says it after every reconnect of that too: the server may be another one.
     Gap,
     /// The server refused to restore the subscription. The connection tries again; until it succeeds, no message arrives.
     Refused(ConnectionError),
@@ -134,6 +135,14 @@ pub enum Warning {
         /// The policy that is set.
         policy: String,
     },
+    /// [`command_timeout`](crate::ConfigBuilder::command_timeout) is longer than half of the
+    /// [`lease`](crate::ConfigBuilder::lease): whoever waits for an answer for so long may have lost a lease meanwhile.
+    SlowTimeout {
+        /// The longest wait for the answer to one command.
+        command_timeout: Duration,
+        /// The lease of holds that ask for none of their own.
+        lease: Duration,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -141,6 +150,9 @@ impl fmt::Display for Warning {
         match self {
             Self::Eviction { policy } => {
                 write!(f, "maxmemory-policy is {policy}: the server may evict the keys of held locks; set noeviction")
+            }
+            Self::SlowTimeout { command_timeout, lease } => {
+                write!(f, "command_timeout is {command_timeout:?}, which is more than half of the lease of {lease:?}")
             }
         }
     }

@@ -93,6 +93,8 @@ pub enum Mutant {
     LostHoldKeepsTheLine,
     /// Whoever is granted permits asks nobody behind it in the line to ask for more.
     OneAsksForPermits,
+    /// Of the two connections of a client one is made anew, and nobody asks whether both lead to the same server.
+    OneLinkRedialled,
 }
 
 #[cfg(not(feature = "_mutants"))]

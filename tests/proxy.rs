@@ -109,3 +109,29 @@ fn refused_connections_do_not_disturb_open_ones() {
     proxy.refuse(false);
     ping(&mut connect(&proxy).unwrap()).unwrap();
 }
+
+#[test]
+fn a_new_target_is_for_new_connections() {
+    let servers = [Server::start(), Server::start()];
+    let proxy = Proxy::start(servers[0].port());
+    let mut open = connect(&proxy).unwrap();
+    proxy.lead_to(servers[1].port());
+    incr(&mut open).unwrap();
+    let mut new = connect(&proxy).unwrap();
+    incr(&mut new).unwrap();
+    incr(&mut new).unwrap();
+    assert_eq!(servers.each_ref().map(count), [1, 2]);
+    assert_eq!(proxy.accepted(), 2);
+}
+
+#[test]
+fn silence_is_for_open_connections() {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    let mut open = connect(&proxy).unwrap();
+    proxy.silence();
+    timeout(&open, 200);
+    assert!(incr(&mut open).is_err());
+    incr(&mut connect(&proxy).unwrap()).unwrap();
+    assert_eq!(count(&server), 1);
+}

@@ -24,6 +24,7 @@ pub(crate) mod dial;
 mod handshake;
 mod link;
 mod loaded;
+mod proof;
 mod subscription;
 mod target;
 #[cfg(feature = "tls")]
@@ -42,7 +43,7 @@ mod tls;
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), or the connection was refused.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
 /// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, or a cluster.
-/// - [`Refused`](ErrorKind::Refused): the server is loading its data.
+/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica.
 ///
 /// # Guarantees
 /// - All calls share one socket. When it breaks, or when the server does not answer a call within
@@ -52,6 +53,16 @@ mod tls;
 /// - Nothing is ever sent twice. A call that was sent and got no answer fails with
 ///   [`Unknown`](ConnectionError::Unknown).
 /// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
+/// - After the first connect, an attempt to connect again is given up after a third of the
+///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that one that gets no answer
+///   leaves time for another.
+/// - Both lead to the same server. A subscription to `channel` has a second one to `channel:<random>`, and delivers messages
+///   only after the server of the calls has said, by `PUBSUB NUMSUB`, that it has that. Both are needed rights. After every
+///   reconnect, also of the calls' socket, it is asked anew, and [`Notice::Gap`] follows.
+/// - A server that is a replica is refused when connecting, and left when it says so later (`READONLY`, `MASTERDOWN`,
+///   `UNBLOCKED`): behind one address there may be another primary by then.
+/// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
+///   `WRONGPASS`, or else with [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping it ends its tasks and closes its sockets.
 ///
 /// # Not guaranteed
@@ -72,8 +83,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let target = Target::parse(url)?;
-        let (high, low) = config.client_id.as_u64_pair();
-        let shared = Arc::new(Shared::new(executor, dialer, target, config.command_timeout, high ^ low));
+        let shared = Arc::new(Shared::new(executor, dialer, target, config));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection =
             Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
@@ -82,12 +92,19 @@ impl RedisConnection {
         match connected.await {
             Ok(Ok(warnings)) => {
                 connection.warnings = warnings;
+                connection.warnings.extend(slow_timeout(config));
                 Ok(connection)
             }
             Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string())),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
+}
+
+/// Within half of a lease, a renewal gets two tries.
+fn slow_timeout(config: &Config) -> Option<Warning> {
+    let Config { command_timeout, lease, .. } = *config;
+    (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
 }
 
 #[async_trait]

@@ -109,13 +109,18 @@ pub(crate) async fn servers_that_do_not_fit(rt: Runtime) {
 
 pub(crate) async fn warnings(rt: Runtime) {
     let server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
-    let warnings = rt.connect(&server.url()).await.warnings();
+    let warnings = rt.try_connect(&server.url(), SHORT * 10).await.unwrap().warnings();
     assert_eq!(warnings, [Warning::Eviction { policy: "allkeys-lru".to_owned() }]);
     admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "&*", "+@all", "-info"]);
     let url = server.url().replace("://", "://alice:s3cret@");
-    assert_eq!(rt.connect(&url).await.warnings(), []);
+    assert_eq!(rt.try_connect(&url, SHORT * 10).await.unwrap().warnings(), []);
     admin(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-    assert_eq!(rt.connect(&server.url()).await.warnings(), []);
+    let (lease, fits) = (Duration::from_secs(30), Duration::from_secs(15));
+    assert_eq!(rt.try_connect(&server.url(), fits).await.unwrap().warnings(), []);
+    let command_timeout = fits + Duration::from_millis(1);
+    let warnings = rt.try_connect(&server.url(), command_timeout).await.unwrap().warnings();
+    assert_eq!(warnings, [Warning::SlowTimeout { command_timeout, lease }]);
+    assert!(warnings[0].to_string().contains("30s"), "{}", warnings[0]);
 }
 
 pub(crate) async fn dropping_a_connection_attempt_closes_its_socket(rt: Runtime) {

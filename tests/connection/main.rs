@@ -8,6 +8,7 @@ mod support;
 mod calls;
 mod closing;
 mod connecting;
+mod primaries;
 mod subscriptions;
 #[cfg(feature = "tokio")]
 mod tokio_alone;
@@ -19,6 +20,7 @@ use bowline::{Client, ConnectionError};
 use calls::*;
 use closing::*;
 use connecting::*;
+use primaries::*;
 use subscriptions::*;
 use support::adapters::Runtime;
 use trouble::*;
@@ -55,11 +57,15 @@ macro_rules! suite {
             refusals_have_the_servers_code_and_stay_with_their_call calls_run_in_the_order_they_are_polled
             many_calls_keep_their_order_too many_calls_at_once dropped_calls_leave_the_connection_in_step
             a_connection_killed_under_a_call an_idle_connection_killed_is_replaced a_server_that_stands_still calls_wait_for_a_server_that_restarts
+            a_call_of_little_use_gives_a_silent_connection_up an_attempt_to_connect_again_leaves_time_for_another
             a_server_that_is_gone messages_arrive_in_order_and_gaps_are_told subscriptions_survive_a_restart
+            a_gap_comes_after_every_reconnect_of_the_commands a_subscription_ends_up_where_the_commands_are
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything
-            dropping_ends_everything closing_while_the_server_is_away);
+            dropping_ends_everything closing_while_the_server_is_away
+            a_replica_is_refused a_primary_demoted_behind_one_address_is_left
+            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection);
     };
 }
 

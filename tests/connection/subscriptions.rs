@@ -1,10 +1,14 @@
 //! Subscriptions: messages, gaps, and their end.
 
+use std::time::Duration;
+
 use bowline::{Connection, Notice};
 use futures::StreamExt;
+use futures::future::{Either, select};
 
 use crate::code;
-use crate::support::adapters::{Runtime, admin, ours};
+use crate::support::adapters::{Keys, Runtime, acquire, admin, field, ours, word};
+use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 
 pub(crate) async fn messages_arrive_in_order_and_gaps_are_told(rt: Runtime) {
@@ -31,6 +35,58 @@ pub(crate) async fn messages_arrive_in_order_and_gaps_are_told(rt: Runtime) {
     }
     admin(&server, &["PUBLISH", "test:other", "x"]);
     assert_eq!(other.next().await, message("x"));
+}
+
+/// The next connection for commands may lead to another server: until it has been asked, no message counts.
+pub(crate) async fn a_gap_comes_after_every_reconnect_of_the_commands(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    let subscriptions = || -> Vec<String> {
+        let lines = ours(&server);
+        lines.iter().filter(|line| field(line, "sub") != "0").map(|line| field(line, "id").to_owned()).collect()
+    };
+    let before = subscriptions();
+    for round in 0..3 {
+        let commands = ours(&server).into_iter().find(|line| field(line, "sub") == "0").expect("it stands");
+        admin(&server, &["CLIENT", "KILL", "ID", field(&commands, "id")]);
+        assert_eq!(notices.next().await, Some(Notice::Gap));
+        assert_eq!(connection.reconnects(), round + 1);
+        let text = format!("round {round}");
+        assert_eq!(admin(&server, &["PUBLISH", "test:channel", &text]), redis::Value::Int(1));
+        assert_eq!(notices.next().await, Some(Notice::Message(text.into_bytes())));
+    }
+    assert_eq!(subscriptions(), before, "its own socket stays");
+}
+
+/// Dials lead to two servers that know nothing of each other, by turns.
+pub(crate) async fn a_subscription_ends_up_where_the_commands_are(rt: Runtime) {
+    let servers = [Server::start(), Server::start()];
+    let proxy = Proxy::start(servers[0].port());
+    proxy.take_turns(servers.each_ref().map(Server::port));
+    let connection = rt.connect(&proxy.url()).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    for round in 0..3 {
+        // Whichever server is heard, the commands go there.
+        let heard = loop {
+            for (server, name) in servers.iter().zip(["0", "1"]) {
+                admin(server, &["PUBLISH", "test:channel", name]);
+            }
+            match select(notices.next(), rt.executor.sleep(Duration::from_millis(5))).await {
+                Either::Left((Some(Notice::Message(name)), _)) => break usize::from(name == b"1"),
+                Either::Left((notice, _)) => assert_eq!(notice, Some(Notice::Gap)),
+                Either::Right(_) => {}
+            }
+        };
+        let keys = Keys::of(&round.to_string());
+        assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+        let stored = |server| admin(server, &["EXISTS", keys.lock()]);
+        assert_eq!([heard, 1 - heard].map(|n| stored(&servers[n])), [redis::Value::Int(1), redis::Value::Int(0)]);
+        let kind = if round % 2 == 0 { "pubsub" } else { "normal" };
+        admin(&servers[heard], &["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
+        // What was heard before may still be on its way.
+        while notices.next().await != Some(Notice::Gap) {}
+    }
 }
 
 pub(crate) async fn subscriptions_survive_a_restart(rt: Runtime) {
@@ -62,9 +118,15 @@ pub(crate) async fn a_dropped_subscription_closes_its_connection(rt: Runtime) {
 
 pub(crate) async fn a_subscription_without_the_right(rt: Runtime) {
     let server = Server::start();
-    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&allowed"]);
+    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&allowed*"]);
     let url = server.url().replace("://", "://alice:s3cret@");
     let connection = rt.connect(&url).await;
     assert_eq!(code(&connection.subscribe("test:channel").await.err().unwrap()), "NOPERM");
+    // Its own channel, but not the one by which it is found.
+    admin(&server, &["ACL", "SETUSER", "alice", "resetchannels", "&allowed"]);
+    assert_eq!(code(&connection.subscribe("allowed").await.err().unwrap()), "NOPERM");
+    admin(&server, &["ACL", "SETUSER", "alice", "resetchannels", "&allowed*", "-pubsub"]);
+    assert_eq!(code(&connection.subscribe("allowed").await.err().unwrap()), "NOPERM");
+    admin(&server, &["ACL", "SETUSER", "alice", "+pubsub"]);
     drop(connection.subscribe("allowed").await.unwrap());
 }

@@ -1,14 +1,16 @@
 //! A server that goes, stands still or comes back under a call.
 
+use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use bowline::{Connection, ConnectionError, Reply};
-use futures::FutureExt;
+use bowline::{Call, Config, Connection, ConnectionError, Notice, Reply};
 use futures::future::{Either, join, select};
+use futures::{FutureExt, StreamExt};
 
 use crate::SHORT;
-use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, word};
+use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, script, word};
+use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 
 /// Starts a call that the server holds back, until `then` is done.
@@ -125,4 +127,60 @@ pub(crate) async fn a_server_that_is_gone(rt: Runtime) {
     assert!(matches!(error, ConnectionError::Unreachable(_)), "{error:?}");
     server.restart();
     while inspect(&connection, &Keys::of("a")).await.is_err() {}
+}
+
+/// The command timeout is much longer than an answer is of use.
+pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtime) {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    let connection = rt.try_connect(&proxy.url(), Duration::from_secs(600)).await.unwrap();
+    let keys = ["a", "b"].map(Keys::of);
+    assert_eq!(word(&acquire(&connection, &keys[0], "c1:1").await), "GRANTED");
+    let script = script("lock_inspect");
+    let keys = keys.each_ref().map(Keys::all);
+    let calls = keys.each_ref().map(|keys| Call { script, keys, args: &[], within: Some(SHORT) });
+    for round in 1..=2 {
+        proxy.silence();
+        let outcomes = if round == 1 {
+            vec![connection.run(calls[0]).await]
+        } else {
+            // The one that is of use for the shortest decides.
+            connection.run_batch(&[Call { within: None, ..calls[1] }, calls[0]]).await
+        };
+        for outcome in outcomes {
+            assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
+        }
+        let again = Call { within: Some(SHORT * 20), ..calls[0] };
+        assert!(matches!(connection.run(again).await, Ok(Reply::Array(_))));
+        assert_eq!(connection.reconnects(), round);
+    }
+    // A longer one than the connection's own changes nothing.
+    let short = rt.try_connect(&proxy.url(), SHORT).await.unwrap();
+    proxy.silence();
+    let outcome = short.run(Call { within: Some(Duration::from_secs(600)), ..calls[0] }).await;
+    assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
+    // Never handed to a connection, it was not executed.
+    proxy.refuse(true);
+    proxy.cut();
+    rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+    let outcome = connection.run(calls[0]).await;
+    assert!(matches!(outcome, Err(ConnectionError::Unreachable(_))), "{outcome:?}");
+}
+
+/// The first attempts to connect again lead to where nothing is ever said.
+pub(crate) async fn an_attempt_to_connect_again_leaves_time_for_another(rt: Runtime) {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    let config = Config::builder().command_timeout(Duration::from_secs(600)).lease(SHORT).build().unwrap();
+    let connection = (rt.open)(rt.executor.clone(), proxy.url(), config).await.unwrap();
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    let hole = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    proxy.lead_to(hole.local_addr().unwrap().port());
+    proxy.cut();
+    assert_eq!(notices.next().await, Some(Notice::Gap));
+    let dials = proxy.accepted();
+    rt.eventually("both are tried twice", || proxy.accepted() >= dials + 4).await;
+    proxy.lead_to(server.port());
+    assert_eq!(word(&acquire(&connection, &Keys::of("a"), "c1:1").await), "GRANTED");
+    assert_eq!(notices.next().await, Some(Notice::Gap));
 }

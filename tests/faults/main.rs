@@ -8,6 +8,7 @@ mod support;
 
 mod acquire;
 mod change;
+mod failover;
 mod faulty;
 mod gone;
 mod latch;

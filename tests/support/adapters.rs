@@ -57,7 +57,7 @@ impl Keys {
         &self.0[0]
     }
 
-    fn all(&self) -> [&str; 4] {
+    pub fn all(&self) -> [&str; 4] {
         [&self.0[0], &self.0[1], &self.0[2], &self.0[3]]
     }
 }

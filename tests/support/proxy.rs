@@ -14,15 +14,19 @@ pub struct Proxy {
 }
 
 struct Shared {
-    target: u16,
     faults: Mutex<Faults>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Faults {
+    /// Where new connections go, by turns.
+    targets: Vec<u16>,
+    accepted: u64,
     refuse: bool,
     stall: bool,
+    /// Connections with a smaller number say nothing any more.
+    silent: u64,
     drop_replies: bool,
     /// Bytes from clients that still go through; then everything is cut.
     budget: Option<u64>,
@@ -36,7 +40,10 @@ impl Proxy {
     pub fn start(target: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { target, faults: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            faults: Mutex::new(Faults { targets: vec![target], ..Faults::default() }),
+            changed: Condvar::new(),
+        });
         thread::spawn({
             let shared = Arc::clone(&shared);
             move || shared.accept(&listener)
@@ -55,6 +62,27 @@ impl Proxy {
     /// Bytes from clients that reached the server.
     pub fn forwarded(&self) -> u64 {
         self.shared.lock().forwarded
+    }
+
+    /// How many connections were made.
+    pub fn accepted(&self) -> u64 {
+        self.shared.lock().accepted
+    }
+
+    /// New connections go to another server, as after a failover. Open ones stay where they are.
+    pub fn lead_to(&self, target: u16) {
+        self.shared.lock().targets = vec![target];
+    }
+
+    /// New connections go to one server after the other, as a balancer sends them.
+    pub fn take_turns(&self, targets: impl Into<Vec<u16>>) {
+        self.shared.lock().targets = targets.into();
+    }
+
+    /// Nothing goes through any more on the connections that are open now, for ever. New ones work.
+    pub fn silence(&self) {
+        let mut faults = self.shared.lock();
+        faults.silent = faults.accepted;
     }
 
     /// Closes every connection. New ones work.
@@ -94,6 +122,7 @@ impl Drop for Proxy {
             let mut faults = self.shared.lock();
             faults.stopped = true;
             faults.stall = false;
+            faults.silent = 0;
             faults.cut();
         }
         self.shared.changed.notify_all();
@@ -123,10 +152,14 @@ impl Shared {
             if faults.stopped {
                 return;
             }
+            let number = faults.accepted;
+            faults.accepted += 1;
             if faults.refuse {
                 continue;
             }
-            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.target)) else { continue };
+            faults.targets.rotate_left(1);
+            let target = *faults.targets.last().unwrap();
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)) else { continue };
             for stream in [&client, &server] {
                 stream.set_nodelay(true).unwrap();
                 faults.open.push(stream.try_clone().unwrap());
@@ -134,15 +167,16 @@ impl Shared {
             let ends = [(client.try_clone().unwrap(), server.try_clone().unwrap(), true), (server, client, false)];
             for (from, to, from_client) in ends {
                 let shared = Arc::clone(self);
-                thread::spawn(move || shared.copy(from, to, from_client));
+                thread::spawn(move || shared.copy(number, from, to, from_client));
             }
         }
     }
 
-    fn copy(&self, mut from: TcpStream, mut to: TcpStream, from_client: bool) {
+    fn copy(&self, number: u64, mut from: TcpStream, mut to: TcpStream, from_client: bool) {
         let mut buffer = [0; 16 * 1024];
         while let Ok(read @ 1..) = from.read(&mut buffer) {
-            let mut faults = self.changed.wait_while(self.lock(), |faults| faults.stall).unwrap();
+            let mut faults =
+                self.changed.wait_while(self.lock(), |faults| faults.stall || number < faults.silent).unwrap();
             if !from_client {
                 if faults.drop_replies {
                     continue;

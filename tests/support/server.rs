@@ -13,6 +13,8 @@ use redis::{Client, Connection, RedisResult};
 // With paths, because `tests/facade` has this file by a path too, and there they would be looked for beside it.
 #[path = "server/process.rs"]
 mod process;
+#[path = "server/replica.rs"]
+mod replica;
 #[path = "server/watcher.rs"]
 mod watcher;
 

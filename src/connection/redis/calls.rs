@@ -1,11 +1,12 @@
 //! Running scripts over the connection, each call within one deadline.
 
 use std::future::Future;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Pipeline, RedisError, Value};
 
 use super::convert::{self, command, is_noscript};
+use super::handshake::Failure;
 use super::link::{Shared, Up};
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::scripts::Script;
@@ -13,10 +14,10 @@ use crate::scripts::Script;
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
 pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
-    let started = shared.executor.now();
+    let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
     let mut handed = None;
     let answer = shared
-        .within(shared.timeout, async {
+        .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
             let whole = !up.loaded.has(call.script);
@@ -27,13 +28,13 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
                 value = in_order(send(&up, command(call, true))).await?;
             }
             note(&up, call.script, &value);
-            convert::reply(value)
+            heed(shared, &up, convert::reply(value))
         })
         .await;
     match answer {
         Some(Err(error)) => Err(ended(shared, error, handed)),
         Some(answer) => answer,
-        None => Err(late(shared, started, handed)),
+        None => Err(late(shared, started, limit, handed)),
     }
 }
 
@@ -42,11 +43,11 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     if calls.is_empty() {
         return Vec::new();
     }
-    let started = shared.executor.now();
+    let (started, limit) = (shared.executor.now(), limit(shared, calls));
     let mut handed = None;
     let mut answers: Vec<Option<Answer>> = vec![None; calls.len()];
     let whole = shared
-        .within(shared.timeout, async {
+        .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
             let mut left: Vec<usize> = (0..calls.len()).collect();
@@ -60,7 +61,7 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
                         again.push(index);
                     } else {
                         note(&up, calls[index].script, &value);
-                        answers[index] = Some(convert::reply(value));
+                        answers[index] = Some(heed(shared, &up, convert::reply(value)));
                     }
                 }
                 left = again;
@@ -74,7 +75,7 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     let missing = match whole {
         Some(Ok(())) => ConnectionError::Unknown("the answer is missing".to_owned()),
         Some(Err(error)) => ended(shared, error, handed),
-        None => late(shared, started, handed),
+        None => late(shared, started, limit, handed),
     };
     answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
 }
@@ -114,30 +115,46 @@ fn note(up: &Up, script: &'static Script, value: &Value) {
     }
 }
 
+/// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
+/// is found by connecting anew only.
+fn heed(shared: &Shared, up: &Up, answer: Answer) -> Answer {
+    if let Err(refusal) = &answer
+        && convert::is_of_a_replica(refusal)
+    {
+        shared.suspect(up.generation, Failure::Refused(refusal.clone()));
+    }
+    answer
+}
+
 /// The call failed. If that was the end of the connection it was `handed` to, later calls wait for the next one, also
 /// those that come before the supervisor has noticed.
 fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> ConnectionError {
     match (error, handed) {
         (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
         (error @ ConnectionError::Unknown(_), Some(generation)) => {
-            shared.suspect(generation);
+            shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
             error
         }
         (error, _) => error,
     }
 }
 
-/// The deadline is over. `handed` is the connection that the call was handed to.
-fn late(shared: &Shared, started: Instant, handed: Option<u64>) -> ConnectionError {
+/// How long the calls, sent together, may take: none may be waited for longer than it is of use.
+fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
+    calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min)
+}
+
+/// The `limit` is over. `handed` is the connection that the call was handed to.
+fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>) -> ConnectionError {
     // A sleep ends early only when the runtime is shut down.
-    let shut_down = shared.executor.now().saturating_duration_since(started) < shared.timeout;
+    let shut_down = shared.executor.now().saturating_duration_since(started) < limit;
     if shut_down || shared.is_closed() {
         return ConnectionError::Closed;
     }
-    let Some(generation) = handed else { return ConnectionError::Unreachable(shared.reason()) };
+    let Some(generation) = handed else { return shared.unavailable() };
     // The other side may be gone without a word, and would answer no later call either.
-    shared.suspect(generation);
-    ConnectionError::Unknown(format!("nothing within {:?}", shared.timeout))
+    shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+    ConnectionError::Unknown(format!("nothing within {limit:?}"))
 }
 
 /// Takes a call out of tokio's cooperative scheduling: a task that has used up its budget would be sent away before

@@ -34,6 +34,11 @@ pub(super) fn is_noscript(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoScript))
 }
 
+/// Whether only a server that is, or has just become, a replica answers so.
+pub(super) fn is_of_a_replica(error: &ConnectionError) -> bool {
+    matches!(error, ConnectionError::Refused { code, .. } if matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"))
+}
+
 /// RESP3 types become what RESP2 servers send in their place: scripts reply with neither maps nor doubles, but a
 /// server between us and Redis may.
 pub(super) fn reply(value: Value) -> Result<Reply, ConnectionError> {

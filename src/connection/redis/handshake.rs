@@ -95,20 +95,17 @@ fn login_failure(shared: &Shared, error: &RedisError) -> Failure {
     }
 }
 
-/// Selects the database, and on the `first` connection finds out what kind of server it is.
+/// Selects the database and finds out what kind of server it is; on the `first` connection, also how it is set up.
 pub(super) async fn prepare(shared: &Shared, fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
     if shared.target.db != 0 {
         pipeline.cmd("SELECT").arg(shared.target.db);
     }
+    // Without arguments it is open to every user.
+    pipeline.cmd("HELLO");
     if first {
-        // HELLO without arguments is open to every user, INFO is not.
-        pipeline.cmd("HELLO");
         pipeline.cmd("PING");
         pipeline.cmd("INFO").arg("memory");
-    }
-    if pipeline.is_empty() {
-        return Ok(Vec::new());
     }
     let count = pipeline.len();
     let sent = pin!(fresh.connection.send_packed_commands(&pipeline, 0, count));
@@ -123,10 +120,10 @@ pub(super) async fn prepare(shared: &Shared, fresh: &mut Fresh, first: bool) -> 
             other => other,
         })?;
     }
+    check_server(&accept(values.next())?)?;
     if !first {
         return Ok(Vec::new());
     }
-    check_server(&accept(values.next())?)?;
     match accept(values.next()) {
         // A user without PING may still run scripts.
         Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {}
@@ -153,9 +150,14 @@ fn check_server(hello: &Reply) -> Result<(), Failure> {
             return Err(Failure::Unsupported(reason));
         }
     }
-    match field(hello, "mode").as_deref() {
-        Some(mode @ ("cluster" | "sentinel")) => {
-            Err(Failure::Unsupported(format!("the server runs in {mode} mode, this connection is for a single server")))
+    if let Some(mode @ ("cluster" | "sentinel")) = field(hello, "mode").as_deref() {
+        let reason = format!("the server runs in {mode} mode, this connection is for a single server");
+        return Err(Failure::Unsupported(reason));
+    }
+    match field(hello, "role").as_deref() {
+        // As it would refuse the first script that writes.
+        Some("replica" | "slave") => {
+            Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
         }
         _ => Ok(()),
     }
@@ -206,6 +208,15 @@ mod tests {
         assert!(check_server(&hello(&[("mode", "standalone")])).is_ok());
         assert!(check_server(&hello(&[("mode", "cluster")])).is_err());
         assert!(check_server(&Reply::Nil).is_ok());
+    }
+
+    #[test]
+    fn roles() {
+        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")])).is_ok());
+        for role in ["replica", "slave"] {
+            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)])).unwrap_err();
+            assert!(matches!(&failure, Failure::Refused(refusal) if refusal.kind() == ErrorKind::Refused), "{failure}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | state | what calls do | left by |
 //! |---|---|---|
 //! | down | wait | the supervisor, once a connection is logged in |
-//! | up | are handed to the driver | the driver's end; a call that got no answer in time |
+//! | up | are handed to the driver | the driver's end; a call that got no answer in time; an answer that only a replica gives |
 //! | closed | fail | never |
 
 use std::fmt;
@@ -23,6 +23,7 @@ use super::dial::Dial;
 use super::handshake::{self, Driver, Failure, Fresh};
 use super::loaded::Loaded;
 use super::target::Target;
+use crate::config::Config;
 use crate::connection::{ConnectionError, Warning};
 use crate::executor::{self, Executor};
 use crate::sync::lock;
@@ -34,7 +35,12 @@ pub(super) struct Shared {
     pub(super) dialer: Box<dyn Dial>,
     pub(super) target: Target,
     pub(super) timeout: Duration,
+    /// How long an attempt to connect may take, after the first.
+    redial: Duration,
     pub(super) seed: u64,
+    /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
+    /// lock.
+    pub(super) current: AtomicU64,
     /// Connections made after the first ones.
     pub(super) reconnects: AtomicU64,
     state: Mutex<State>,
@@ -42,7 +48,8 @@ pub(super) struct Shared {
 }
 
 enum State {
-    Down { reason: String },
+    /// With what went wrong last: the end of the connection, then each failed attempt at a new one.
+    Down(Failure),
     Up(Up),
     Closed,
 }
@@ -50,28 +57,25 @@ enum State {
 /// A connection that commands can be handed to.
 #[derive(Clone)]
 pub(super) struct Up {
-    /// Tells one connection from the next.
+    /// Tells one connection from the next. Counts from 1.
     pub(super) generation: u64,
     pub(super) connection: MultiplexedConnection,
     pub(super) loaded: Arc<Loaded>,
 }
 
 impl Shared {
-    pub(super) fn new(
-        executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
-        target: Target,
-        timeout: Duration,
-        seed: u64,
-    ) -> Self {
-        let state = Mutex::new(State::Down { reason: "connecting".to_owned() });
-        Self { executor, dialer, target, timeout, seed, reconnects: AtomicU64::new(0), state, changed: Event::new() }
+    pub(super) fn new(executor: Arc<dyn Executor>, dialer: Box<dyn Dial>, target: Target, config: &Config) -> Self {
+        let (high, low) = config.client_id.as_u64_pair();
+        let (timeout, redial, seed) = (config.command_timeout, redial(config), high ^ low);
+        let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
+        let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { executor, dialer, target, timeout, redial, seed, current, reconnects, state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
     pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
         self.until(|state| match state {
-            State::Down { .. } => None,
+            State::Down(_) => None,
             State::Up(up) => Some(Ok(up.clone())),
             State::Closed => Some(Err(ConnectionError::Closed)),
         })
@@ -91,22 +95,22 @@ impl Shared {
         self.change(|_| Some(State::Closed));
     }
 
-    /// Gives a connection up that did not answer; calls that are under way on it fail.
-    pub(super) fn suspect(&self, generation: u64) {
+    /// Gives a connection up, because of `why`; calls that are under way on it fail.
+    pub(super) fn suspect(&self, generation: u64, why: Failure) {
         self.change(|state| match state {
-            State::Up(up) if up.generation == generation => {
-                Some(State::Down { reason: "the connection gave no answer".to_owned() })
-            }
+            State::Up(up) if up.generation == generation => Some(State::Down(why)),
             _ => None,
         });
     }
 
-    /// Why there is no connection.
-    pub(super) fn reason(&self) -> String {
+    /// The error of a call for which there was no connection before its deadline. A server that refuses the login has said
+    /// so, and the call fails with its words.
+    pub(super) fn unavailable(&self) -> ConnectionError {
         match &*lock(&self.state) {
-            State::Down { reason } => reason.clone(),
-            State::Up(_) => "connecting took too long".to_owned(),
-            State::Closed => "closed".to_owned(),
+            State::Down(Failure::Refused(refusal)) => refusal.clone(),
+            State::Down(failure) => ConnectionError::Unreachable(failure.to_string()),
+            State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+            State::Closed => ConnectionError::Closed,
         }
     }
 
@@ -115,10 +119,18 @@ impl Shared {
         executor::timeout(&self.executor, timeout, future).await
     }
 
-    /// One attempt at a connection, within the deadline.
+    /// One attempt at making the connection anew.
     pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let no_answer = || Err(Failure::Io(format!("no answer within {:?}", self.timeout)));
-        self.within(self.timeout, attempt).await.unwrap_or_else(no_answer)
+        self.attempt_within(self.redial, attempt).await
+    }
+
+    async fn attempt_within<T>(
+        &self,
+        limit: Duration,
+        attempt: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let no_answer = || Err(Failure::Io(format!("no answer within {limit:?}")));
+        self.within(limit, attempt).await.unwrap_or_else(no_answer)
     }
 
     /// The connection for that stands again.
@@ -127,7 +139,8 @@ impl Shared {
         trace::reconnected(carries);
     }
 
-    async fn gone(&self, generation: u64) {
+    /// Resolves once calls are not handed to that connection any more.
+    pub(super) async fn gone(&self, generation: u64) {
         self.until(|state| match state {
             State::Up(up) if up.generation == generation => None,
             _ => Some(()),
@@ -154,6 +167,8 @@ impl Shared {
         let mut state = lock(&self.state);
         let new = if matches!(*state, State::Closed) { None } else { to(&state) };
         if let Some(new) = new {
+            let generation = if let State::Up(up) = &new { up.generation } else { 0 };
+            self.current.store(generation, Ordering::SeqCst);
             let old = std::mem::replace(&mut *state, new);
             drop(state);
             drop(old);
@@ -162,10 +177,17 @@ impl Shared {
     }
 }
 
+/// No longer than a third of the lease: an attempt that is lost in a black hole must leave time for another one. But no
+/// shorter than a login over a slow network takes.
+fn redial(config: &Config) -> Duration {
+    const SHORTEST: Duration = Duration::from_millis(500);
+    config.command_timeout.min(SHORTEST.max(config.lease / 3))
+}
+
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
-            State::Down { .. } => "down",
+            State::Down(_) => "down",
             State::Up(_) => "up",
             State::Closed => "closed",
         };
@@ -193,8 +215,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let mut backoff = Backoff::new(shared.seed);
-    let mut generation = 0;
-    let mut driver = match shared.attempt(open(shared, true)).await {
+    let mut generation = 1;
+    let mut driver = match shared.attempt_within(shared.timeout, open(shared, true)).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
             if first.send(Ok(warnings)).is_err() {
@@ -211,7 +233,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         let since = shared.executor.now();
         select(&mut driver, pin!(shared.gone(generation))).await;
         drop(driver);
-        shared.change(|_| Some(State::Down { reason: "the connection was lost".to_owned() }));
+        shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
         driver = loop {
@@ -221,7 +243,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
                     shared.reconnected("commands");
                     break take_up(shared, fresh, generation);
                 }
-                Err(failure) => shared.change(|_| Some(State::Down { reason: failure.to_string() })),
+                Err(failure) => shared.change(|_| Some(State::Down(failure))),
             }
         };
     }

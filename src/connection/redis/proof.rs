@@ -1,0 +1,82 @@
+//! Whether a subscription hangs on the server that executes the commands.
+//!
+//! Behind one address there may be several servers, one after the other or at the same time. What the commands' server
+//! publishes is heard on a replica too, and there it is heard of grants that were undone for want of a listener. So a
+//! message counts only after the commands' server has said that it has this very subscription: with its channel, each
+//! socket subscribes a probe, a channel that nobody else knows, and the commands' server is asked how many subscribe that.
+//! An address would prove nothing, and the id of a server is not for every user to read.
+
+use std::future::pending;
+
+use ::redis::{Cmd, Value};
+use uuid::Uuid;
+
+use super::convert;
+use super::handshake::Failure;
+use super::link::{Shared, Up};
+use crate::connection::{ConnectionError, Reply};
+use crate::mutant::{self, Mutant};
+
+/// What the commands' server says of a subscription.
+pub(super) enum Proof {
+    /// It has it. The generation is that of the connection which said so.
+    Here(u64),
+    /// It has not; so says the connection of this generation.
+    Elsewhere(u64),
+    /// It does not say.
+    Refused(ConnectionError),
+    /// It did not answer. That connection is given up, and there will be another one to ask.
+    Unanswered,
+}
+
+/// A name for a probe, new for each socket: the server may take a while to notice the end of the last one. It begins like
+/// the channel, so that a right to `<channel>*` covers both.
+#[expect(clippy::disallowed_methods, reason = "this is an adapter, and nothing is decided by it but who is who")]
+pub(super) fn probe(channel: &str) -> String {
+    format!("{channel}:{}", Uuid::new_v4().simple())
+}
+
+/// Waits for a connection that carries commands, and asks over it.
+pub(super) async fn prove(shared: &Shared, probe: &str) -> Proof {
+    let Ok(up) = shared.ready().await else {
+        // Closed, and the task that asks is about to be dropped. An answer would have it ask again at once.
+        return pending().await;
+    };
+    if mutant::on(Mutant::OneLinkRedialled) {
+        return Proof::Here(up.generation);
+    }
+    let mut connection = up.connection.clone();
+    let command = how_many(probe);
+    match shared.within(shared.timeout, connection.send_packed_command(&command)).await {
+        Some(Ok(value)) => judge(shared, &up, value),
+        Some(Err(error)) => unanswered(shared, &up, error.to_string()),
+        None => unanswered(shared, &up, "the connection gave no answer".to_owned()),
+    }
+}
+
+fn how_many(probe: &str) -> Cmd {
+    let mut command = ::redis::cmd("PUBSUB");
+    command.arg("NUMSUB").arg(probe);
+    command
+}
+
+fn judge(shared: &Shared, up: &Up, value: Value) -> Proof {
+    match convert::reply(value) {
+        Ok(Reply::Array(items)) => match &items[..] {
+            [_, Reply::Integer(1..)] => Proof::Here(up.generation),
+            _ => Proof::Elsewhere(up.generation),
+        },
+        Ok(_) => Proof::Refused(ConnectionError::refused("ERR PUBSUB NUMSUB has an answer of another kind")),
+        Err(refusal) => {
+            if convert::is_of_a_replica(&refusal) {
+                shared.suspect(up.generation, Failure::Refused(refusal.clone()));
+            }
+            Proof::Refused(refusal)
+        }
+    }
+}
+
+fn unanswered(shared: &Shared, up: &Up, why: String) -> Proof {
+    shared.suspect(up.generation, Failure::Io(why));
+    Proof::Unanswered
+}

@@ -1,0 +1,160 @@
+//! The task of a subscription: keeps it standing and says when it did not.
+
+use std::sync::Arc;
+
+use futures::channel::mpsc::UnboundedSender;
+use futures::channel::oneshot;
+
+use super::super::backoff::Backoff;
+use super::super::handshake::Failure;
+use super::super::link::Shared;
+use super::super::proof::Proof;
+use super::Told;
+use super::socket::{End, Socket};
+use crate::connection::{ConnectionError, Notice};
+
+/// What the task of a subscription works with.
+pub(super) struct Feed {
+    shared: Arc<Shared>,
+    channel: String,
+    notices: UnboundedSender<Told>,
+    backoff: Backoff,
+    /// Proofs in a row that said "elsewhere".
+    refuted: u64,
+}
+
+/// A subscription that is proven by the connection of this generation.
+struct Standing {
+    socket: Socket,
+    generation: u64,
+}
+
+/// One interruption, from the loss to the proof.
+#[derive(Default)]
+struct Interruption {
+    /// The socket was lost, and the gap is told.
+    gap: bool,
+    /// A refusal is told.
+    refused: bool,
+}
+
+impl Feed {
+    pub(super) fn new(shared: Arc<Shared>, channel: String, notices: UnboundedSender<Told>, number: u64) -> Self {
+        let backoff = Backoff::new(shared.seed.wrapping_add(number));
+        Self { shared, channel, notices, backoff, refuted: 0 }
+    }
+
+    pub(super) async fn run(&mut self, confirm: oneshot::Sender<Result<(), Failure>>) {
+        let shared = Arc::clone(&self.shared);
+        let mut last = Failure::Io(format!("no answer within {:?}", shared.timeout));
+        let mut standing = match shared.within(shared.timeout, self.first(&mut last)).await {
+            Some(Ok(standing)) => standing,
+            Some(Err(refusal)) => {
+                let _ = confirm.send(Err(refusal));
+                return;
+            }
+            None => {
+                let _ = confirm.send(Err(last));
+                return;
+            }
+        };
+        if confirm.send(Ok(())).is_err() {
+            return;
+        }
+        loop {
+            let since = shared.executor.now();
+            let end = standing.socket.stand(&shared, standing.generation).await;
+            self.backoff.lasted(shared.executor.now().saturating_duration_since(since));
+            standing = self.restore((end == End::Commands).then_some(standing.socket)).await;
+            // Not when the confirmation arrives: the connection may end in the same moment, and every gap at the end
+            // of an interruption has one at its beginning. Messages that overtake this one were not missed.
+            self.notify(Notice::Gap);
+        }
+    }
+
+    /// Tries again for as long as it is polled; `last` is what went wrong so far.
+    async fn first(&mut self, last: &mut Failure) -> Result<Standing, Failure> {
+        loop {
+            match self.open().await {
+                Ok(mut socket) => match socket.prove(&self.shared).await {
+                    Some(Proof::Here(generation)) => return Ok(Standing { socket, generation }),
+                    Some(Proof::Refused(refusal)) => return Err(Failure::Refused(refusal)),
+                    Some(Proof::Elsewhere(generation)) => *last = self.refute(generation),
+                    Some(Proof::Unanswered) | None => *last = Failure::Io("the connection was lost".to_owned()),
+                },
+                Err(failure @ Failure::Io(_)) => *last = failure,
+                Err(failure) => return Err(failure),
+            }
+            self.shared.executor.sleep(self.backoff.pause()).await;
+        }
+    }
+
+    /// Until it stands again, with the `kept` socket if that will do.
+    async fn restore(&mut self, mut kept: Option<Socket>) -> Standing {
+        let shared = Arc::clone(&self.shared);
+        let mut interruption = Interruption::default();
+        loop {
+            let mut socket = match kept.take() {
+                Some(socket) => socket,
+                None => self.dial(&mut interruption).await,
+            };
+            match socket.prove(&shared).await {
+                Some(Proof::Here(generation)) => {
+                    self.refuted = 0;
+                    if interruption.gap {
+                        shared.reconnected("messages");
+                    }
+                    return Standing { socket, generation };
+                }
+                Some(Proof::Elsewhere(generation)) => drop(self.refute(generation)),
+                Some(Proof::Refused(refusal)) => {
+                    self.refused(&mut interruption, refusal);
+                    kept = socket.pause(&shared, self.backoff.pause()).await.then_some(socket);
+                }
+                Some(Proof::Unanswered) => kept = Some(socket),
+                None => {}
+            }
+        }
+    }
+
+    /// A new socket, however long it takes.
+    async fn dial(&mut self, interruption: &mut Interruption) -> Socket {
+        if !std::mem::replace(&mut interruption.gap, true) {
+            self.notify(Notice::Gap);
+        }
+        loop {
+            self.shared.executor.sleep(self.backoff.pause()).await;
+            match self.shared.attempt(self.open()).await {
+                Ok(socket) => return socket,
+                Err(Failure::Refused(refusal)) => self.refused(interruption, refusal),
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Socket, Failure> {
+        Socket::open(&self.shared, &self.channel, &self.notices).await
+    }
+
+    /// The commands' server does not have the subscription.
+    fn refute(&mut self, generation: u64) -> Failure {
+        let failure = Failure::Io("the subscription is on another server than the commands".to_owned());
+        self.refuted += 1;
+        if self.refuted.is_multiple_of(2) {
+            self.shared.suspect(generation, failure.clone());
+        }
+        failure
+    }
+
+    /// Once in an interruption: that it goes on is no news.
+    fn refused(&self, interruption: &mut Interruption, refusal: ConnectionError) {
+        if !std::mem::replace(&mut interruption.refused, true) {
+            self.notify(Notice::Refused(refusal));
+        }
+    }
+
+    fn notify(&self, notice: Notice) {
+        // Nobody listens any more: the task is about to end.
+        let _ = self.notices.unbounded_send(Told { notice, proven: None });
+    }
+}

@@ -1,0 +1,119 @@
+//! One socket of a subscription, from the dial to its end.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ::redis::aio::SendError;
+use ::redis::{PushInfo, PushKind, Value};
+use futures::channel::mpsc::UnboundedSender;
+use futures::future::{Either, select};
+
+use super::super::handshake::{self, Failure, Fresh};
+use super::super::link::Shared;
+use super::super::proof::{self, Proof};
+use super::Told;
+use crate::connection::{ConnectionError, Notice};
+
+/// How often a quiet connection is asked whether it still stands.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// A socket that is subscribed to the channel and to a probe of its own.
+pub(super) struct Socket {
+    fresh: Fresh,
+    probe: String,
+    /// The generation of the connection for commands that has proven this one; 0 for none.
+    proven: Arc<AtomicU64>,
+}
+
+/// Why a subscription does not stand any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its own socket ended, or gave no answer to a heartbeat.
+    Socket,
+    /// The connection for commands ended, and with it the proof.
+    Commands,
+}
+
+impl Socket {
+    /// Connects, subscribes and waits for the confirmation.
+    pub(super) async fn open(shared: &Shared, channel: &str, notices: &UnboundedSender<Told>) -> Result<Self, Failure> {
+        let proven = Arc::new(AtomicU64::new(0));
+        let push = {
+            let (notices, proven) = (notices.clone(), Arc::clone(&proven));
+            move |push: PushInfo| deliver(&notices, &proven, push)
+        };
+        let mut fresh = handshake::login(shared, Some(Arc::new(push))).await?;
+        let probe = proof::probe(channel);
+        let subscribed = {
+            let channels = [channel, &*probe];
+            let confirmation = pin!(fresh.connection.subscribe(&channels));
+            match select(confirmation, &mut fresh.driver).await {
+                Either::Left((confirmation, _)) => confirmation,
+                Either::Right(((), _)) => {
+                    return Err(Failure::Io("the server closed the connection".to_owned()));
+                }
+            }
+        };
+        match subscribed {
+            Ok(()) => Ok(Self { fresh, probe, proven }),
+            Err(error) => Err(match error.code() {
+                Some(code) => {
+                    let line = format!("{code} {}", error.detail().unwrap_or(""));
+                    Failure::Refused(ConnectionError::refused(line.trim_end()))
+                }
+                None => Failure::Io(error.to_string()),
+            }),
+        }
+    }
+
+    /// Asks the commands' server for a proof. `None`: the socket has ended meanwhile.
+    pub(super) async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
+        let proof = match select(pin!(proof::prove(shared, &self.probe)), &mut self.fresh.driver).await {
+            Either::Left((proof, _)) => proof,
+            Either::Right(((), _)) => return None,
+        };
+        if let Proof::Here(generation) = proof {
+            self.proven.store(generation, Ordering::SeqCst);
+        }
+        Some(proof)
+    }
+
+    /// Reads for as long as the subscription is that of the connection for commands of this generation.
+    pub(super) async fn stand(&mut self, shared: &Shared, generation: u64) -> End {
+        let Fresh { connection, driver } = &mut self.fresh;
+        let heartbeat = async {
+            let ping = handshake::ping();
+            loop {
+                shared.executor.sleep(HEARTBEAT).await;
+                let pong = shared.within(shared.timeout, connection.send_packed_command(&ping)).await;
+                if !matches!(pong, Some(Ok(_))) {
+                    return;
+                }
+            }
+        };
+        let heartbeat = pin!(heartbeat);
+        match select(select(driver, heartbeat), pin!(shared.gone(generation))).await {
+            Either::Left(_) => End::Socket,
+            Either::Right(_) => End::Commands,
+        }
+    }
+
+    /// Reads for a while, and says whether it still stands then.
+    pub(super) async fn pause(&mut self, shared: &Shared, pause: Duration) -> bool {
+        matches!(select(shared.executor.sleep(pause), &mut self.fresh.driver).await, Either::Left(_))
+    }
+}
+
+/// Runs inside the driver.
+fn deliver(notices: &UnboundedSender<Told>, proven: &AtomicU64, push: PushInfo) -> Result<(), SendError> {
+    let proven = proven.load(Ordering::SeqCst);
+    match (push.kind, push.data.into_iter().nth(1)) {
+        (PushKind::Message, Some(Value::BulkString(payload))) if proven != 0 => {
+            let told = Told { notice: Notice::Message(payload), proven: Some(proven) };
+            notices.unbounded_send(told).map_err(|_| SendError)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,202 @@
+//! A primary and its replica change places behind one address, and the two connections of a client do not notice at the
+//! same time. Real servers only: what is published on one is heard on the other.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bowline::{Lock, LockGuard};
+use futures::future::join_all;
+
+use crate::scene::ms;
+use crate::support::adapters::{field, ours};
+use crate::support::env::{Env, TestClient, on_every_runtime};
+use crate::support::proxy::Proxy;
+use crate::support::server::Server;
+
+on_every_runtime! {
+    two_never_hold_while_only_the_commands_move_to_a_new_primary,
+    a_client_whose_subscription_alone_has_moved_is_moved_as_a_whole,
+    waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica,
+}
+
+/// Two servers, and one address that leads to the first of them.
+struct Pair {
+    servers: [Server; 2],
+    primary: usize,
+    proxy: Proxy,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let servers = Server::start_pair();
+        let proxy = Proxy::start(servers[0].port());
+        Self { servers, primary: 0, proxy }
+    }
+
+    async fn client(&self, env: &Env, lease: u64) -> TestClient {
+        let url = self.proxy.url().replace("redis://", "redis://bowline:secret@");
+        env.client_at(&url, |config| config.lease(ms(lease))).await.unwrap()
+    }
+
+    fn primary(&self) -> &Server {
+        &self.servers[self.primary]
+    }
+
+    fn replica(&self) -> &Server {
+        &self.servers[1 - self.primary]
+    }
+
+    /// The replica becomes the primary, and the address leads to it. No connection ends.
+    fn change_places(&mut self) {
+        self.primary().hand_over_to(self.replica());
+        self.proxy.lead_to(self.replica().port());
+        self.primary = 1 - self.primary;
+    }
+
+    /// Whether so many clients have both connections on the primary, and none on the replica.
+    fn all_on_the_primary(&self, clients: usize) -> bool {
+        let lines = ours(self.primary());
+        let subscribed = lines.iter().filter(|line| is_subscription(line)).count();
+        (lines.len(), subscribed) == (2 * clients, clients) && ours(self.replica()).is_empty()
+    }
+}
+
+fn is_subscription(line: &str) -> bool {
+    field(line, "sub") != "0"
+}
+
+/// Ends the connections that carry messages, or those that carry commands, and says how many there were.
+fn kill(server: &Server, subscriptions: bool) -> usize {
+    let lines = ours(server);
+    let killed = lines.iter().filter(|line| is_subscription(line) == subscriptions);
+    killed
+        .map(|line| {
+            drop(
+                redis::cmd("CLIENT")
+                    .arg(&["KILL", "ID", field(line, "id")])
+                    .query::<redis::Value>(&mut server.client()),
+            )
+        })
+        .count()
+}
+
+/// Acquires and releases until it is told to stop, and counts.
+#[derive(Clone, Default)]
+struct Contention {
+    stop: Arc<AtomicBool>,
+    inside: Arc<Mutex<Vec<Arc<LockGuard>>>>,
+    overlaps: Arc<AtomicU64>,
+}
+
+impl Contention {
+    async fn run(self, env: Env, lock: Lock, served: Arc<AtomicU64>) {
+        while !self.stop.load(Ordering::SeqCst) {
+            let guard = Arc::new(lock.lock().await.unwrap());
+            {
+                let mut inside = self.inside.lock().unwrap();
+                if guard.is_valid() && inside.iter().any(|other| other.is_valid()) {
+                    self.overlaps.fetch_add(1, Ordering::SeqCst);
+                }
+                inside.push(guard.clone());
+            }
+            served.fetch_add(1, Ordering::SeqCst);
+            env.sleep(ms(2)).await;
+            self.inside.lock().unwrap().retain(|other| !Arc::ptr_eq(other, &guard));
+            // A release may find its hold taken back by the failover, which is no matter here.
+            let _ = Arc::into_inner(guard).expect("nobody else looks").release().await;
+        }
+    }
+}
+
+/// Clients contend while the commands of all of them move to the new primary, and their subscriptions hang on the old one.
+/// Says what went wrong.
+async fn only_commands_move(env: &Env) -> Result<(), String> {
+    let mut pair = Pair::start();
+    let clients = join_all((0..2).map(|_| pair.client(env, 6000))).await;
+    let contention = Contention::default();
+    let served: Vec<Arc<AtomicU64>> = (0..4).map(|_| Arc::default()).collect();
+    let tasks: Vec<_> = (served.iter().enumerate())
+        .map(|(n, served)| env.spawn(contention.clone().run(env.clone(), clients[n % 2].lock("a"), served.clone())))
+        .collect();
+    let mut wrong = Ok(());
+    for round in 0..4 {
+        pair.change_places();
+        kill(pair.replica(), false);
+        let before: Vec<u64> = served.iter().map(|served| served.load(Ordering::SeqCst)).collect();
+        let start = env.now();
+        // A waiter that is told nothing asks after a third of its lease.
+        while wrong.is_ok()
+            && !(pair.all_on_the_primary(2)
+                && served.iter().zip(&before).all(|(served, before)| served.load(Ordering::SeqCst) > before + 20))
+        {
+            env.sleep(ms(5)).await;
+            if env.now() - start > ms(8000) {
+                let lines = [ours(pair.primary()), ours(pair.replica())];
+                wrong = Err(format!("round {round}: {served:?} were served after {before:?}, on {lines:#?}"));
+            }
+        }
+    }
+    contention.stop.store(true, Ordering::SeqCst);
+    join_all(tasks).await;
+    let overlaps = contention.overlaps.load(Ordering::SeqCst);
+    if overlaps > 0 { Err(format!("{overlaps} overlaps")) } else { wrong }
+}
+
+async fn two_never_hold_while_only_the_commands_move_to_a_new_primary(env: Env) {
+    only_commands_move(&env).await.unwrap();
+}
+
+/// The mistake is known to be seen.
+#[cfg(all(feature = "_mutants", feature = "tokio"))]
+#[test]
+fn one_link_redialled() {
+    use bowline::{Mutant, Switch};
+
+    crate::support::env::run(crate::support::env::Runtime::TokioCurrent, |env| async move {
+        let _mistake = Switch::on(Mutant::OneLinkRedialled);
+        only_commands_move(&env).await.expect_err("nothing notices that the two are on different servers");
+    });
+}
+
+/// Nobody calls, so that no answer tells that the commands hang on a replica.
+async fn a_client_whose_subscription_alone_has_moved_is_moved_as_a_whole(env: Env) {
+    let mut pair = Pair::start();
+    let clients = join_all((0..2).map(|_| pair.client(&env, 1500))).await;
+    for _ in 0..3 {
+        assert!(pair.all_on_the_primary(2), "{:#?}", ours(pair.primary()));
+        let (held, lock) = (clients[0].lock("a").lock().await.unwrap(), clients[1].lock("a"));
+        let waiter = env.spawn(async move { lock.lock().await });
+        env.eventually("it waits", async || clients[1].stats().waiting == 1).await;
+        pair.change_places();
+        assert_eq!(kill(pair.replica(), true), 2);
+        env.eventually("both connections of both are on the new primary", async || pair.all_on_the_primary(2)).await;
+        // Whether it outlives a renewal that the old primary refuses is not asked here.
+        let _ = held.release().await;
+        env.soon("the waiter", waiter).await.unwrap().release().await.unwrap();
+    }
+}
+
+/// Each new connection leads to the other of the two.
+async fn waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica(env: Env) {
+    let pair = Pair::start();
+    pair.proxy.take_turns(pair.servers.each_ref().map(Server::port));
+    let clients = join_all((0..2).map(async |_| {
+        // The first connection may lead to the replica, and is refused.
+        loop {
+            let url = pair.proxy.url().replace("redis://", "redis://bowline:secret@");
+            if let Ok(client) = env.client_at(&url, |config| config).await {
+                return client;
+            }
+        }
+    }))
+    .await;
+    for round in 0..6 {
+        let (held, lock) = (clients[0].lock("a").lock().await.unwrap(), clients[1].lock("a"));
+        let waiter = env.spawn(async move { lock.lock().await });
+        env.eventually("it waits", async || clients[1].stats().waiting == 1).await;
+        kill(pair.primary(), round % 2 == 0);
+        env.eventually("both connections of both are on the primary", async || pair.all_on_the_primary(2)).await;
+        held.release().await.unwrap();
+        env.soon("the waiter", waiter).await.unwrap().release().await.unwrap();
+    }
+}

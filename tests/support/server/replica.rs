@@ -1,0 +1,65 @@
+//! Replicas: servers that follow another one, and change places with it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{START_DEADLINE, Server};
+
+impl Server {
+    /// What a replica or its primary needs beyond a server alone, so that it follows at once.
+    pub const FOLLOWS_AT_ONCE: [&'static str; 4] =
+        ["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"];
+
+    /// A primary and its replica, in sync.
+    pub fn start_pair() -> [Self; 2] {
+        let pair = [0, 1].map(|_| Self::start_with(&Self::FOLLOWS_AT_ONCE));
+        pair[1].follow(&pair[0]);
+        pair
+    }
+
+    /// Becomes a replica of `primary`, and waits until it has all of its data.
+    pub fn follow(&self, primary: &Server) {
+        self.demote(primary);
+        let start = Instant::now();
+        while !self.replication().contains("master_link_status:up") {
+            assert!(start.elapsed() < START_DEADLINE, "never in sync: {}", self.replication());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Becomes a replica of `primary`, without waiting.
+    pub fn demote(&self, primary: &Server) {
+        let port = primary.port().to_string();
+        redis::cmd("REPLICAOF").arg(&["127.0.0.1", &port]).exec(&mut self.client()).unwrap();
+    }
+
+    /// Becomes a primary, and stays connected with its clients.
+    pub fn promote(&self) {
+        redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut self.client()).unwrap();
+    }
+
+    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. Whoever is connected stays
+    /// so. What is written meanwhile waits, and is refused afterwards.
+    pub fn hand_over_to(&self, replica: &Server) {
+        let mut admin = self.client();
+        redis::cmd("CLIENT").arg(&["PAUSE", "20000", "WRITE"]).exec(&mut admin).unwrap();
+        let (start, written) = (Instant::now(), self.offset("master_repl_offset:"));
+        while replica.offset("slave_repl_offset:") < written {
+            assert!(start.elapsed() < START_DEADLINE, "the replica has not caught up");
+            thread::sleep(Duration::from_millis(1));
+        }
+        replica.promote();
+        self.demote(replica);
+        redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut admin).unwrap();
+    }
+
+    fn offset(&self, field: &str) -> u64 {
+        let info = self.replication();
+        let offset = info.lines().find_map(|line| line.strip_prefix(field)).expect(field);
+        offset.trim().parse().unwrap()
+    }
+
+    fn replication(&self) -> String {
+        redis::cmd("INFO").arg("replication").query(&mut self.client()).unwrap()
+    }
+}
