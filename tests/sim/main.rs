@@ -21,6 +21,7 @@ mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;
+mod nodes;
 mod random;
 #[path = "../support/request.rs"]
 mod request;

@@ -12,21 +12,37 @@ use futures::stream::BoxStream;
 
 use crate::census::Counted;
 use crate::executor::Machine;
+use crate::nodes::Node;
 use carrier::Sent;
 
 mod carrier;
 mod connection;
 mod faults;
+mod subscription;
 
 pub use connection::SimConnection;
 
 /// As the adapters do it: every call has a deadline.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A connection that is given up stands again after that time, if nothing is in its way.
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// The mistake of that name: it is made here too, as the adapters are not in the simulation.
+fn one_link_redialled() -> bool {
+    #[cfg(feature = "_mutants")]
+    return bowline::Switch::is_on(bowline::Mutant::OneLinkRedialled);
+    #[cfg(not(feature = "_mutants"))]
+    false
+}
+
 /// The server's side: executes one call at once, at the server's own time.
 pub trait Backend: Send + Sync + 'static {
+    /// The server that the address leads to now.
+    fn primary(&self) -> Node;
+
     /// `late` if nobody waits for the answer: the call is a second copy, or its sender has given up.
-    fn execute(&self, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
+    fn execute(&self, node: Node, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
 
     /// A process makes this call. It may never be sent.
     fn called(&self, call: Call<'_>);
@@ -35,7 +51,7 @@ pub trait Backend: Send + Sync + 'static {
     fn answered(&self, call: Call<'_>, reply: &Reply);
 
     /// The messages of a channel, from now on.
-    fn listen(&self, channel: &str) -> BoxStream<'static, Notice>;
+    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice>;
 
     /// How long the server stands still from now.
     fn frozen_for(&self) -> Duration;
@@ -58,6 +74,10 @@ struct State {
     /// Counts the connections: what belongs to an older one is lost.
     commands: u64,
     messages: u64,
+    /// The server that the command connection leads to.
+    node: Node,
+    /// The command connection of that number has shown that the subscription is on the same server.
+    proven: Option<u64>,
     down: bool,
     messages_down: bool,
     /// Swallows everything without a word.
@@ -95,12 +115,13 @@ impl Link {
     ) -> Arc<Self> {
         Arc::new(Self {
             machine: machine.clone(),
-            backend,
             executor: machine.process(process),
             process,
             shortest,
             longest,
             state: Mutex::new(State {
+                node: backend.primary(),
+                proven: None,
                 commands: 0,
                 messages: 0,
                 down: false,
@@ -116,6 +137,7 @@ impl Link {
                 last_message: Duration::ZERO,
                 pipe: None,
             }),
+            backend,
             changed: Event::new(),
             _counted: Counted::new("link"),
         })
@@ -123,11 +145,12 @@ impl Link {
 
     /// Since when everything gets through both ways; `None` while it does not.
     pub fn calm_since(&self) -> Option<Duration> {
-        let now = self.machine.now();
+        let (now, primary) = (self.machine.now(), self.backend.primary());
         self.look(|state| {
             let silent = state.silent == Some(state.commands);
             let broken = state.down || state.messages_down || state.mute || silent || state.closed;
-            let up = !broken && state.lag.is_zero();
+            let proven = state.proven == Some(state.commands) && state.node == primary;
+            let up = !broken && proven && state.lag.is_zero();
             (up && state.disturbed <= now).then_some(state.disturbed)
         })
     }

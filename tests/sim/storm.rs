@@ -11,9 +11,12 @@ use crate::world::{MS, World};
 /// Faults happen until then; afterwards everybody must come to an end.
 const FAULTS_END: Duration = Duration::from_secs(40);
 
+/// What a replica answers to a script that writes.
+pub const READONLY: &str = "READONLY You can't write against a read only replica.";
+
 /// How servers refuse what writes, and nothing else.
 pub const REFUSALS: [&str; 3] = [
-    "READONLY You can't write against a read only replica.",
+    READONLY,
     "NOREPLICAS Not enough good replicas to write.",
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
 ];
