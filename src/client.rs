@@ -51,7 +51,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
-    /// and `<prefix>:rw:...`) always stay, for 24 h.
+    /// and `<prefix>:rw:...`) always stay, for 1 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
         // On the heap: it is large, and its caller polls through frames that would all be as large.

@@ -145,7 +145,7 @@ impl ConfigBuilder {
 /// The shortest lease: shorter ones would end between two commands on an ordinary network.
 pub const MIN_LEASE: Duration = Duration::from_millis(100);
 
-/// The longest lease: the fencing counter in Redis is kept for as long after the last grant.
+/// The longest lease. The fencing counter in Redis is kept for twice the lease after a grant, 1 h at least.
 pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()> {

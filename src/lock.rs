@@ -41,7 +41,8 @@ use crate::token::Token;
 ///
 /// # Redis keys
 /// `<prefix>:lock:{<name>}` for the length of the lease, `...:queue` and `...:tickets` while somebody waits (at most
-/// 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 24 h after the last grant.
+/// 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 1 h after the last grant, or
+/// twice its lease.
 ///
 /// # Examples
 /// ```no_run

@@ -36,7 +36,8 @@ use crate::ticket::WireId;
 ///
 /// # Redis keys
 /// `<prefix>:rw:{<name>}` and `...:leases` for the longest lease, `...:queue` and `...:tickets` while somebody waits (at
-/// most 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 24 h after the last grant.
+/// most 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 1 h after the last grant, or
+/// twice its lease.
 ///
 /// # Examples
 /// ```no_run

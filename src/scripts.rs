@@ -57,7 +57,8 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 7] = [
+const FRAGMENTS: [(&str, &str); 8] = [
+    ("absent", include_str!("scripts/absent.lua")),
     ("clock", include_str!("scripts/clock.lua")),
     ("hold", include_str!("scripts/hold.lua")),
     ("latch", include_str!("scripts/latch.lua")),

@@ -10,9 +10,11 @@ use std::fmt;
 ///
 /// # Guarantees
 /// Tokens of one name strictly increase in the order in which holds were granted. They are counted in Redis, with the
-/// server's clock as the floor: as long as the counter lives, which is 24 h after the last grant, they grow whatever
-/// the clock does; and when it is lost, by a restart, a failover, `FLUSHALL` or age, they grow as long as the clock does
-/// not run backwards across the loss. Re-entry keeps the token. Readers have no tokens of their own, but the last writer's:
+/// server's clock as the floor: as long as the counter lives, which is 1 h after the last grant or twice its lease if that
+/// is longer, they grow whatever the clock does; and when it is lost, by a restart, a failover, `FLUSHALL` or age, they grow as
+/// long as the clock does not run backwards across the loss. So a clock that is set back by less than an hour does no harm
+/// to data that is kept; one that is set back by more can give a name that was not granted for an hour a smaller
+/// token than its last, until the clock has caught up. Re-entry keeps the token. Readers have no tokens of their own, but the last writer's:
 /// see [`ReadGuard::token`](crate::ReadGuard::token).
 ///
 /// # Not guaranteed

@@ -4,6 +4,7 @@
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include clock
 --@include token
+--@include absent
 
 -- Known from settle() on, unless the script has looked before it.
 local free
@@ -18,7 +19,7 @@ local function oversized()
 end
 
 local function hold(id, lease, span)
-  local token = reserve(span)
+  local token = reserve(span, lease)
   redis.call('HSET', lock, id, '1', 'token', token)
   if redis.pcall('PEXPIRE', lock, lease) ~= 1 then
     -- Not a lock for ever. The second call raises what the first one returned.

@@ -38,12 +38,16 @@ if mode == 'try' then
   if rest == 'none' then
     return {'GRANTED', hold(id, lease, span), now}
   end
+  takes_writes(lock)
   return {'BUSY', redis.call('PTTL', lock), more, now}
 end
 
 local max_waiters = tonumber(ARGV[6])
 local waiters = enqueue(ticket, stands, ARGV[5], max_waiters)
-if waiters then return {'FULL', waiters, now} end
+if waiters then
+  takes_writes(lock)
+  return {'FULL', waiters, now}
+end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 waiters = not stands and overflow(ticket, max_waiters)

@@ -9,12 +9,13 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if redis.call('HEXISTS', lock, id) == 0 then
+  takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
 
 -- The hold may have outlived the counter.
-local token = reserve(1, redis.call('HGET', lock, 'token'))
+local token = reserve(1, redis.call('PTTL', lock), redis.call('HGET', lock, 'token'))
 local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.

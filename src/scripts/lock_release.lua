@@ -12,7 +12,7 @@ local held = redis.call('HEXISTS', lock, id) == 1
 if held then free = false end
 local ticket = ARGV[4]
 if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
-  if held then redis.call('DEL', lock) end
+  if held then redis.call('DEL', lock) else takes_writes(lock) end
   return {held and 'RELEASED' or 'NOT_HELD', 0, now}
 end
 
@@ -20,6 +20,7 @@ local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
 --@include queue
 
 if not held then
+  takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end

@@ -33,6 +33,8 @@ for i = 3, #ARGV, 2 do
     if id and redis.call('HEXISTS', lock, id) == 1 then
       redis.call('PEXPIRE', lock, lease)
       outcome, token = 'GRANTED', redis.call('HGET', lock, 'token')
+    else
+      takes_writes(lock)
     end
   end
   reply[#reply + 1] = outcome

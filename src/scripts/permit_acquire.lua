@@ -41,6 +41,7 @@ if units > limit then
     remove(ticket, '1')
     promote({})
   end
+  takes_writes(permits)
   return {'OVER', limit, now}
 end
 
@@ -50,12 +51,16 @@ if mode == 'try' then
   if rest == 'none' and room(units) then
     return {'GRANTED', hold(id, lease, units), now}
   end
+  takes_writes(permits)
   return {'BUSY', first_left(), more, now}
 end
 
 local max_waiters = tonumber(ARGV[7])
 local waiters = enqueue(ticket, stands, ARGV[6], max_waiters)
-if waiters then return {'FULL', waiters, now} end
+if waiters then
+  takes_writes(permits)
+  return {'FULL', waiters, now}
+end
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
 waiters = not stands and overflow(ticket, max_waiters)

@@ -11,7 +11,7 @@ local id, ticket, limit = ARGV[1], ARGV[5], tonumber(ARGV[2])
 
 if sound and ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
   local held = held_by(id)
-  if held then undo(id, held) end
+  if held then undo(id, held) else takes_writes(permits) end
   return {held and 'RELEASED' or 'NOT_HELD', 0, now}
 end
 
@@ -20,6 +20,7 @@ local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 
 local held = held_by(id)
 if not held then
+  takes_writes(permits)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end

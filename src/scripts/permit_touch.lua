@@ -43,6 +43,8 @@ for i = 4, #ARGV, 2 do
     if held then
       extend(id, lease)
       outcome, token = 'GRANTED', stored_token
+    else
+      takes_writes(permits)
     end
   end
   reply[#reply + 1] = outcome

@@ -15,13 +15,19 @@ local function fenced()
   return stored_counter
 end
 
--- Reserves `span` fencing tokens and returns the first, larger than `known` if that is given. The clock is the
--- floor, so that tokens grow even after the counter was lost.
-local function reserve(span, known)
+-- How long the counter lives after a grant. Once it is gone the clock alone makes tokens grow, which it does unless it was
+-- set back by as much.
+local function counter_life(lease)
+  return math.max(3600000, 2 * lease)
+end
+
+-- Reserves `span` fencing tokens for a grant of that lease, and returns the first, larger than `known` if that is given.
+-- The clock is the floor, so that tokens grow even after the counter was lost.
+local function reserve(span, lease, known)
   local last = math.max(counter(fenced()), counter(known))
   local first = math.max(last + 1, time[1] * 1000000 + time[2])
   local token = string.format('%.0f', first)
   stored_counter = tonumber(span) == 1 and token or string.format('%.0f', first + span - 1)
-  redis.call('SET', fence, stored_counter, 'PX', '86400000')
+  redis.call('SET', fence, stored_counter, 'PX', counter_life(lease))
   return token
 end

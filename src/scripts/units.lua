@@ -8,6 +8,7 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 --@include clock
 --@include token
 --@include outlive
+--@include absent
 
 local ALL = 1048576
 local SPAN = 32
@@ -141,28 +142,31 @@ end
 
 -- A writer reserves as many tokens as others may write with its hold, one after the other. Readers carry the last of
 -- those of the last writer; permits cannot fence.
-local reading, refreshed
-local function fencing(units)
+local reading
+-- For how long the counter is known to live, in this call.
+local counting = 0
+
+local function fencing(units, lease)
   if not fences then return '0' end
-  if units == ALL then return reserve(SPAN) end
+  if units == ALL then return reserve(SPAN, lease) end
   if not reading then
     local last = counter(redis.call('GET', fence))
-    reading = last >= 1 and string.format('%.0f', last) or reserve(1)
+    reading = last >= 1 and string.format('%.0f', last) or reserve(1, lease)
   end
   return reading
 end
 
 local function hold(id, lease, units, token)
-  token, lease = token or fencing(units), math.max(lease, 1)
+  token, lease = token or fencing(units, lease), math.max(lease, 1)
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units)
   used = used + units
   local ok, why = pcall(function()
     -- It holds already, by a ticket with other words: both were counted.
     if redis.call('ZADD', leases, now + lease, id) == 0 then recount() end
     keep(lease)
-    if reading and not refreshed then
-      redis.call('PEXPIRE', fence, DAY)
-      refreshed = true
+    if reading and counter_life(lease) > counting then
+      counting = counter_life(lease)
+      outlive(fence, counting)
     end
   end)
   if not ok then

@@ -18,6 +18,7 @@ mod latch;
 mod operators;
 mod permits;
 mod queue;
+mod refusals;
 mod release;
 mod renew;
 mod replica;

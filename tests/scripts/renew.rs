@@ -58,11 +58,12 @@ fn a_renewal_after_the_release_finds_nobody_and_creates_nothing() {
 }
 
 #[test]
-fn a_lease_out_of_range_is_unusable_and_stops_no_other() {
+fn a_lease_out_of_range_fails_the_call_and_says_nothing_of_the_hold() {
     let (mut lab, a, _) = Lab::held();
     let lock = lab.keys[0].clone();
     let id = a.id.as_str();
-    assert_eq!(lab.renew(&[(&lock, id, u64::MAX), (&lock, id, 60_000)]), [-1, 1]);
+    assert_eq!(lab.try_renew(&[(&lock, id, u64::MAX), (&lock, id, 60_000)]), Err("ERR".to_owned()));
+    assert_eq!(lab.renew(&[(&lock, id, 60_000)]), [1]);
     assert!(lab.lock_ttl() > 30_000);
 }
 

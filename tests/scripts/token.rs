@@ -3,6 +3,7 @@
 use redis::Value;
 
 use crate::lab::{Lab, Released, attempt};
+use crate::permits::lab::{FENCE, Permits, writer};
 
 fn fence(lab: &mut Lab) -> u64 {
     let key = lab.keys[3].clone();
@@ -47,7 +48,55 @@ fn hundreds_of_grants_by_every_way() {
         last = token + u64::from(next.span) - 1;
         holder = next;
     }
-    assert!(lab.server.ttl_ms(&lab.keys[3]) > 86_000_000);
+}
+
+const HOUR: i64 = 3_600_000;
+
+#[track_caller]
+fn assert_life(ttl: i64, expected: i64) {
+    assert!((expected - 30_000..=expected).contains(&ttl), "{ttl}, not {expected}");
+}
+
+/// An hour, or twice the lease.
+#[test]
+fn a_counter_outlives_its_grant_but_not_for_long() {
+    let mut lab = Lab::new();
+    for (n, (lease, life)) in
+        [(30_000, HOUR), (1_800_000, HOUR), (3_600_000, 2 * HOUR), (86_400_000, 48 * HOUR)].into_iter().enumerate()
+    {
+        let holder = attempt(1, n as u64 + 1).lease(lease);
+        lab.acquire(&holder).granted();
+        assert_life(lab.server.ttl_ms(&lab.keys[3]), life);
+        lab.release(&holder);
+    }
+    // A holder that is robbed may believe in its token for as long as its lease lasts.
+    let holder = attempt(2, 1).lease(86_400_000);
+    lab.acquire(&holder).granted();
+    lab.force_release(&holder);
+    assert_life(lab.server.ttl_ms(&lab.keys[3]), 48 * HOUR);
+}
+
+/// Whoever reads for a moment does not shorten the life that a long writer's counter needs.
+#[test]
+fn a_reader_does_not_shorten_the_life_of_the_counter() {
+    let mut lab = Permits::read_write();
+    let long = writer(1, 1).lease(86_400_000);
+    lab.hold(&[&long]);
+    assert_life(lab.ttl(FENCE), 48 * HOUR);
+    lab.release(&long);
+    lab.hold(&[&attempt(2, 1)]);
+    assert_life(lab.ttl(FENCE), 48 * HOUR);
+    // But it prolongs it, and in one call for many the longest lease counts.
+    let mut lab = Permits::read_write();
+    let write = writer(1, 1);
+    lab.hold(&[&write]);
+    assert_life(lab.ttl(FENCE), HOUR);
+    let readers = [3_600_000, 7_200_000, 30_000].map(|lease| attempt(2, lease).lease(lease));
+    lab.queue(&readers.iter().collect::<Vec<_>>());
+    lab.listen(2);
+    lab.release(&write);
+    lab.assert_held(&readers.iter().collect::<Vec<_>>());
+    assert_life(lab.ttl(FENCE), 4 * HOUR);
 }
 
 #[test]

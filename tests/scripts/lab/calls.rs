@@ -69,10 +69,14 @@ impl Lab {
 
     /// Key, wire id and lease of each hold.
     pub fn renew(&mut self, holds: &[(&str, &str, u64)]) -> Vec<i64> {
+        self.try_renew(holds).unwrap()
+    }
+
+    pub fn try_renew(&mut self, holds: &[(&str, &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().map(|(key, ..)| (*key).to_owned()).collect();
         let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
         let n = holds.len();
-        self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect()).unwrap()
+        self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect())
     }
 
     /// Renews the lab's lock.

@@ -82,12 +82,13 @@ fn each_hold_has_a_lease_of_its_own() {
 }
 
 #[test]
-fn a_lease_out_of_range_is_unusable_and_stops_no_other() {
+fn a_lease_out_of_range_fails_the_call_and_says_nothing_of_the_hold() {
     let mut lab = Permits::semaphore(1);
     let a = attempt(1, 1);
     lab.hold(&[&a]);
     let keys = lab.keys.clone();
-    assert_eq!(lab.renew(&[(&keys, &a.id, u64::MAX), (&keys, &a.id, 60_000)]), [-1, 1]);
+    assert_eq!(lab.try_renew(&[(&keys, &a.id, u64::MAX), (&keys, &a.id, 60_000)]), Err("ERR".to_owned()));
+    assert_eq!(lab.renew(&[(&keys, &a.id, 60_000)]), [1]);
     assert!(lab.ttl(LEASES) > 50_000);
     assert_eq!(lab.renew(&[]), [0; 0]);
 }

@@ -76,8 +76,8 @@ pub const MUTANTS: &[Row] = &[
         "local held = redis.pcall('EXISTS', lock)\n",
     )], scene("lost_data"), I1),
     lua("renewal_creates_a_key", &[(
-        "  if held == 1 and lease ~= '0' then held",
-        "  if lease ~= '0' then redis.pcall('HSET', lock, id, '1'); held",
+        "  if held == 1 and lease ~= '0' then held = redis.call('PEXPIRE'",
+        "  if lease ~= '0' then redis.call('HSET', lock, id, '1'); held = redis.call('PEXPIRE'",
     )], NETWORK, &["I1", "I8"]),
     rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
@@ -194,8 +194,8 @@ pub const MUTANTS: &[Row] = &[
     rust("lost_hold_keeps_the_line", Mutant::LostHoldKeepsTheLine, scene("kept_guard"), I3),
     rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_line"), I3),
     lua("writer_reserves_one_token", &[(
-        "  if units == ALL then return reserve(SPAN) end",
-        "  if units == ALL then return reserve(1) end",
+        "  if units == ALL then return reserve(SPAN, lease) end",
+        "  if units == ALL then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
         "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end\n",
@@ -212,8 +212,8 @@ pub const MUTANTS: &[Row] = &[
         "  if room(units) then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_has_its_own_token", &[(
-        "  if units == ALL then return reserve(SPAN) end",
-        "  if true then return reserve(SPAN) end",
+        "  if units == ALL then return reserve(SPAN, lease) end",
+        "  if true then return reserve(SPAN, lease) end",
     )], PERMITS_FAULT_FREE, I2),
     lua("one_is_woken", &[(
         "        granted = granted + 1\n",
@@ -228,8 +228,8 @@ pub const MUTANTS: &[Row] = &[
         "  local busy = false\n",
     )], PERMITS_FAULT_FREE, I5),
     lua("late_change_honoured", &[(
-        "  if not old then\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
-        "  if not old then old, old_token = 0, reserve(0) end\n",
+        "  if not old then\n    takes_writes(permits)\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
+        "  if not old then old, old_token = 0, reserve(0, 0) end\n",
     )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("refused_change_tried_again", &[(
         "if held then\n  extend(new_id, ARGV[4])\n",
@@ -239,9 +239,12 @@ pub const MUTANTS: &[Row] = &[
     )], scene("refused_upgrade"), I10),
     rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
-        ("  if held then undo(id, held) end\n  return {held and", "  undo(id, held or 1)\n  return {held and"),
         (
-            "if not held then\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
+            "  if held then undo(id, held) else takes_writes(permits) end\n  return {held and",
+            "  undo(id, held or 1)\n  return {held and",
+        ),
+        (
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
             "undo(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),

@@ -97,10 +97,14 @@ impl Permits {
 
     /// Keys, wire id and lease of each hold.
     pub fn renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Vec<i64> {
+        self.try_renew(holds).unwrap()
+    }
+
+    pub fn try_renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
         let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
         let n = holds.len();
-        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect()).unwrap()
+        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect())
     }
 
     pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
