@@ -59,6 +59,7 @@ impl Context {
             inbox_prefix: inbox_prefix.clone(),
             patience: config.patience,
             command_timeout: config.command_timeout,
+            shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
         Ok(Arc::new(Self { executor, connection, config, ledger, clock, inbox_prefix, _inbox: inbox }))

@@ -8,7 +8,7 @@
 //! | open: sent, or waiting in the queue | hold on [`hold`](Ledger::hold); gone on [`forget`](Ledger::forget), [`abandon`](Ledger::abandon), [`close`](Ledger::close) |
 //! | hold | another guard's under the same wire id on [`pass`](Ledger::pass); gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -103,7 +103,8 @@ impl Ledger {
                 touches: Touches::new(Jitter::new(other)),
                 lines: Lines::new(),
                 cleanups: Cleanups::default(),
-                ending_holds: 0,
+                ending_holds: BTreeMap::new(),
+                last_ending: 0,
                 last_id: 0,
                 counted: Stats::default(),
                 last_gap: None,
@@ -281,3 +282,6 @@ impl Ledger {
         Stats { held: count(state.holds.len()), waiting, ..state.counted }
     }
 }
+
+#[cfg(test)]
+mod tests;

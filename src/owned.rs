@@ -48,7 +48,7 @@ impl Owned {
         }
         // Dropped after the hold: what is left of that half way is to be cleaned up before the client is closed.
         let context = self.context.clone();
-        let _ending = context.ledger.ending();
+        let _ending = context.ledger.ending(&self.hold);
         let mut this = self;
         context.ledger.release(&this.hold);
         let id = this.hold.id.text();
@@ -93,7 +93,7 @@ impl Owned {
         let holder = self.holder.clone();
         // Others of the holder wait until it is known what there is to enter.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
-        let _ending = context.ledger.ending();
+        let _ending = context.ledger.ending(&old);
         let Ok(undecided) = Undecided::open(&context, &old.keys, amount, old.lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));

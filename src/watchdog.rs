@@ -22,6 +22,8 @@ use crate::scripts::reply::HoldState;
 use crate::server_clock::ServerClock;
 use crate::trace;
 
+mod goodbye;
+
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog {
@@ -32,12 +34,14 @@ pub(crate) struct Watchdog {
     pub(crate) inbox_prefix: Arc<str>,
     pub(crate) patience: Duration,
     pub(crate) command_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
 }
 
 impl Watchdog {
-    /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost.
+    /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
+    /// without the runtime.
     pub(crate) async fn run(self) {
-        let _dies = Dies(&self.ledger);
+        let _dies = Dies(&self);
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         loop {
             let mut listener = pin!(self.ledger.listen());
@@ -177,10 +181,11 @@ impl Backoff {
     }
 }
 
-struct Dies<'a>(&'a Ledger);
+struct Dies<'a>(&'a Watchdog);
 
 impl Drop for Dies<'_> {
     fn drop(&mut self) {
-        self.0.die();
+        let left = self.0.ledger.die(self.0.executor.now());
+        goodbye::say(self.0, left);
     }
 }

@@ -1,11 +1,13 @@
 //! How holds, tickets and the client come to an end.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::key::Keys;
-use crate::lease::{Hold, Loss};
+use crate::lease::Hold;
 use crate::ledger::Ledger;
+use crate::ledger::state::{Effects, State};
 use crate::sync::lock;
 use crate::ticket::ticket;
 
@@ -21,12 +23,15 @@ pub(crate) struct Cleanup {
 
 /// Until this is dropped, a hold is being released or changed.
 #[derive(Debug)]
-pub(crate) struct Ending<'a>(&'a Ledger);
+pub(crate) struct Ending<'a> {
+    ledger: &'a Ledger,
+    n: u64,
+}
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.change(|state, effects| {
-            state.ending_holds = state.ending_holds.saturating_sub(1);
+        self.ledger.change(|state, effects| {
+            state.ending_holds.remove(&self.n);
             effects.idle = state.is_idle();
             effects.work = state.ending;
         });
@@ -34,10 +39,13 @@ impl Drop for Ending<'_> {
 }
 
 impl Ledger {
-    /// A hold is being released or changed: closing waits for that.
-    pub(crate) fn ending(&self) -> Ending<'_> {
-        lock(&self.state).ending_holds += 1;
-        Ending(self)
+    /// The hold is being released or changed: closing waits for that, and the end of the runtime finishes it.
+    pub(crate) fn ending(&self, hold: &Arc<Hold>) -> Ending<'_> {
+        let mut state = lock(&self.state);
+        state.last_ending += 1;
+        let n = state.last_ending;
+        state.ending_holds.insert(n, hold.clone());
+        Ending { ledger: self, n }
     }
 
     /// Releases the hold in the background.
@@ -64,18 +72,47 @@ impl Ledger {
     pub(crate) fn close(&self, now: Instant) {
         self.change(|state, effects| {
             state.closed = true;
-            let open: Vec<u64> = state.open.keys().copied().collect();
-            for id in open {
-                state.give_up(self.wire_id(id), now, effects);
-            }
-            let holds: Vec<u64> = state.holds.keys().copied().collect();
-            for id in holds {
-                if let Some(hold) = state.lose(id, Loss::Closed, effects) {
-                    state.clean_up(Cleanup::of(&hold, now), effects);
-                }
-            }
+            self.end_all(state, now, effects);
             effects.wakers.extend(state.lines.wakers());
         });
+    }
+
+    /// Name by name, so that nothing is handed to those who wait here themselves: first the names that are only held; then,
+    /// of each other name, those who wait, and what is held at last. Cancelled from the ends of the queue inwards, each
+    /// ticket is found at once.
+    fn end_all(&self, state: &mut State, now: Instant, effects: &mut Effects) {
+        let mut open: Vec<_> = state.open.iter().map(|(id, attempt)| (attempt.queued_at.unwrap_or(now), *id)).collect();
+        open.sort_unstable();
+        let mut holds: Vec<u64> = state.holds.keys().copied().collect();
+        holds.sort_unstable();
+        let mut names: Vec<(Vec<u64>, Vec<u64>)> = Vec::new();
+        let mut index: HashMap<Arc<Keys>, usize> = HashMap::new();
+        for (_, id) in open {
+            let Some(keys) = state.open.get(&id).map(|attempt| attempt.keys.clone()) else { continue };
+            let at = *index.entry(keys).or_insert(names.len());
+            if at == names.len() {
+                names.push(Default::default());
+            }
+            names[at].0.push(id);
+        }
+        for id in holds {
+            match state.holds.get(&id).and_then(|hold| index.get(&hold.keys)) {
+                Some(at) => names[*at].1.push(id),
+                None => state.close_hold(id, now, effects),
+            }
+        }
+        for (waiting, held) in names {
+            let (older, younger) = waiting.split_at(waiting.len() / 2);
+            for id in older {
+                state.give_up_from(self.wire_id(*id), false, now, effects);
+            }
+            for id in younger.iter().rev() {
+                state.give_up_from(self.wire_id(*id), true, now, effects);
+            }
+            for id in held {
+                state.close_hold(id, now, effects);
+            }
+        }
     }
 
     /// Resolves once no clean-up is waiting or under way.
@@ -98,17 +135,18 @@ impl Ledger {
         });
     }
 
-    /// The watchdog is gone, with its runtime: nothing will be renewed, touched or cleaned up any more.
-    pub(crate) fn die(&self) {
+    /// The watchdog is gone, with its runtime: nothing will be renewed, touched or cleaned up any more. Returns what is left
+    /// in Redis, or may be.
+    pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {
         self.change(|state, effects| {
             state.closed = true;
-            state.dead = true;
-            state.cleanups.drain();
-            effects.wakers.extend(state.open.drain().filter_map(|(_, attempt)| attempt.waker));
+            self.end_all(state, now, effects);
             effects.wakers.extend(state.lines.wakers());
-            effects.losses.extend(state.holds.drain().map(|(_, hold)| (hold, Loss::Closed)));
             effects.idle = true;
-        });
+            state.dead = true;
+            let ending = std::mem::take(&mut state.ending_holds).into_values().map(|hold| Cleanup::of(&hold, now));
+            ending.chain(state.cleanups.drain()).collect()
+        })
     }
 
     pub(crate) fn is_closed(&self) -> bool {

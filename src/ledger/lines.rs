@@ -212,6 +212,11 @@ impl<T> Lines<T> {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Those of all who wait.
     pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Waker> {
         self.lines.values_mut().flat_map(|line| line.waiting.values_mut()).filter_map(Option::take)

@@ -205,6 +205,12 @@ impl Schedule {
         batch
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { holds, renewed, fixed, later, ready, .. } = self;
+        holds.is_empty() && renewed.is_empty() && fixed.is_empty() && later.is_empty() && ready.is_empty()
+    }
+
     fn turn(&self, id: u64) -> Option<Turn> {
         self.holds.get(&id).map(|times| times.turn)
     }

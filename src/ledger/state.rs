@@ -1,6 +1,6 @@
 //! The tables of the ledger.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ pub(super) struct State {
     pub(super) lines: Lines<Turn>,
     pub(super) cleanups: Cleanups,
     /// Releases and changes that somebody waits for.
-    pub(super) ending_holds: usize,
+    pub(super) ending_holds: BTreeMap<u64, Arc<Hold>>,
+    pub(super) last_ending: u64,
     pub(super) last_id: u64,
     /// Of what is counted, what is not in the other tables.
     pub(super) counted: Stats,
@@ -96,7 +97,7 @@ impl State {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        let waited_for = self.ending_holds > 0 && !self.dead && !mutant::on(Mutant::ReleaseCutOff);
+        let waited_for = !self.ending_holds.is_empty() && !self.dead && !mutant::on(Mutant::ReleaseCutOff);
         self.cleanups.is_empty() && !waited_for
     }
 
@@ -113,12 +114,19 @@ impl State {
     /// Nobody waits for the attempt any more. What it has in Redis is cleaned up; what it was to release, first: a late
     /// request finds nothing to release, and queues up nothing.
     pub(super) fn give_up(&mut self, id: WireId, now: Instant, effects: &mut Effects) {
+        let queued_at = self.open.get(&id.n).and_then(|attempt| attempt.queued_at);
+        let from_tail = queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL);
+        self.give_up_from(id, from_tail, now, effects);
+    }
+
+    /// As [`give_up`](Self::give_up), with the end of the queue that its ticket is nearer to.
+    pub(super) fn give_up_from(&mut self, id: WireId, from_tail: bool, now: Instant, effects: &mut Effects) {
         let Some(mut attempt) = self.remove_open(id.n, effects) else { return };
         if let Some(before) = attempt.before.take() {
             self.unheard(&attempt.keys, now);
             self.clean_up(Cleanup::of(&before, now), effects);
         }
-        self.clean_up(attempt.cleanup(id, now), effects);
+        self.clean_up(attempt.cleanup(id, from_tail, now), effects);
     }
 
     /// The tickets of the name are touched at once, and those that the client does not know yet to wait as soon as it does.
@@ -146,6 +154,13 @@ impl State {
         let hold = self.remove_hold(id)?;
         self.lines.settle(&LineId::of(&hold.keys, hold.amount), &mut effects.wakers);
         Some(hold)
+    }
+
+    /// The client is closed, and its hold with it.
+    pub(super) fn close_hold(&mut self, id: u64, now: Instant, effects: &mut Effects) {
+        if let Some(hold) = self.lose(id, Loss::Closed, effects) {
+            self.clean_up(Cleanup::of(&hold, now), effects);
+        }
     }
 
     /// The hold, if there was such a one, is lost. What a late renewal, or a server that is not the one that it was, may have
@@ -211,13 +226,8 @@ impl Attempt {
         }
     }
 
-    pub(super) fn cleanup(self, id: WireId, now: Instant) -> Cleanup {
-        Cleanup {
-            keys: self.keys,
-            ticket: ticket(id, self.lease, self.amount),
-            from_tail: self.queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL),
-            until: now + self.lease,
-        }
+    fn cleanup(self, id: WireId, from_tail: bool, now: Instant) -> Cleanup {
+        Cleanup { keys: self.keys, ticket: ticket(id, self.lease, self.amount), from_tail, until: now + self.lease }
     }
 }
 

@@ -200,6 +200,12 @@ impl Touches {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { names, events, serials, under_way, .. } = self;
+        names.is_empty() && events.is_empty() && serials.is_empty() && *under_way == 0
+    }
+
     fn earliest(&mut self, now: Instant) -> Instant {
         now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
     }
