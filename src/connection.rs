@@ -115,6 +115,7 @@ pub enum Notice {
     /// have a connection of their own says it after every reconnect of that too: the server may be another one.
     Gap,
     /// The server refused to restore the subscription. The connection tries again; until it succeeds, no message arrives.
+    /// Comes once in an interruption, however many attempts are refused.
     Refused(ConnectionError),
 }
 

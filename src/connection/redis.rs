@@ -25,6 +25,7 @@ mod handshake;
 mod link;
 mod loaded;
 mod proof;
+mod sending;
 mod subscription;
 mod target;
 #[cfg(feature = "tls")]

@@ -39,12 +39,80 @@ pub(crate) async fn every_script_is_sent_whole_once_and_by_its_sha_later(rt: Run
     for lock in &locks {
         assert_eq!(word(&acquire(&connection, lock, "c2:1").await), "BUSY");
     }
+    assert_eq!((executed(&server, "eval"), executed(&server, "evalsha")), (1, 19));
+}
+
+/// What was waiting for the connection, or is called before the first answer, does not send its script once more each.
+pub(crate) async fn a_reconnect_sends_each_script_whole_once(rt: Runtime) {
+    let mut server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let locks: Vec<_> = (0..400).map(|n| Keys::of(&format!("l{n}"))).collect();
+    for round in 0..3 {
+        if round < 2 {
+            server.kill();
+            rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+        }
+        let mut taken: Vec<_> = locks.iter().map(|keys| acquire(&connection, keys, "c1:1").boxed()).collect();
+        let mut given: Vec<_> = locks.iter().map(|keys| release(&connection, keys, "c1:1").boxed()).collect();
+        for call in taken.iter_mut().chain(&mut given) {
+            let _ = futures::poll!(call);
+        }
+        if round == 0 {
+            // Among them those that would have sent the scripts. In which order the others are polled again is not theirs
+            // to decide.
+            drop(taken.drain(..5));
+            drop(given.drain(..5));
+        }
+        if round < 2 {
+            server.restart();
+        } else {
+            admin(&server, &["CONFIG", "RESETSTAT"]);
+        }
+        let (taken, given) = join(join_all(taken), join_all(given)).await;
+        assert!(taken.iter().chain(&given).all(Result::is_ok));
+        // On several threads, two may be the first.
+        let whole = executed(&server, "eval");
+        assert!(whole <= 4, "{whole} of {}", 2 * locks.len());
+    }
+}
+
+/// A call that sends a script whole and is dropped before it is written takes no later call's script away.
+pub(crate) async fn a_dropped_call_sends_its_script_all_the_same(rt: Runtime) {
+    let server = Server::start();
+    for round in 0..20 {
+        let connection = rt.connect(&server.url()).await;
+        admin(&server, &["CONFIG", "RESETSTAT"]);
+        let keys = [0, 1].map(|n| Keys::of(&format!("{round} {n}")));
+        let mut first = acquire(&connection, &keys[0], "c1:1").boxed();
+        assert!(futures::poll!(&mut first).is_pending());
+        let mut second = acquire(&connection, &keys[1], "c1:1").boxed();
+        assert!(futures::poll!(&mut second).is_pending());
+        drop(first);
+        assert_eq!(word(&release(&connection, &keys[1], "c1:1").await), "RELEASED", "they kept their order");
+        assert_eq!(word(&second.await), "GRANTED");
+        assert_eq!(executed(&server, "eval"), 2);
+    }
+}
+
+/// After a flush, those under way find out one after the other, and one of them is enough.
+pub(crate) async fn a_flush_sends_each_script_whole_few_times(rt: Runtime) {
+    let server = Server::start();
+    let connection = rt.connect(&server.url()).await;
+    let locks: Vec<_> = (0..400).map(|n| Keys::of(&format!("l{n}"))).collect();
+    assert_eq!(word(&acquire(&connection, &Keys::of("a"), "c1:1").await), "GRANTED");
+    admin(&server, &["SCRIPT", "FLUSH"]);
+    admin(&server, &["CONFIG", "RESETSTAT"]);
+    let outcomes = join_all(locks.iter().map(|keys| acquire(&connection, keys, "c1:1"))).await;
+    assert!(outcomes.iter().all(|outcome| word(outcome) == "GRANTED"));
+    let whole = executed(&server, "eval");
+    assert!(whole <= 4, "{whole} of {}", locks.len());
+}
+
+/// How often the server has executed the command.
+fn executed(server: &Server, command: &str) -> u32 {
     let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
-    let calls = |command: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-        line.map_or(0, |line| line.split(',').next().unwrap().parse::<u32>().unwrap())
-    };
-    assert_eq!((calls("eval"), calls("evalsha")), (1, 19));
+    let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse::<u32>().unwrap())
 }
 
 pub(crate) async fn refusals_have_the_servers_code_and_stay_with_their_call(rt: Runtime) {

@@ -54,11 +54,14 @@ macro_rules! suite {
     ($on:path) => {
         suite!($on:
             replies_and_scripts_that_the_server_lost every_script_is_sent_whole_once_and_by_its_sha_later
+            a_reconnect_sends_each_script_whole_once a_dropped_call_sends_its_script_all_the_same
+            a_flush_sends_each_script_whole_few_times
             refusals_have_the_servers_code_and_stay_with_their_call calls_run_in_the_order_they_are_polled
             many_calls_keep_their_order_too many_calls_at_once dropped_calls_leave_the_connection_in_step
             a_connection_killed_under_a_call an_idle_connection_killed_is_replaced a_server_that_stands_still calls_wait_for_a_server_that_restarts
             a_call_of_little_use_gives_a_silent_connection_up an_attempt_to_connect_again_leaves_time_for_another
             a_server_that_is_gone messages_arrive_in_order_and_gaps_are_told subscriptions_survive_a_restart
+            a_subscription_refused_later_is_told_once
             a_gap_comes_after_every_reconnect_of_the_commands a_subscription_ends_up_where_the_commands_are
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist

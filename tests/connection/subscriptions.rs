@@ -116,6 +116,37 @@ pub(crate) async fn a_dropped_subscription_closes_its_connection(rt: Runtime) {
     .await;
 }
 
+/// The channel is refused, then the question that proves it.
+pub(crate) async fn a_subscription_refused_later_is_told_once(rt: Runtime) {
+    let server = Server::start();
+    admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&test:*"]);
+    let connection = rt.connect(&server.url().replace("://", "://alice:s3cret@")).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    let received = || {
+        let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
+        let rejected =
+            |line: &str| line.split(',').find_map(|part| part.strip_prefix("rejected_calls=")?.parse::<u64>().ok());
+        let of = |name| stats.lines().find_map(|line| line.strip_prefix(name));
+        let counts = ["cmdstat_subscribe:", "cmdstat_pubsub:", "cmdstat_pubsub|numsub:"].map(of);
+        counts.into_iter().flatten().filter_map(rejected).sum::<u64>()
+    };
+    for (taken, given, kind) in [("resetchannels", "&test:*", "pubsub"), ("-pubsub", "+pubsub", "normal")] {
+        let before = received();
+        admin(&server, &["ACL", "SETUSER", "alice", taken]);
+        admin(&server, &["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
+        if kind == "pubsub" {
+            assert_eq!(notices.next().await, Some(Notice::Gap));
+        }
+        let Some(Notice::Refused(refusal)) = notices.next().await else { panic!("not told") };
+        assert_eq!(code(&refusal), "NOPERM");
+        rt.eventually("it tries again", || received() >= before + 4).await;
+        admin(&server, &["ACL", "SETUSER", "alice", given]);
+        assert_eq!(notices.next().await, Some(Notice::Gap), "once is enough");
+        assert_eq!(admin(&server, &["PUBLISH", "test:channel", "x"]), redis::Value::Int(1));
+        assert_eq!(notices.next().await, Some(Notice::Message(b"x".to_vec())));
+    }
+}
+
 pub(crate) async fn a_subscription_without_the_right(rt: Runtime) {
     let server = Server::start();
     admin(&server, &["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "+@all", "resetchannels", "&allowed*"]);

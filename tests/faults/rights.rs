@@ -36,6 +36,7 @@ on_every_runtime! {
     a_missing_channel_is_found_when_connecting,
     connecting_leaves_nothing_but_the_scratch_counters,
     an_eviction_policy_is_a_warning,
+    a_channel_taken_away_from_a_client_is_counted,
 }
 
 /// Every command that a script issues.
@@ -135,5 +136,20 @@ async fn an_eviction_policy_is_a_warning(env: Env) {
     env.redis::<()>(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
     let client = connect(&env, "u", &["allkeys", "allchannels", "allcommands", "-info"]).await.unwrap();
     assert_eq!(client.warnings(), []);
+    pass(&env, &client, "a").await;
+}
+
+/// Its waiters learn of their grants by asking, until it has the channel again.
+async fn a_channel_taken_away_from_a_client_is_counted(env: Env) {
+    let channel = "&bowline:inbox:*";
+    let client = connect(&env, "u", &["allkeys", "allcommands", "resetchannels", channel]).await.unwrap();
+    for refused in 1..=2 {
+        env.redis::<()>(&["ACL", "SETUSER", "u", "resetchannels"]);
+        env.eventually("it is counted", async || client.stats().subscriptions_refused == refused).await;
+        let reconnects = client.stats().reconnects;
+        env.redis::<()>(&["ACL", "SETUSER", "u", channel]);
+        env.eventually("it stands again", async || client.stats().reconnects > reconnects).await;
+        assert_eq!(client.stats().subscriptions_refused, refused);
+    }
     pass(&env, &client, "a").await;
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bowline::{Call, Client, Connection, ConnectionError, Notice, RedisConnection, Reply, Topology, Warning};
@@ -101,6 +102,14 @@ impl<C: Connection> Connection for Counting<C> {
 
     fn warnings(&self) -> Vec<Warning> {
         self.inner.warnings()
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.inner.reconnects()
+    }
+
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        self.inner.without_runtime(within)
     }
 
     fn close(&self) {

@@ -1,15 +1,12 @@
 //! Running scripts over the connection, each call within one deadline.
 
-use std::future::Future;
 use std::time::{Duration, Instant};
 
-use ::redis::{Cmd, Pipeline, RedisError, Value};
-
-use super::convert::{self, command, is_noscript};
+use super::convert;
 use super::handshake::Failure;
-use super::link::{Shared, Up};
+use super::link::Shared;
+use super::sending;
 use crate::connection::{Call, ConnectionError, Reply};
-use crate::scripts::Script;
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
@@ -20,15 +17,8 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
         .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
-            let whole = !up.loaded.has(call.script);
-            let mut value = in_order(send(&up, command(call, whole))).await?;
-            if is_noscript(&value) {
-                // Somebody flushed the scripts.
-                up.loaded.remove(call.script);
-                value = in_order(send(&up, command(call, true))).await?;
-            }
-            note(&up, call.script, &value);
-            heed(shared, &up, convert::reply(value))
+            let value = sending::send(&up, call).await?;
+            heed(shared, up.generation, convert::reply(value))
         })
         .await;
     match answer {
@@ -45,33 +35,17 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     }
     let (started, limit) = (shared.executor.now(), limit(shared, calls));
     let mut handed = None;
-    let mut answers: Vec<Option<Answer>> = vec![None; calls.len()];
+    let mut values = vec![None; calls.len()];
     let whole = shared
         .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
-            let mut left: Vec<usize> = (0..calls.len()).collect();
-            // The second round is for the scripts that somebody flushed.
-            for round in 0..2 {
-                let values = in_order(send_all(&up, calls, &left, round == 1)).await?;
-                let mut again = Vec::new();
-                for (index, value) in left.into_iter().zip(values) {
-                    if round == 0 && is_noscript(&value) {
-                        up.loaded.remove(calls[index].script);
-                        again.push(index);
-                    } else {
-                        note(&up, calls[index].script, &value);
-                        answers[index] = Some(heed(shared, &up, convert::reply(value)));
-                    }
-                }
-                left = again;
-                if left.is_empty() {
-                    break;
-                }
-            }
-            Ok(())
+            sending::send_all(&up, calls, &mut values).await
         })
         .await;
+    // Before the connection is given up for another reason.
+    let answers: Vec<Option<Answer>> =
+        values.into_iter().map(|value| Some(heed(shared, handed?, convert::reply(value?)))).collect();
     let missing = match whole {
         Some(Ok(())) => ConnectionError::Unknown("the answer is missing".to_owned()),
         Some(Err(error)) => ended(shared, error, handed),
@@ -80,48 +54,13 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
 }
 
-async fn send(up: &Up, command: Cmd) -> Result<Value, ConnectionError> {
-    up.connection.clone().send_packed_command(&command).await.map_err(lost)
-}
-
-async fn send_all(
-    up: &Up,
-    calls: &[Call<'_>],
-    which: &[usize],
-    all_whole: bool,
-) -> Result<Vec<Value>, ConnectionError> {
-    let mut pipeline = Pipeline::with_capacity(which.len());
-    let mut sent: Vec<&'static Script> = Vec::new();
-    for &index in which {
-        let script = calls[index].script;
-        let known = (!all_whole && up.loaded.has(script)) || sent.iter().any(|other| std::ptr::eq(*other, script));
-        pipeline.add_command(command(&calls[index], !known));
-        // The server takes the batch in order: after its first use, the script is there for the rest.
-        sent.push(script);
-    }
-    up.connection.clone().send_packed_commands(&pipeline, 0, which.len()).await.map_err(lost)
-}
-
-/// Errors of the server come as values. What redis-rs calls an error is a connection that ended, and it says the same
-/// for a command that was never written as for one whose answer was lost.
-fn lost(error: RedisError) -> ConnectionError {
-    ConnectionError::Unknown(error.to_string())
-}
-
-/// Only an answer that is no error shows that the server has the script.
-fn note(up: &Up, script: &'static Script, value: &Value) {
-    if !matches!(value, Value::ServerError(_)) {
-        up.loaded.add(script);
-    }
-}
-
 /// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
 /// is found by connecting anew only.
-fn heed(shared: &Shared, up: &Up, answer: Answer) -> Answer {
+fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     if let Err(refusal) = &answer
         && convert::is_of_a_replica(refusal)
     {
-        shared.suspect(up.generation, Failure::Refused(refusal.clone()));
+        shared.suspect(generation, Failure::Refused(refusal.clone()));
     }
     answer
 }
@@ -155,17 +94,4 @@ fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>)
     // The other side may be gone without a word, and would answer no later call either.
     shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
     ConnectionError::Unknown(format!("nothing within {limit:?}"))
-}
-
-/// Takes a call out of tokio's cooperative scheduling: a task that has used up its budget would be sent away before
-/// the call is in the queue, and a later call of another task would overtake it.
-#[cfg(feature = "tokio")]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    ::tokio::task::unconstrained(future)
-}
-
-/// Without tokio there are no budgets.
-#[cfg(not(feature = "tokio"))]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    future
 }
