@@ -9,6 +9,7 @@ use crate::executor::Executor;
 use crate::key::{Keys, Kind, READ, WRITE, inbox_prefix};
 use crate::scripts::Script;
 use crate::scripts::dispatch::{AcquireArgs, ChangeArgs, Failure, Scripts};
+use crate::scripts::latch::LatchCall;
 use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
 use crate::ticket::{WireId, ticket};
@@ -57,7 +58,9 @@ async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Fu
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
-            let _ = scripts.latch().delete(keys.latch(), &ids(config)[0].text(), 0).await;
+            let wire_id = &ids(config)[0].text();
+            let call = LatchCall { wire_id, not_after: 0, known_until: 0, resent: false };
+            let _ = scripts.latch().delete(keys.latch(), call).await;
         }
     }
     checked
@@ -138,12 +141,14 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Ch
 async fn check_latch(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
     let [setter, waiter, other] = &ids(config).map(WireId::text);
     let latch = scripts.latch();
-    latch.cancel(keys.latch(), waiter).await?;
-    latch.set(keys.latch(), setter, 1, LEASE, 0).await?;
+    let now = latch.cancel(keys.latch(), waiter).await?.now;
+    let known_until = now + LEASE.as_secs() * 1000;
+    let call = |wire_id| LatchCall { wire_id, not_after: 0, known_until, resent: true };
+    latch.set(keys.latch(), call(setter), 1, LEASE).await?;
     latch.wait(keys.latch(), waiter, LEASE, 0).await?;
     latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
-    latch.count_down(keys.latch(), other, 0).await?;
-    latch.delete(keys.latch(), waiter, 0).await?;
+    latch.count_down(keys.latch(), call(other)).await?;
+    latch.delete(keys.latch(), call(waiter)).await?;
     Ok(latch.inspect(keys.latch()).await?.now)
 }
 

@@ -57,13 +57,15 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 8] = [
+const FRAGMENTS: [(&str, &str); 10] = [
     ("absent", include_str!("scripts/absent.lua")),
+    ("calls", include_str!("scripts/calls.lua")),
     ("clock", include_str!("scripts/clock.lua")),
     ("hold", include_str!("scripts/hold.lua")),
     ("latch", include_str!("scripts/latch.lua")),
     ("outlive", include_str!("scripts/outlive.lua")),
     ("queue", include_str!("scripts/queue.lua")),
+    ("tell", include_str!("scripts/tell.lua")),
     ("token", include_str!("scripts/token.lua")),
     ("units", include_str!("scripts/units.lua")),
 ];

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::Script;
 use super::call::AcquireArgs;
-use super::latch::LatchScripts;
+use super::latch::{LatchCall, LatchScripts};
 use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -93,13 +93,14 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());
 
     let scripts = LatchScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = ["latch", "tickets"];
-    assert!(scripts.set(keys, &wire_id, 3, lease, 0).now_or_never().unwrap().is_err());
-    assert!(scripts.count_down(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    let keys = ["latch", "tickets", "calls"];
+    let call = LatchCall { wire_id: &wire_id, not_after: 0, known_until: 0, resent: false };
+    assert!(scripts.set(keys, call, 3, lease).now_or_never().unwrap().is_err());
+    assert!(scripts.count_down(keys, call).now_or_never().unwrap().is_err());
     assert!(scripts.wait(keys, &wire_id, lease, 0).now_or_never().unwrap().is_err());
     assert!(scripts.touch(keys, &vec![(&*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
-    assert!(scripts.delete(keys, &wire_id, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.delete(keys, call).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();

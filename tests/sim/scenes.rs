@@ -7,6 +7,7 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod latch;
 mod leases;
 mod line;
 mod queue;
@@ -58,6 +59,10 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
     ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
+    ("refused_set", |stage| Box::pin(latch::refused_set(stage))),
+    ("idle_count", |stage| Box::pin(latch::idle_count(stage))),
+    ("later_copy", |stage| Box::pin(latch::later_copy(stage))),
+    ("rest_of_a_latch", |stage| Box::pin(latch::rest_of_a_latch(stage))),
 ];
 
 /// What is found with a mutant is the mutant's: without one, nothing is.

@@ -1,6 +1,7 @@
 //! The embedded server in the simulation, looked at after every script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,13 +11,16 @@ use futures::stream::BoxStream;
 
 use crate::census::Counted;
 use crate::executor::{Machine, WORLD};
-use crate::judge::latch::living;
+use crate::judge::latch::{is_first, is_telling, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Executed, Judge, Known, may_be_long, twice};
+use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
 use crate::network::{Backend, at_once};
 use crate::nodes::{self, Node, Nodes, SPY};
 use crate::random::Random;
 use crate::scripts::Scripts;
+
+/// How many waiters of a latch one call tells.
+const PORTION: &str = "local PORTION = 1000\n";
 
 pub struct SimServer {
     machine: Arc<Machine>,
@@ -32,6 +36,10 @@ pub struct SimServer {
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
+    /// The calls of latches whose first copy found nothing to change.
+    idle: Mutex<HashSet<String>>,
+    /// One call tells one waiter of a latch.
+    one_at_a_time: AtomicBool,
     _counted: Counted,
 }
 
@@ -48,6 +56,8 @@ impl SimServer {
             refusal: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
+            idle: Mutex::default(),
+            one_at_a_time: AtomicBool::default(),
             _counted: Counted::new("server"),
         })
     }
@@ -80,6 +90,12 @@ impl SimServer {
             holds.chain(tickets).collect::<Vec<_>>()
         };
         locks(&dump).into_iter().flat_map(of).chain(living(&dump, now)).collect()
+    }
+
+    /// Whoever opens or deletes a latch tells one of those who wait; the others take more calls.
+    pub fn tell_one_at_a_time(&self) {
+        self.one_at_a_time.store(true, Ordering::Relaxed);
+        self.judge.one_is_told();
     }
 
     /// What is left of the lease of a hold.
@@ -187,18 +203,14 @@ impl SimServer {
 
     fn run(&self, node: Node, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let (server, connection) = self.nodes.at(node);
-        let altered = self.scripts.altered(call.script);
-        if altered.is_none() && !self.nodes.has_replica() {
-            return at_once(connection.run(call));
+        let mut source = self.scripts.altered(call.script).map(str::to_owned);
+        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains(PORTION) {
+            source = Some(source.as_deref().unwrap_or(call.script.source()).replace(PORTION, "local PORTION = 1\n"));
         }
-        let source = altered.unwrap_or_else(|| call.script.source());
-        let spied;
-        let source = if self.nodes.has_replica() {
-            spied = format!("{SPY}{source}");
-            &spied
-        } else {
-            source
-        };
+        if self.nodes.has_replica() {
+            source = Some(format!("{SPY}{}", source.as_deref().unwrap_or(call.script.source())));
+        }
+        let Some(source) = source else { return at_once(connection.run(call)) };
         let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
         let args = call.args.iter().map(|arg| match arg {
             Arg::Text(text) => (*text).to_owned(),
@@ -206,7 +218,7 @@ impl SimServer {
         });
         let args: Vec<String> = args.collect();
         let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        server.eval(source, &keys, &args)
+        server.eval(&source, &keys, &args)
     }
 
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
@@ -223,7 +235,8 @@ impl SimServer {
     fn once_more(&self, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
         let now = self.nodes.server().now();
         let long = locks(before).into_iter().any(|lock| may_be_long(&view(before, &lock), now));
-        if long || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
+        // The next call tells the next waiters.
+        if long || is_telling(after, call.keys[0]) || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
             return;
         }
         let again = self.run(self.nodes.primary(), call).unwrap();
@@ -244,6 +257,10 @@ impl Backend for SimServer {
             return reply;
         }
         let now = self.nodes.server().now();
+        if is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
+            // The network executes requests twice, to see what copies do that clients send. Such a copy none sends.
+            return Err(ConnectionError::Closed);
+        }
         self.judge.look(now);
         let before = self.dump();
         let reply = self.run(node, call);
@@ -257,6 +274,10 @@ impl Backend for SimServer {
             return reply;
         }
         let word = reply.as_ref().map_or("", twice::word);
+        // One that was refused or came too late is sent again as it was.
+        if is_first(&call) && !matches!(word, "" | "STALE" | "MORE") && before == after {
+            self.idle.lock().unwrap().insert(arg(&call, 0).to_owned());
+        }
         self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {
             self.once_more(call, &before, reply, &after);

@@ -268,43 +268,52 @@ pub const MUTANTS: &[Row] = &[
     )], PERMITS_FAULT_FREE, I3),
 
     // Latches.
-    lua("latch_wakes_one", &[("'+inf', 'LIMIT', 0, 10000)) do", "'+inf', 'LIMIT', 0, 1)) do")], LATCHES_FAULT_FREE, I3),
+    lua("latch_wakes_one", &[("local more = #ids > PORTION\n", "ids = {ids[1]}\n  local more = false\n")], LATCHES_FAULT_FREE, I3),
     lua("latch_wakes_nobody", &[(
-        "if count == 1 then wake(inbox_prefix, 'open') end",
-        "if count == 1 then redis.call('UNLINK', tickets) end",
+        "count == 1 and tell('open') or 0, now}",
+        "count == 1 and redis.call('UNLINK', tickets) * 0 or 0, now}",
     )], LATCHES_FAULT_FREE, I3),
     lua("deletion_wakes_nobody", &[(
-        "wake(inbox_prefix, 'gone')",
-        "redis.call('UNLINK', tickets)",
+        "tell(left or 'gone')",
+        "redis.call('UNLINK', tickets) * 0",
     )], LATCHES_FAULT_FREE, I3),
-    lua("deletion_opens", &[("wake(inbox_prefix, 'gone')", "wake(inbox_prefix, 'open')")], LATCHES_FAULT_FREE, I13),
-    lua("end_opens", &[("  if count and count < 1 then\n", "  if not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
+    lua("deletion_opens", &[("tell(left or 'gone')", "tell('open')")], LATCHES_FAULT_FREE, I13),
+    lua("end_opens", &[("elseif count and count < 1 then\n", "elseif not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
     lua("open_latch_waited_for", &[(
-        "if not count or count < 1 then return {'OPEN', now} end",
-        "if not count then return {'OPEN', now} end",
+        "if not count or count < 1 then\n  takes_writes()\n  return {'OPEN', now}",
+        "if not count then\n  takes_writes()\n  return {'OPEN', now}",
     )], LATCHES_FAULT_FREE, I13),
     lua("late_wait_honoured", &[(
         "if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end\n",
         "",
     )], LATCHES_NETWORK, I13),
     lua("late_count_honoured", &[(
-        "if late(not_after) then return {'STALE', now} end\nremember(id, not_after)\nif not count",
-        "remember(id, not_after)\nif not count",
+        "if late(not_after) then return {'STALE', now} end\nif not count or count < 1",
+        "if not count or count < 1",
     )], LATCHES_NETWORK, &["I9", "I10"]),
     lua("counted_twice", &[(
-        "if redis.call('HEXISTS', latch, id) == 1 then return {'COUNT', count or 0, now} end\n",
-        "",
+        "if is_known(id) then\n  takes_writes()\n  return {'COUNT',",
+        "if false then\n  return {'COUNT',",
     )], LATCHES_NETWORK, I10),
     lua("call_forgotten_with_its_latch", &[
-        ("pcall(outlive, latch, not_after - now + 1)", "pcall(outlive, latch, count and 0 or not_after - now + 1)"),
-        ("redis.call('PEXPIRE', latch, math.max(ttl, forget() - now + 1))", "redis.call('PEXPIRE', latch, ttl)"),
+        ("outlive(calls, known_until - now + 1)", "redis.call('PEXPIRE', calls, math.max(ends - now, 1))"),
     ], LATCHES_NETWORK, I10),
-    lua("refused_call_forgotten", &[("  remember(id, not_after, '-')\n", "")], LATCHES_NETWORK, I10),
+    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes()\n  return {'EXISTS'")], scene("refused_set"), I10),
+    lua("idle_call_forgotten", &[("  if resent then return remember(member, takes_writes) end\n", "")], scene("idle_count"), I10),
+    lua("call_forgotten_after_its_first_copy", &[
+        ("redis.call('ZADD', calls, known_until, member)", "redis.call('ZADD', calls, not_after, member)"),
+        ("outlive(calls, known_until - now + 1)", "outlive(calls, not_after - now + 1)"),
+    ], scene("later_copy"), I10),
     rust("call_sent_anew", Mutant::CallSentAnew, LATCHES_NETWORK, I10),
     lua("cancelled_waiter_stays", &[(
-        "redis.call('ZREM', KEYS[2], ARGV[1]) == 1",
-        "redis.call('ZSCORE', KEYS[2], ARGV[1])",
+        "redis.call('ZREM', tickets, id) == 1",
+        "redis.call('ZSCORE', tickets, id)",
     )], LATCHES_FAULT_FREE, I7),
+    lua("rest_waits_for_the_next_latch", &[(
+        "if left and tell(left) == 1 then return {'MORE', now} end\n",
+        "",
+    )], scene("rest_of_a_latch"), &["I3", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.

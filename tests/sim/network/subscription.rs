@@ -165,6 +165,7 @@ impl Feed {
                 }
                 continue;
             }
+            world.sleep(link.backend.frozen_for()).await;
             world.sleep(link.delay()).await;
             if link.look(|state| state.commands == generation && !state.down && mine(state)) {
                 return if node == self.node { Proof::Here(generation) } else { Proof::Elsewhere };
