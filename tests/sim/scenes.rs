@@ -7,6 +7,7 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod failovers;
 mod latch;
 mod leases;
 mod line;
@@ -58,6 +59,10 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
+    ("demoted_listener", |stage| Box::pin(failovers::demoted_listener(stage))),
+    ("parted_links", |stage| Box::pin(failovers::parted_links(stage))),
+    ("demoted_server", |stage| Box::pin(failovers::demoted_server(stage))),
+    ("lost_writes", |stage| Box::pin(failovers::lost_writes(stage))),
     ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
     ("refused_set", |stage| Box::pin(latch::refused_set(stage))),
     ("idle_count", |stage| Box::pin(latch::idle_count(stage))),

@@ -152,6 +152,7 @@ impl SimServer {
         self.judge.look(self.nodes.server().now());
         self.nodes.server().flush_all();
         self.judge.damaged(&self.dump(), self.nodes.server().now());
+        self.nodes.changed();
     }
 
     /// Drops one key, as a server that is short of memory may.
@@ -164,6 +165,7 @@ impl SimServer {
         self.nodes.server().eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
         self.nodes.server().refuse_writes(self.refusal.lock().unwrap().as_ref().map(|(line, _)| &**line));
         self.judge.damaged(&self.dump(), self.nodes.server().now());
+        self.nodes.changed();
         Some(key.clone())
     }
 

@@ -2,14 +2,15 @@
 //! the subscription is on its server, and whatever was interrupted, a gap follows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline::Notice;
+use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedSender};
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt};
 
-use super::{COMMAND_TIMEOUT, Link, MOMENT};
+use super::{COMMAND_TIMEOUT, Link, MOMENT, State};
 use crate::executor::WORLD;
 use crate::nodes::Node;
 
@@ -17,10 +18,9 @@ pub(super) struct Feed {
     link: Arc<Link>,
     channel: String,
     sender: UnboundedSender<Notice>,
-    /// The socket: its number, the server that it leads to, and what comes.
+    /// The number of the socket, and the server that it leads to.
     number: u64,
     node: Node,
-    messages: Option<BoxStream<'static, Notice>>,
     /// Proofs in a row that said "elsewhere".
     refuted: u64,
 }
@@ -40,52 +40,30 @@ struct Over;
 impl Feed {
     /// The first one is proven by the time that it is made.
     pub(super) fn new(link: &Arc<Link>, channel: &str, sender: UnboundedSender<Notice>) -> Self {
-        let (number, node) = (link.look(|state| state.messages), link.backend.primary());
-        let messages = Some(link.backend.listen(node, channel));
+        let mut feed = Self { link: link.clone(), channel: channel.to_owned(), sender, number: 0, node: 0, refuted: 0 };
+        feed.open();
         link.change(|state| state.proven = Some(state.commands));
-        Self { link: link.clone(), channel: channel.to_owned(), sender, number, node, messages, refuted: 0 }
+        feed
+    }
+
+    /// A new socket, which is read from now on.
+    fn open(&mut self) {
+        (self.number, self.node) = (self.link.look(|state| state.messages), self.link.backend.primary());
+        let messages = self.link.backend.listen(self.node, &self.channel);
+        let carried = carry(self.link.clone(), self.number, messages, self.sender.clone());
+        self.link.machine.process(WORLD).spawn(Box::pin(carried));
     }
 
     pub(super) async fn run(mut self) {
-        let mut generation = self.link.look(|state| state.commands);
+        let link = self.link.clone();
+        let mut generation = link.look(|state| state.commands);
         loop {
-            self.stand(generation).await;
+            let number = self.number;
+            link.until(|state| state.messages != number || state.commands != generation || state.closed).await;
             match self.restore().await {
                 Ok(proven) => generation = proven,
                 Err(Over) => return,
             }
-        }
-    }
-
-    /// Passes messages on until either connection breaks.
-    async fn stand(&mut self, generation: u64) {
-        let (link, number) = (self.link.clone(), self.number);
-        let world = link.machine.process(WORLD);
-        let (forward, mut on_the_way) = mpsc::unbounded::<(std::time::Duration, Notice)>();
-        let carrier = (link.clone(), self.sender.clone(), world.clone());
-        world.spawn(Box::pin(async move {
-            let (link, sender, world) = carrier;
-            while let Some((due, notice)) = on_the_way.next().await {
-                world.sleep(due.saturating_sub(link.machine.now())).await;
-                let counts = |state: &super::State| state.messages == number && state.commands == generation;
-                if link.look(|state| counts(state) && !state.mute && !state.closed) {
-                    let _ = sender.unbounded_send(notice);
-                }
-            }
-        }));
-        let broken = link.until(|state| state.messages != number || state.commands != generation || state.closed);
-        let mut broken = Box::pin(broken);
-        let messages = self.messages.as_mut().expect("it stands");
-        while let Either::Left((Some(notice), _)) = select(messages.next(), broken.as_mut()).await {
-            let usual = link.machine.now() + link.delay();
-            let due = link.look(|state| (usual + state.lag).max(state.last_message));
-            link.change(|state| {
-                state.last_message = due;
-                if !state.lag.is_zero() {
-                    state.disturbed = state.disturbed.max(due);
-                }
-            });
-            let _ = forward.unbounded_send((due, notice));
         }
     }
 
@@ -95,24 +73,18 @@ impl Feed {
         let link = self.link.clone();
         let mut gap = false;
         loop {
-            let lost = |state: &super::State| state.messages != self.number;
-            if self.messages.is_none() || link.look(lost) {
-                // The server notices: nobody counts as a receiver any more.
-                self.messages = None;
+            if link.look(|state| state.messages != self.number) {
                 self.dial(&mut gap).await?;
             }
             match self.prove().await {
                 Proof::Here(generation) => {
                     self.refuted = 0;
-                    // What came meanwhile is dropped.
-                    let messages = self.messages.as_mut().expect("it stands");
-                    while let Some(Some(_)) = messages.next().now_or_never() {}
                     link.disturb(|state| state.proven = Some(generation));
                     self.notify(Notice::Gap)?;
                     return Ok(generation);
                 }
                 Proof::Elsewhere => {
-                    self.messages = None;
+                    link.disturb(|state| state.messages += 1);
                     self.refuted += 1;
                     if self.refuted.is_multiple_of(2) {
                         link.cut(true, false, MOMENT);
@@ -136,8 +108,7 @@ impl Feed {
         }
         link.until(|state| !state.messages_down || state.closed).await;
         world.sleep(link.delay()).await;
-        (self.number, self.node) = (link.look(|state| state.messages), link.backend.primary());
-        self.messages = Some(link.backend.listen(self.node, &self.channel));
+        self.open();
         world.sleep(link.delay()).await;
         Ok(())
     }
@@ -146,7 +117,7 @@ impl Feed {
     async fn prove(&mut self) -> Proof {
         let (link, number) = (self.link.clone(), self.number);
         let world = link.machine.process(WORLD);
-        let mine = |state: &super::State| state.messages == number && !state.closed;
+        let mine = |state: &State| state.messages == number && !state.closed;
         loop {
             link.until(|state| !state.down || !mine(state)).await;
             if !link.look(mine) {
@@ -157,7 +128,7 @@ impl Feed {
                 return Proof::Here(generation);
             }
             world.sleep(link.delay()).await;
-            let unanswered = |state: &super::State| state.mute || state.silent == Some(generation);
+            let unanswered = |state: &State| state.mute || state.silent == Some(generation);
             if link.look(unanswered) {
                 let answer = Box::pin(link.until(|state| state.commands != generation || !mine(state)));
                 if let Either::Right(_) = select(answer, world.sleep(COMMAND_TIMEOUT)).await {
@@ -175,5 +146,39 @@ impl Feed {
 
     fn notify(&self, notice: Notice) -> Result<(), Over> {
         self.sender.unbounded_send(notice).map_err(|_| Over)
+    }
+}
+
+/// The messages of one socket, from the server to the client, until it breaks. Then the server notices: nobody counts as a
+/// receiver any more.
+async fn carry(
+    link: Arc<Link>,
+    number: u64,
+    mut messages: BoxStream<'static, Notice>,
+    sender: UnboundedSender<Notice>,
+) {
+    let world = link.machine.process(WORLD);
+    let (forward, mut on_the_way) = mpsc::unbounded::<(Duration, Notice)>();
+    let (there, clock) = (link.clone(), world.clone());
+    world.spawn(Box::pin(async move {
+        while let Some((due, notice)) = on_the_way.next().await {
+            clock.sleep(due.saturating_sub(there.machine.now())).await;
+            let counts = |state: &State| state.messages == number && state.proven == Some(state.commands);
+            if there.look(|state| counts(state) && !state.mute && !state.closed) {
+                let _ = sender.unbounded_send(notice);
+            }
+        }
+    }));
+    let mut broken = Box::pin(link.until(|state| state.messages != number || state.closed));
+    while let Either::Left((Some(notice), _)) = select(messages.next(), broken.as_mut()).await {
+        let usual = link.machine.now() + link.delay();
+        let due = link.look(|state| (usual + state.lag).max(state.last_message));
+        link.change(|state| {
+            state.last_message = due;
+            if !state.lag.is_zero() {
+                state.disturbed = state.disturbed.max(due);
+            }
+        });
+        let _ = forward.unbounded_send((due, notice));
     }
 }
