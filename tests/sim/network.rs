@@ -95,6 +95,10 @@ struct State {
     last_arrival: Duration,
     last_reply: Duration,
     last_message: Duration,
+    /// How many calls were made, are under way, and were under way at most.
+    calls: usize,
+    under_way: usize,
+    most: usize,
     /// Where requests of the connection of that number go.
     pipe: Option<(u64, mpsc::UnboundedSender<Sent>)>,
 }
@@ -135,6 +139,9 @@ impl Link {
                 last_arrival: Duration::ZERO,
                 last_reply: Duration::ZERO,
                 last_message: Duration::ZERO,
+                calls: 0,
+                under_way: 0,
+                most: 0,
                 pipe: None,
             }),
             backend,
@@ -168,6 +175,21 @@ impl Link {
         let result = change(&mut self.state.lock().unwrap());
         self.changed.notify(usize::MAX);
         result
+    }
+
+    /// What nobody waits for.
+    fn note<T>(&self, note: impl FnOnce(&mut State) -> T) -> T {
+        note(&mut self.state.lock().unwrap())
+    }
+
+    /// Counts calls anew.
+    pub fn forget_most(&self) {
+        self.note(|state| (state.calls, state.most) = (0, state.under_way));
+    }
+
+    /// How many calls were made since, and how many of them were under way at a time.
+    pub fn calls(&self) -> (usize, usize) {
+        self.look(|state| (state.calls, state.most))
     }
 
     fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {

@@ -11,11 +11,22 @@ mod failovers;
 mod latch;
 mod leases;
 mod line;
+mod many;
 mod queue;
 mod requests;
 
 /// How many seeds a scene has.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 50 };
+
+/// Scenes with thousands of locks have fewer.
+pub fn seeds_of(name: &str) -> u64 {
+    match name {
+        "many_names" => 1,
+        "late_outage" => SEEDS.min(2),
+        "flapping" => SEEDS.min(4),
+        _ => SEEDS,
+    }
+}
 
 pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 
@@ -39,6 +50,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
     ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),
     ("gap_before_answer", |stage| Box::pin(queue::gap_before_answer(stage))),
+    ("gap_during_touch", |stage| Box::pin(queue::gap_during_touch(stage))),
     ("long_wait", |stage| Box::pin(queue::long_wait(stage))),
     ("deaf_waiter", |stage| Box::pin(queue::deaf_waiter(stage))),
     ("crashed_crowd", |stage| Box::pin(queue::crashed_crowd(stage))),
@@ -59,6 +71,10 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
+    ("silent_renewal", |stage| Box::pin(leases::silent_renewal(stage))),
+    ("flapping", |stage| Box::pin(many::flapping(stage))),
+    ("late_outage", |stage| Box::pin(many::late_outage(stage))),
+    ("many_names", |stage| Box::pin(many::many_names(stage))),
     ("demoted_listener", |stage| Box::pin(failovers::demoted_listener(stage))),
     ("parted_links", |stage| Box::pin(failovers::parted_links(stage))),
     ("demoted_server", |stage| Box::pin(failovers::demoted_server(stage))),
@@ -73,12 +89,13 @@ pub const SCENES: &[(&str, Scene)] = &[
 /// What is found with a mutant is the mutant's: without one, nothing is.
 #[test]
 fn scenes() {
-    let seeds = match number("BOWLINE_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS),
-    };
-    for (name, scene) in SCENES {
-        for seed in seeds.clone() {
+    let only = std::env::var("BOWLINE_SIM_SCENE").ok();
+    for (name, scene) in SCENES.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
+        let seeds = match number("BOWLINE_SIM_SEED") {
+            Some(seed) => seed..seed + 1,
+            None => 0..number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS).min(seeds_of(name)),
+        };
+        for seed in seeds {
             let (outcome, history) = play(seed, *scene, Scripts::default());
             if number("BOWLINE_SIM_SEED").is_some() {
                 println!("{name}\n{history}");

@@ -20,7 +20,7 @@ impl Link {
     pub(super) fn send(self: &Arc<Self>, request: Request) -> oneshot::Receiver<Result<Reply, ConnectionError>> {
         let (answer, answered) = oneshot::channel();
         let arrival = (self.machine.now() + self.delay()).max(self.look(|state| state.last_arrival));
-        let pipe = self.change(|state| {
+        let pipe = self.note(|state| {
             state.last_arrival = arrival;
             match &state.pipe {
                 Some((connection, pipe)) if *connection == state.commands => pipe.clone(),
@@ -72,7 +72,7 @@ impl Link {
                 }));
             }
             let back = (self.machine.now() + self.delay()).max(self.look(|state| state.last_reply));
-            self.change(|state| state.last_reply = back);
+            self.note(|state| state.last_reply = back);
             let (link, sleep) = (self.clone(), world.sleep(back.saturating_sub(self.machine.now())));
             world.spawn(Box::pin(async move {
                 sleep.await;

@@ -24,11 +24,32 @@ impl Drop for SimConnection {
     }
 }
 
+/// A call, counted while it is under way.
+struct UnderWay<'a>(&'a Link);
+
+impl<'a> UnderWay<'a> {
+    fn new(link: &'a Link) -> Self {
+        link.note(|state| {
+            state.calls += 1;
+            state.under_way += 1;
+            state.most = state.most.max(state.under_way);
+        });
+        Self(link)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.note(|state| state.under_way -= 1);
+    }
+}
+
 #[async_trait]
 impl Connection for SimConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let link = &self.0;
         link.backend.called(call);
+        let _call = UnderWay::new(link);
         let request = Request::new(&call);
         let within = call.within.map_or(COMMAND_TIMEOUT, |within| within.min(COMMAND_TIMEOUT));
         let mut sent = false;

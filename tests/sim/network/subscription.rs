@@ -173,7 +173,7 @@ async fn carry(
     while let Either::Left((Some(notice), _)) = select(messages.next(), broken.as_mut()).await {
         let usual = link.machine.now() + link.delay();
         let due = link.look(|state| (usual + state.lag).max(state.last_message));
-        link.change(|state| {
+        link.note(|state| {
             state.last_message = due;
             if !state.lag.is_zero() {
                 state.disturbed = state.disturbed.max(due);
