@@ -61,7 +61,8 @@ fn in_peace(test: impl Fn()) {
     let beside = BESIDE.read().unwrap_or_else(PoisonError::into_inner);
     let Err(panic) = catch_unwind(AssertUnwindSafe(&test)) else { return };
     drop(beside);
-    if std::env::var_os("BOWLINE_ONCE").is_some() || AGAIN.fetch_add(1, Ordering::Relaxed) >= MOST_AGAIN {
+    let again = AGAIN.fetch_add(1, Ordering::Relaxed);
+    if std::env::var_os("BOWLINE_ONCE").is_some() || again >= MOST_AGAIN {
         resume_unwind(panic);
     }
     let _alone = BESIDE.write().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +70,9 @@ fn in_peace(test: impl Fn()) {
     // Not by `eprintln!`: the harness shows nothing of a test that passes in the end.
     let name = thread::current().name().unwrap_or("a test").to_owned();
     let text = text.unwrap_or("?");
-    let _ = writeln!(io::stderr(), "\n{name} failed beside others, and runs once more alone: {text}");
+    let told =
+        format!("\n{name} failed beside others, and runs once more alone ({} of {MOST_AGAIN}): {text}", again + 1);
+    let _ = writeln!(io::stderr(), "{told}");
     test();
     count(&name, text);
 }
@@ -82,7 +85,8 @@ fn count(name: &str, text: &str) {
     let suite = suite.rsplit('/').next().unwrap_or_default().to_owned();
     let line = format!("{suite}: {name}: {}\n", text.lines().next().unwrap_or_default());
     // In one write, as other suites may write too.
-    let written = File::options().create(true).append(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
+    let written =
+        File::options().create(true).append(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
     written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
