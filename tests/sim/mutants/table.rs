@@ -99,7 +99,26 @@ pub const MUTANTS: &[Row] = &[
         "last + 1",
     )], LOSSES, I2),
 
+    lua("publish_before_asking", &[
+        ("  if client == listener or not counts_everyone then return true end\n", "  do return true end\n"),
+        (
+            "  return type(redis.pcall('PUBLISH', inbox_prefix .. client, message)) == 'number'\n",
+            "  local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)\n  \
+            return type(heard) == 'number' and (heard > 0 or not counts_everyone)\n",
+        ),
+    ], scene("demoted_listener"), I1),
+    rust("one_link_redialled", Mutant::OneLinkRedialled, scene("parted_links"), I3),
+
     // How long.
+    lua("refusal_taken_for_loss", &[
+        ("held = redis.call('PEXPIRE', lock, lease) end\n", "held = redis.pcall('PEXPIRE', lock, lease) end\n"),
+        ("  if held ~= 1 then takes_writes(lock) end\n", ""),
+        ("  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end\n", ""),
+        ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
+        ("  reply[i + 1] = held\n", "  reply[i + 1] = type(held) == 'number' and held or -1\n"),
+    ], scene("refused_renewal"), LOST),
+    rust("ties_by_id", Mutant::TiesById, scene("flapping"), LOST),
+    rust("renewal_without_bound", Mutant::RenewalWithoutBound, scene("silent_renewal"), LOST),
     rust("lease_from_reply", Mutant::LeaseFromReply, scene("frozen_requester"), I1),
     rust("lease_from_message", Mutant::LeaseFromMessage, scene("stale_message"), I1),
     rust("lease_from_first_request", Mutant::LeaseFromFirstRequest, scene("long_wait"), I3),
@@ -180,7 +199,7 @@ pub const MUTANTS: &[Row] = &[
     ], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
-    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
+    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, scene("gap_during_touch"), I3),
     rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
@@ -313,7 +332,7 @@ pub const MUTANTS: &[Row] = &[
         "if left and tell(left) == 1 then return {'MORE', now} end\n",
         "",
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
-    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I10", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.
