@@ -231,7 +231,7 @@ impl Attempt {
             Kind::ReadWrite => self.amount > 1,
             Kind::Semaphore { .. } | Kind::Latch => false,
         };
-        alone && token.get() / 1000 < self.waiting_at
+        alone && token.get() / 1000 < self.waiting_at && !mutant::on(Mutant::GrantTrustedAfterResend)
     }
 
     /// The first outcome stays until it is taken.
