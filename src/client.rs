@@ -57,6 +57,12 @@ impl Client {
     /// [`Refused`](crate::ErrorKind::Refused) by a server that loads its data, or is a replica or full. Nothing is tried
     /// twice.
     ///
+    /// [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): the [`client_id`](crate::ConfigBuilder::client_id) that was set is that
+    /// of another client, whose inbox has a subscriber. A client that was closed or died counts as living until the server
+    /// notices that its connection is gone: within milliseconds if the process ended, within minutes (`tcp-keepalive`) if
+    /// its machine vanished. Two clients that connect at the same time may both fail. In a cluster, only subscribers at the
+    /// same node are seen. Only connecting asks; a reconnect of the client does not.
+    ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
     /// and `<prefix>:rw:...`) always stay, for 1 h.

@@ -10,6 +10,7 @@ mod acquire;
 mod change;
 mod failover;
 mod faulty;
+mod followers;
 mod gone;
 mod goodbye;
 mod latch;

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub enum Wrong {
     /// It answers each login with this line.
     Login(&'static str),
-    /// It hangs up after each login.
+    /// It hangs up as soon as a client takes the connection for good.
     HangsUp,
     /// It executes no script.
     Scripts(&'static str),
@@ -73,19 +73,19 @@ fn serve(mut stream: TcpStream, wrong: Wrong) {
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
         let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
         let words: Vec<&str> = text.split("\r\n").filter(|word| !word.starts_with(['$', '*'])).collect();
-        let mut answers = String::new();
+        let (mut answers, mut hang_up) = (String::new(), false);
         for (n, word) in words.iter().enumerate() {
             match *word {
                 "HELLO" => match wrong {
                     Wrong::Login(line) => answers.push_str(line),
-                    Wrong::HangsUp if logged_in => return,
                     _ => {
+                        hang_up |= matches!(wrong, Wrong::HangsUp) && logged_in;
                         logged_in = true;
                         answers.push_str("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n");
                     }
                 },
-                "SUBSCRIBE" if matches!(wrong, Wrong::HangsUp) => return,
                 "SUBSCRIBE" => {
+                    hang_up |= matches!(wrong, Wrong::HangsUp);
                     for (count, channel) in words[n + 1..].iter().take(2).enumerate() {
                         let (length, count) = (channel.len(), count + 1);
                         answers += &format!(">3\r\n$9\r\nsubscribe\r\n${length}\r\n{channel}\r\n:{count}\r\n");
@@ -101,7 +101,7 @@ fn serve(mut stream: TcpStream, wrong: Wrong) {
                 _ => {}
             }
         }
-        if stream.write_all(answers.as_bytes()).is_err() {
+        if stream.write_all(answers.as_bytes()).is_err() || hang_up {
             return;
         }
     }
