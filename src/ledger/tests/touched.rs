@@ -88,7 +88,7 @@ fn a_ticket_that_is_gone_is_touched_no_more() {
     let id = setup.waits(&a);
     setup.ledger.gap(setup.now);
     assert_eq!(setup.ledger.work(setup.now).touch.len(), 1);
-    setup.ledger.touched(&a, setup.now, setup.now, 0, [(id.n, TicketState::Gone)].into_iter(), None, false);
+    setup.touched(&a, &[id.n], 0, TicketState::Gone);
     assert_eq!(setup.outcome(id), Poll::Ready(Outcome::Gone));
     assert!(lock(&setup.ledger.state).touches.is_empty());
     setup.ledger.forget(id);
@@ -108,8 +108,7 @@ fn a_grant_that_is_older_than_the_wait_is_not_believed() {
         setup.queue(id);
         setup.ledger.gap(setup.now);
         assert_eq!(setup.ledger.work(setup.now).touch.len(), 1);
-        let waits = || [(id.n, TicketState::Waiting)].into_iter();
-        setup.ledger.touched(&keys, setup.now, setup.now, 2_000, waits(), Some(LEASE), false);
+        setup.touched(&keys, &[id.n], 2_000, TicketState::Waiting);
         let granted = |at_ms: u64| crate::ticket::Message::Granted { id, token: Token::new(at_ms * 1000 + 7) };
         setup.ledger.deliver(granted(1_999), setup.now);
         assert_eq!(setup.outcome(id).is_ready(), believed, "{kind:?}");
