@@ -123,15 +123,14 @@ impl Watchdog {
         let args: Vec<TouchArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
         let sent = self.executor.now();
         let outcome = self.scripts().touch(&keys, &args).await;
+        let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
         let now = self.executor.now();
         match outcome {
             Ok(touched) => {
                 self.clock.observe(now, touched.now);
-                let states = tickets.iter().map(|(id, ..)| *id).zip(touched.tickets);
-                self.ledger.touched(&keys, sent, now, states, touched.holder_left, touched.more);
+                self.ledger.touched(&keys, &ids, sent, now, touched);
             }
             Err(failure) => {
-                let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
                 let patience = if failure.kind().is_retryable() { self.patience } else { Duration::ZERO };
                 self.ledger.not_touched(&keys, &ids, sent, now, &failure, patience);
             }

@@ -3,7 +3,7 @@ use futures::FutureExt;
 use super::*;
 use crate::executor::an_instant;
 use crate::key::Kind;
-use crate::scripts::reply::TicketState;
+use crate::scripts::reply::{TicketState, Touched};
 use crate::ticket::ticket;
 
 mod counts;
@@ -50,11 +50,17 @@ impl Setup {
         self.grant(self.open(keys), true)
     }
 
+    /// The server said so of all of them, when its clock showed that.
+    fn touched(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
+        let answer = Touched { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };
+        self.ledger.touched(keys, ids, self.now, self.now, answer);
+    }
+
     /// Ends what is under way of these, as if the server had answered.
     fn answer(&self, work: &Work) {
         for touch in &work.touch {
-            let waiting = touch.tickets.iter().map(|(id, ..)| (*id, TicketState::Waiting));
-            self.ledger.touched(&touch.keys, self.now, self.now, waiting, Some(LEASE), false);
+            let ids: Vec<u64> = touch.tickets.iter().map(|(id, ..)| *id).collect();
+            self.touched(&touch.keys, &ids, 0, TicketState::Waiting);
         }
         for (n, _) in &work.cleanups {
             self.ledger.cleanup_done(*n);

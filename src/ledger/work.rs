@@ -10,7 +10,7 @@ use crate::lease::{Hold, Loss, deadline};
 use crate::ledger::{Cleanup, Ledger, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
-use crate::scripts::reply::TicketState;
+use crate::scripts::reply::{TicketState, Touched};
 use crate::sync::lock;
 use crate::ticket::{ticket, ticket_ttl};
 
@@ -98,25 +98,19 @@ impl Ledger {
         lock(&self.state).schedule.unanswered(&ids, now);
     }
 
-    /// The server answered a touch sent at `sent`.
-    pub(crate) fn touched(
-        &self,
-        keys: &Arc<Keys>,
-        sent: Instant,
-        now: Instant,
-        tickets: impl Iterator<Item = (u64, TicketState)>,
-        holder_left: Option<Duration>,
-        more: bool,
-    ) {
+    /// The server answered a touch of these, sent at `sent`.
+    pub(crate) fn touched(&self, keys: &Arc<Keys>, ids: &[u64], sent: Instant, now: Instant, answer: Touched) {
+        let Touched { now: server, holder_left, more, tickets } = answer;
         self.change(|state, effects| {
             let mut waiting = Vec::new();
-            for (id, ticket) in tickets {
+            for (id, ticket) in ids.iter().copied().zip(tickets) {
                 let Some(attempt) = state.open.get_mut(&id) else { continue };
                 attempt.unanswered_since = None;
                 let outcome = match ticket {
                     TicketState::Waiting => {
                         if !mutant::on(Mutant::LeaseFromFirstRequest) {
                             attempt.counted_from = sent;
+                            attempt.waiting_at = server;
                         }
                         waiting.push((id, ticket_ttl(attempt.lease)));
                         None
