@@ -22,6 +22,10 @@
 //! guard is not `Send`. To hand a guard to another thread or out of a job, acquire it for a holder:
 //! `lock.lock().holder(&Holder::new())`. See [`ThisThread`] and [`AnyThread`].
 //!
+//! # Scoped use
+//! [`run`](Acquire::run) acquires, works and releases; [`Client::scope`] works and closes the client. Both do so whatever
+//! becomes of the work.
+//!
 //! # Examples
 //! ```no_run
 //! # #[cfg(feature = "blocking")]

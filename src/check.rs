@@ -11,6 +11,7 @@ use crate::executor::Executor;
 use crate::key::{Keys, Kind, READ, WRITE, inbox_prefix};
 use crate::scripts::Script;
 use crate::scripts::dispatch::{AcquireArgs, ChangeArgs, Failure, Scripts};
+use crate::scripts::latch::LatchCall;
 use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
 use crate::ticket::{WireId, ticket};
@@ -56,11 +57,14 @@ type Checked = std::result::Result<ServerMillis, Failure>;
 async fn tidy(scripts: Scripts<'_>, keys: &Keys, client: Uuid, check: impl Future<Output = Checked>) -> Checked {
     let checked = check.await;
     if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
-        for ticket in tickets(client, 1).into_iter().chain(tickets(client, WRITE)) {
+        for ticket in tickets(keys, client, 1).into_iter().chain(tickets(keys, client, WRITE)) {
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
-            let _ = scripts.latch().delete(keys.latch(), &ids(client)[0].text(), 0).await;
+            let wire_id = &ids(client)[0].text();
+            let call = LatchCall { wire_id, not_after: 0, known_until: 0, resent: false };
+            let _ = scripts.latch().delete(keys.latch(), call).await;
+            let _ = take(scripts, keys, keys.latch()[2], wire_id).await;
         }
     }
     checked
@@ -71,8 +75,8 @@ fn ids(client: Uuid) -> [WireId; 3] {
     [0, 1, 2].map(|n| WireId { client, n: u64::MAX - n })
 }
 
-fn tickets(client: Uuid, amount: u32) -> [String; 3] {
-    ids(client).map(|id| ticket(id, LEASE, amount))
+fn tickets(keys: &Keys, client: Uuid, amount: u32) -> [String; 3] {
+    ids(client).map(|id| ticket(keys.kind, id, LEASE, amount))
 }
 
 fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
@@ -96,7 +100,7 @@ async fn check_queue(
     amount: u32,
 ) -> std::result::Result<(), Failure> {
     let [holder, dead, waiter] = &ids(client).map(WireId::text);
-    let tickets = tickets(client, amount);
+    let tickets = tickets(keys, client, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
@@ -135,6 +139,11 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config, clien
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
     let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
     scripts.change(keys, change).await?;
+    // The lease of one of two is lost, which is the only case that reads all holds.
+    scripts.acquire(keys, request(writer, READ, None, 0)).await?;
+    let [_, leases] = keys.held();
+    take(scripts, keys, leases, writer).await?;
+    scripts.acquire(keys, request(reader, READ, None, 0)).await?;
     scripts.release(keys, reader).await?;
     Ok(scripts.inspect(keys, WRITE).await?.now)
 }
@@ -143,12 +152,21 @@ async fn check_latch(scripts: Scripts<'_>, keys: &Keys, client: Uuid) -> Checked
     let [setter, waiter, other] = &ids(client).map(WireId::text);
     let latch = scripts.latch();
     latch.cancel(keys.latch(), waiter).await?;
-    latch.set(keys.latch(), setter, 1, LEASE, 0).await?;
+    let now = take(scripts, keys, keys.latch()[2], setter).await?;
+    let call = |wire_id, known_until| LatchCall { wire_id, not_after: 0, known_until, resent: false };
+    latch.set(keys.latch(), call(setter, now + LEASE.as_secs() * 1000), 1, LEASE).await?;
     latch.wait(keys.latch(), waiter, LEASE, 0).await?;
     latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
-    latch.count_down(keys.latch(), other, 0).await?;
-    latch.delete(keys.latch(), waiter, 0).await?;
+    latch.count_down(keys.latch(), call(other, 0)).await?;
+    latch.delete(keys.latch(), call(waiter, 0)).await?;
+    // Calls are left to expire elsewhere.
+    take(scripts, keys, keys.latch()[2], setter).await?;
     Ok(latch.inspect(keys.latch()).await?.now)
+}
+
+/// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+async fn take(scripts: Scripts<'_>, keys: &Keys, set: &str, member: &str) -> Checked {
+    Ok(scripts.latch().cancel([keys.main(), set, set], member).await?.now)
 }
 
 /// The line of a script that the user may not run. The server says its number, and not what stands there.

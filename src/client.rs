@@ -32,6 +32,12 @@ use crate::stats::Stats;
 /// # Dropping
 /// The tasks end, and the connections close, when the last handle is gone: clients, locks and guards alike. Releases
 /// that were handed to the background are finished first, at most for the length of a lease.
+///
+/// When the runtime is shut down first, as at the end of a `main` that returns with a guard alive, its thread releases what is
+/// held and queued before it goes on, for at most the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (250 ms);
+/// what the server was not told by then ends with its lease. That needs a runtime that drops its tasks at its end, as tokio
+/// does and the global ones of smol and async-std do not, and a connection that
+/// [works without a runtime](Connection::without_runtime); after a crash or `exit` nothing is sent at all.
 #[derive(Clone)]
 pub struct Client {
     context: Arc<Context>,
@@ -50,6 +56,12 @@ impl Client {
     /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable),
     /// [`Refused`](crate::ErrorKind::Refused) by a server that loads its data, or is a replica or full. Nothing is tried
     /// twice.
+    ///
+    /// [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): the [`client_id`](crate::ConfigBuilder::client_id) that was set is that
+    /// of another client, whose inbox has a subscriber. A client that was closed or died counts as living until the server
+    /// notices that its connection is gone: within milliseconds if the process ended, within minutes (`tcp-keepalive`) if
+    /// its machine vanished. Two clients that connect at the same time may both fail. In a cluster, only subscribers at the
+    /// same node are seen. Only connecting asks; a reconnect of the client does not.
     ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`

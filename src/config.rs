@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
 
-/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built.
+/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built. Clones may serve
+/// as many clients as there are to be.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
@@ -76,6 +77,10 @@ impl ConfigBuilder {
     }
 
     /// How long one command may take, connecting included, 10 ms to 10 min.
+    ///
+    /// It should be at most half of the shortest renewed lease, better a tenth: a renewal whose answer does not come is sent
+    /// again, and needs time for that. A renewal is not waited for longer than its lease allows, whatever is set here; what else
+    /// hangs on a silent connection is.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self
@@ -98,8 +103,13 @@ impl ConfigBuilder {
     }
 
     /// For how long the thread that shuts the runtime down may block, so that a program that returns from `main` without
-    /// [`close`](crate::Client::close) still releases what it holds; up to 10 s. Zero releases nothing then, and the holds
-    /// end with their leases.
+    /// [`close`](crate::Client::close) still releases what it holds and leaves the queues that it waits in; up to 10 s.
+    /// Zero releases nothing then, and the holds end with their leases.
+    ///
+    /// A last resort: it works only where a runtime is shut down (tokio's is, at the end of `#[tokio::main]`; those of smol and
+    /// async-std never are), and a server that does not answer within this time is not waited for.
+    /// [`close`](crate::Client::close), [`Client::scope`](crate::Client::scope) and [`Acquire::run`](crate::Acquire::run) are
+    /// awaited, on every runtime. A process that is killed or calls [`exit`](std::process::exit) releases nothing.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown_timeout = timeout;
         self

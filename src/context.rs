@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 use crate::inbox::Inbox;
-use crate::key::{Keys, inbox_prefix};
+use crate::key::{Keys, Kind, inbox_prefix};
 use crate::lease::{Hold, deadline};
 use crate::ledger::{Closed, Ledger};
 use crate::mutant::{self, Mutant};
@@ -54,6 +54,10 @@ impl Context {
             .subscribe(&channel)
             .await
             .map_err(|error| Error::new(error.kind(), "connect").with_source(Subscribing(error)))?;
+        if config.client_id.is_some() {
+            let scripts = Scripts { connection: &*connection, inbox_prefix: &inbox_prefix };
+            alone(scripts, &Keys::scratch(&config.prefix, Kind::Lock, client), &channel).await?;
+        }
         let ledger = Arc::new(Ledger::new(client));
         let inbox = Inbox::start(&executor, ledger.clone(), notices);
         let watchdog = Watchdog {
@@ -114,6 +118,15 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.ledger.end();
+    }
+}
+
+/// Whether this client is the only one of its id. It listens already: of two that connect at once, at least one sees both.
+async fn alone(scripts: Scripts<'_>, scratch: &Keys, inbox: &str) -> Result<()> {
+    match scripts.listeners(scratch.main(), inbox).await {
+        Ok(0 | 1) => Ok(()),
+        Ok(_) => Err(Error::new(ErrorKind::ClientIdInUse, "connect")),
+        Err(failure) => Err(Error::new(failure.kind(), "connect").with_source(failure)),
     }
 }
 

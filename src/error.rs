@@ -15,7 +15,8 @@ pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
     /// sent.
     InvalidInput,
-    /// The `timeout` ran out before there was what was waited for, or an answer.
+    /// The `timeout` ran out before there was what was waited for, or an answer. What was sent is cancelled in the background,
+    /// which may take some milliseconds more.
     TimedOut,
     /// `max_waiters` acquisitions wait already.
     QueueFull,

@@ -35,7 +35,9 @@ pub trait Reentrant: sealed::Sealed {}
 ///
 /// # Dropping
 /// The drop hands the release to the client's background task, which tries until the server answers or the lease is
-/// over. Without a running executor, the hold ends with its lease.
+/// over. A runtime that is shut down releases what is held by then, as
+/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) allows; a guard that outlives it is lost. To wait for the
+/// release in any case, use [`run`](crate::Acquire::run).
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
     owned: Arc<Owned>,

@@ -61,7 +61,8 @@ pub(crate) struct Keys {
     pub(crate) name: Arc<str>,
     /// All of them, one behind the other: a client may wait for very many names.
     spelled: Box<str>,
-    /// Where each ends: who holds it; leases, of permits, which end one by one; queue; tickets; fence.
+    /// Where each ends: who holds it; leases, of permits, which end one by one, or calls, of a latch; queue; tickets;
+    /// fence.
     ends: [u16; 5],
 }
 
@@ -75,13 +76,15 @@ impl Keys {
     }
 
     fn below(kind: Kind, name: &str, shared: &str, main: &str) -> Self {
-        let spelled = format!("{main}{main}:leases{main}:queue{main}:tickets{shared}:fence");
+        let second = if kind == Kind::Latch { ":calls" } else { ":leases" };
+        let spelled = format!("{main}{main}{second}{main}:queue{main}:tickets{shared}:fence");
         let mut end = 0;
-        let ends = [main.len(), main.len() + 7, main.len() + 6, main.len() + 8, shared.len() + 6].map(|length| {
-            end += length;
-            // Names and prefixes are too short for more.
-            u16::try_from(end).unwrap_or(u16::MAX)
-        });
+        let ends =
+            [main.len(), main.len() + second.len(), main.len() + 6, main.len() + 8, shared.len() + 6].map(|length| {
+                end += length;
+                // Names and prefixes are too short for more.
+                u16::try_from(end).unwrap_or(u16::MAX)
+            });
         Self { kind, name: name.into(), spelled: spelled.into(), ends }
     }
 
@@ -114,9 +117,9 @@ impl Keys {
     }
 
     /// In the order of the latch scripts' `KEYS`.
-    pub(crate) fn latch(&self) -> [&str; 2] {
-        let [main, _, _, tickets, _] = self.permits();
-        [main, tickets]
+    pub(crate) fn latch(&self) -> [&str; 3] {
+        let [main, calls, _, tickets, _] = self.permits();
+        [main, tickets, calls]
     }
 
     /// What `permit_renew` needs of them.
@@ -208,6 +211,8 @@ mod tests {
         );
         let keys = Keys::new("bowline", Kind::ReadWrite, "a}b").unwrap();
         assert_eq!(keys.permits()[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
+        let keys = Keys::new("bowline", Kind::Latch, "a").unwrap();
+        assert_eq!(keys.latch(), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
         assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
     }
 

@@ -9,17 +9,17 @@ use futures::future::BoxFuture;
 
 use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
-use crate::connection::ConnectionError;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Keys, Kind, WRITE};
-use crate::mutant::{self, Mutant};
+use crate::key::{Kind, WRITE};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::dispatch::{Failure, Scripts};
-use crate::scripts::reply::ServerMillis;
 use crate::scripts::reply::latch::{CountedDown, LatchDeleted, LatchSet};
+
+use once::Said;
+
+mod once;
 
 /// The highest count that a latch can be set to.
 pub const MAX_COUNT: u32 = WRITE;
@@ -31,7 +31,8 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// [`Client::latch`](crate::Client::latch).
 ///
 /// # Guarantees
-/// - Everybody who waits, in every program, is let through by the one command that counts down to zero: no polling.
+/// - Everybody who waits, in every program, is let through when the count is zero: no polling. One command of the server
+///   tells 1,000 waiters; the client that counted down to zero calls again in the background until all are told.
 /// - Each [`count_down`](Self::count_down) counts once, however often its request had to be sent.
 /// - A waiter whose message was lost, or who could not be reached, is let through after a bounded wait: at most a third
 ///   of the client's lease after it can reach the server again.
@@ -43,8 +44,9 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// client's lease after the end. If the latch is set anew before that, the waiter waits for the new one.
 ///
 /// # Redis keys
-/// `<prefix>:latch:{<name>}` for the time to live given when it is set, and for a command timeout after the last call, so
-/// that late copies of requests are known; and `...:tickets` while somebody waits.
+/// `<prefix>:latch:{<name>}` for the time to live given when it is set; `...:tickets` while somebody waits; and
+/// `...:calls` for the client's patience and a command timeout after the last call that changed the latch or was sent more
+/// than once, so that late copies of requests are known.
 ///
 /// # Examples
 /// ```no_run
@@ -71,7 +73,8 @@ impl CountDownLatch {
     }
 
     /// Sets the count, 1 to [`MAX_COUNT`], if there is no latch of the name or it has been counted down; `false`: it is
-    /// being counted down, and stays as it is. The latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`].
+    /// being counted down, and stays as it is. The latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`]. If it was
+    /// counted down and not everybody who waited has been told, they are told first.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name, count or time; the server's, if it does not answer.
@@ -89,12 +92,13 @@ impl CountDownLatch {
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("a latch must live 100 ms to 30 days, not {ttl:?}"));
         }
-        self.once(OPERATION, move |scripts, keys, id, not_after| {
+        self.once(OPERATION, |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.latch().set(keys.latch(), &id, count, ttl, not_after).await? {
-                    LatchSet::Set { now } => (Some(true), now),
-                    LatchSet::Exists { count: _, now } => (Some(false), now),
-                    LatchSet::Stale { now } => (None, now),
+                Ok(match scripts.set(keys, call, count, ttl).await? {
+                    LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
+                    LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, more: false }, now),
+                    LatchSet::More { now } => (Said::Again, now),
+                    LatchSet::Stale { now } => (Said::Stale, now),
                 })
             })
         })
@@ -104,6 +108,10 @@ impl CountDownLatch {
     /// Counts down by one, and says what is left. At zero, everybody who waits is let through. A latch that does not
     /// exist, or is open, stays as it is: nothing is left.
     ///
+    /// If the answer to the first request was lost, the number is what is left when the server answers a later one, and
+    /// others may have counted down in between. So two calls may be told the same number, and each of them zero: use
+    /// [`wait`](Self::wait), and not the number, to learn that the latch is open.
+    ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; [`Unavailable`](ErrorKind::Unavailable) and the server's
     /// other answers: whether it counted is unknown.
@@ -111,11 +119,11 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, it may have counted or not.
     pub async fn count_down(&self) -> Result<u64> {
-        self.once("count_down", |scripts, keys, id, not_after| {
+        self.once("count_down", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.latch().count_down(keys.latch(), &id, not_after).await? {
-                    CountedDown::Count { count, now } => (Some(count), now),
-                    CountedDown::Stale { now } => (None, now),
+                Ok(match scripts.count_down(keys, call).await? {
+                    CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
+                    CountedDown::Stale { now } => (Said::Stale, now),
                 })
             })
         })
@@ -159,55 +167,15 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, the latch may be deleted or not.
     pub async fn delete(&self) -> Result<bool> {
-        self.once("delete", |scripts, keys, id, not_after| {
+        self.once("delete", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.latch().delete(keys.latch(), &id, not_after).await? {
-                    LatchDeleted::Done { existed, now } => (Some(existed), now),
-                    LatchDeleted::Stale { now } => (None, now),
+                Ok(match scripts.delete(keys, call).await? {
+                    LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
+                    LatchDeleted::Stale { now } => (Said::Stale, now),
                 })
             })
         })
         .await
-    }
-
-    /// Makes a change that must not be made twice: every copy of the request has the same wire id, by which the server
-    /// knows it again, and none of them is executed after the moment that the first one named.
-    async fn once<'a, T>(
-        &'a self,
-        operation: &'static str,
-        call: impl Fn(Scripts<'a>, &'a Keys, String, ServerMillis) -> BoxFuture<'a, Result<Said<T>, Failure>>,
-    ) -> Result<T> {
-        let Primitive { context, .. } = &self.primitive;
-        let keys = self.primitive.keys(operation)?;
-        let fresh = || Ok(context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text());
-        let mut id = fresh()?;
-        let mut tries = context.tries(operation, &keys.name);
-        let (mut not_after, mut unknown) = (0, false);
-        loop {
-            if !unknown {
-                not_after = context.not_after(context.now(), None);
-            }
-            match call(context.scripts(), keys, id.clone(), not_after).await {
-                Ok((Some(outcome), now)) => {
-                    context.observe(now);
-                    return Ok(outcome);
-                }
-                // No copy was executed: our idea of the server's clock was wrong, and is right now.
-                Ok((None, now)) if !unknown => context.observe(now),
-                Ok((None, now)) => {
-                    context.observe(now);
-                    let reason = "no answer came to the first request, and it is too late for another";
-                    return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
-                }
-                Err(failure) => {
-                    unknown |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
-                    tries.again_after(failure).await?;
-                    if mutant::on(Mutant::CallSentAnew) {
-                        id = fresh()?;
-                    }
-                }
-            }
-        }
     }
 
     async fn look(&self, operation: &'static str) -> Result<LatchState> {
@@ -216,9 +184,6 @@ impl CountDownLatch {
         Ok(LatchState { count: inspected.count, remaining: inspected.left, waiters: inspected.waiters })
     }
 }
-
-/// The outcome, unless the request came too late, and the server's clock.
-type Said<T> = (Option<T>, ServerMillis);
 
 impl fmt::Debug for CountDownLatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -131,6 +131,11 @@ mod switch {
     }
 
     impl Switch {
+        /// Whether this mistake is made now. For what stands in for an adapter.
+        pub fn is_on(mutant: Mutant) -> bool {
+            on(mutant)
+        }
+
         /// Replaces the one that is on.
         #[must_use = "it is off again when this is dropped"]
         pub fn on(mutant: Mutant) -> Self {

@@ -85,7 +85,8 @@ impl<'a, G> Acquire<'a, G> {
     }
 
     /// The longest wait; without it, an acquisition waits as long as others are in the way. Zero is an error: use the
-    /// `try_` form.
+    /// `try_` form. [`TimedOut`](ErrorKind::TimedOut) does not wait for the server: the ticket is cancelled in the background,
+    /// and may be there for some milliseconds more.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
@@ -121,7 +122,7 @@ impl<'a, G> Acquire<'a, G> {
 }
 
 impl<G: Reentrant> Acquire<'_, G> {
-    /// Acquires for this holder, re-entering what it holds already. Without it, the holder of the surrounding
+    /// Acquires for this holder, re-entering what it holds already by this client. Without it, the holder of the surrounding
     /// [`Holder::scope`] counts, if there is one.
     pub fn holder(mut self, holder: &Holder) -> Self {
         self.options.holder = Some(*holder);

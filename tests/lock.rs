@@ -14,6 +14,8 @@ mod cancel;
 mod cancel_others;
 #[path = "lock/client_scope.rs"]
 mod client_scope;
+#[path = "lock/close_many.rs"]
+mod close_many;
 #[path = "lock/identity.rs"]
 mod identity;
 #[path = "lock/left_alone.rs"]

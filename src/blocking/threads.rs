@@ -10,6 +10,9 @@ use crate::Holder;
 /// A thread enters what it holds. If its guard could leave, the thread would hold without knowing: a pool's next job
 /// would share the hold, and its token, with whatever has the guard now.
 ///
+/// Where a thread runs one job inside another, as rayon's threads do while they wait, both jobs are one holder: name a
+/// holder in each.
+///
 /// ```compile_fail,E0277
 /// # async fn example(client: bowline::blocking::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// let lock = client.lock("orders");

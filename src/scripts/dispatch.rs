@@ -80,10 +80,7 @@ impl<'a> Scripts<'a> {
     pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
         match (keys.kind, keys.kind.limit()) {
             (_, Some(limit)) => self.permits().cancel(keys.permits(), ticket, from_tail, limit).await,
-            (Kind::Latch, _) => {
-                let now = self.latch().cancel(keys.latch(), wire_id_of(ticket)).await?;
-                Ok(Cancelled { more: false, now })
-            }
+            (Kind::Latch, _) => self.latch().cancel(keys.latch(), wire_id_of(ticket)).await,
             (_, None) => self.lock().cancel(keys.lock(), ticket, from_tail).await,
         }
     }
@@ -93,7 +90,7 @@ impl<'a> Scripts<'a> {
             (_, Some(limit)) => self.permits().touch(keys.permits(), tickets, limit).await,
             (Kind::Latch, _) => {
                 let waiters: Vec<_> = tickets.iter().map(|(ticket, ttl)| (wire_id_of(ticket), *ttl)).collect();
-                let LatchTouched { now, tickets } = self.latch().touch(keys.latch(), &waiters).await?;
+                let LatchTouched { now, more, tickets } = self.latch().touch(keys.latch(), &waiters).await?;
                 let state = |ticket| match ticket {
                     LatchTicket::Waiting => TicketState::Waiting,
                     LatchTicket::Open => TicketState::Granted(Token::NONE),
@@ -101,7 +98,7 @@ impl<'a> Scripts<'a> {
                 };
                 // Nobody's lease is in the way: the tickets' own time decides when to ask again.
                 let holder_left = Some(LONG);
-                Ok(Touched { now, holder_left, more: false, tickets: tickets.into_iter().map(state).collect() })
+                Ok(Touched { now, holder_left, more, tickets: tickets.into_iter().map(state).collect() })
             }
             (_, None) => self.lock().touch(keys.lock(), tickets).await,
         }

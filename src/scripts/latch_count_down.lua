@@ -1,18 +1,27 @@
 -- Counts a latch down by one; at zero, tells everybody who waits.
--- KEYS: latch tickets
--- ARGV: wire_id not_after_ms inbox_prefix
--- Reply: COUNT n now | STALE now
+-- KEYS: latch tickets calls
+-- ARGV: wire_id not_after_ms known_until_ms resent inbox_prefix
+-- Reply: COUNT n more now | STALE now
 -- n is what is left; a latch that does not exist has 0. Each wire id counts once: a second copy is told what is left
--- now, and one that comes after not_after_ms is STALE. Clients are told `open <wire id> <wire id>...`.
+-- now, and one that comes after not_after_ms is STALE. resent is 1 if an earlier copy may have been executed. Clients are
+-- told `open <wire id> <wire id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
 
-local id, not_after, inbox_prefix = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local id, not_after, known_until, resent, inbox_prefix =
+  ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]
 --@include latch
+--@include tell
+--@include calls
 
-if redis.call('HEXISTS', latch, id) == 1 then return {'COUNT', count or 0, now} end
+local left = untold()
+if is_known(id) then
+  takes_writes(latch)
+  return {'COUNT', count or 0, left and 1 or 0, now}
+end
 if late(not_after) then return {'STALE', now} end
-remember(id, not_after)
-if not count or count < 1 then return {'COUNT', 0, now} end
+if not count or count < 1 then
+  unchanged(id)
+  return {'COUNT', 0, 0, now}
+end
 
-redis.call('HSET', latch, 'count', count - 1)
-if count == 1 then wake(inbox_prefix, 'open') end
-return {'COUNT', count - 1, now}
+remember(id, function() redis.call('HSET', latch, 'count', count - 1) end)
+return {'COUNT', count - 1, count == 1 and tell('open') or 0, now}

@@ -1,25 +1,33 @@
 -- Deletes a latch, whatever its count.
--- KEYS: latch tickets
--- ARGV: wire_id not_after_ms inbox_prefix
--- Reply: DELETED now | GONE now | STALE now
--- GONE: there was none. Clients that wait are told `gone <wire id> <wire id>...`. A second copy is DELETED, and deletes
--- nothing, not even a latch that was set since.
+-- KEYS: latch tickets calls
+-- ARGV: wire_id not_after_ms known_until_ms resent inbox_prefix
+-- Reply: DELETED more now | GONE now | STALE now
+-- GONE: there was none. Clients that wait are told `gone <wire id> <wire id>...`, unless they are being told that it is
+-- open; more as in latch_count_down. A second copy is told the same again, and deletes nothing, not even a latch that was
+-- set since.
 
-local id, not_after, inbox_prefix = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local id, not_after, known_until, resent, inbox_prefix =
+  ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]
 --@include latch
+--@include tell
+--@include calls
 
-if redis.call('HEXISTS', latch, id) == 1 then return {'DELETED', now} end
+local left = untold()
+if is_known(id) then
+  takes_writes(latch)
+  return {'DELETED', left and 1 or 0, now}
+end
+if is_known('-' .. id) then
+  takes_writes(latch)
+  return {'GONE', now}
+end
 if late(not_after) then return {'STALE', now} end
 if not count then
-  remember(id, not_after)
+  unchanged('-' .. id)
   return {'GONE', now}
 end
 
--- What is left of the hash remembers calls, as long as copies of them may come.
-redis.call('HDEL', latch, 'count', 'ends')
-count = nil
-local last = math.max(forget(), not_after)
-if not_after > 0 then redis.call('HSET', latch, id, not_after) end
-wake(inbox_prefix, 'gone')
-redis.call('PEXPIRE', latch, math.max(last - now + 1, 1))
-return {'DELETED', now}
+-- A server that is out of memory deletes too: it looks at the first write of a script, and this one needs none.
+takes_writes(latch)
+remember(id, function() redis.call('HDEL', latch, 'count', 'ends') end)
+return {'DELETED', tell(left or 'gone'), now}

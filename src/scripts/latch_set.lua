@@ -1,32 +1,44 @@
 -- Sets the count of a latch that does not exist or has been counted down.
--- KEYS: latch tickets
--- ARGV: wire_id count ttl_ms not_after_ms
--- Reply: SET now | EXISTS count now | STALE now
--- EXISTS: it is being counted down, and stays as it is. Whoever waits goes on waiting. The latch is gone after ttl_ms,
--- counted down or not. A second copy is told the same again, and changes nothing, not even a latch that was counted down
--- since.
+-- KEYS: latch tickets calls
+-- ARGV: wire_id count ttl_ms not_after_ms known_until_ms resent inbox_prefix
+-- Reply: SET now | EXISTS count now | MORE now | STALE now
+-- EXISTS: it is being counted down, and stays as it is. The latch is gone after ttl_ms, counted down or not. Whoever waits
+-- goes on waiting, but for those who are being told what became of the last latch. MORE: some of them are left, and
+-- nothing is set yet; it is to be called again. A second copy is told the same again, and changes nothing, not even a
+-- latch that was counted down since. resent is 1 if an earlier copy may have been executed.
 
 local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local known_until, resent, inbox_prefix = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7]
 --@include latch
+--@include tell
+--@include calls
 
-local known = redis.call('HGET', latch, id)
-if known and string.sub(known, 1, 1) == '-' then return {'EXISTS', count or 0, now} end
-if known then return {'SET', now} end
+local left = untold()
+if is_known(id) then
+  takes_writes(latch)
+  return {'SET', now}
+end
+if is_known('-' .. id) then
+  takes_writes(latch)
+  return {'EXISTS', count or 0, now}
+end
 if late(not_after) then return {'STALE', now} end
 if count and count > 0 then
-  remember(id, not_after, '-')
+  unchanged('-' .. id)
   return {'EXISTS', count, now}
 end
+if left and tell(left) == 1 then return {'MORE', now} end
 
-redis.call('HSET', latch, 'count', new, 'ends', now + ttl, id, not_after)
-local ok, why = pcall(function()
-  redis.call('PEXPIRE', latch, math.max(ttl, not_after - now + 1, redis.call('PTTL', latch)))
-end)
-if not ok then
-  -- Not a latch for ever.
-  redis.call('HDEL', latch, id, 'count', 'ends')
-  if fields[1] and fields[2] then redis.call('HSET', latch, 'count', fields[1], 'ends', fields[2]) end
+remember(id, function()
+  redis.call('HSET', latch, 'count', new, 'ends', now + ttl)
+  local ok, why = pcall(redis.call, 'PEXPIRE', latch, ttl)
+  if ok then return end
+  -- Not a latch for ever. What was there keeps its time to live.
+  if fields[1] and fields[2] then
+    redis.call('HSET', latch, 'count', fields[1], 'ends', fields[2])
+  else
+    redis.call('HDEL', latch, 'count', 'ends')
+  end
   error(why, 0)
-end
-redis.call('PEXPIRE', latch, math.max(ttl, forget() - now + 1))
+end)
 return {'SET', now}

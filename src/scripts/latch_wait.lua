@@ -1,13 +1,17 @@
 -- Waits for a latch to be counted down.
--- KEYS: latch tickets
+-- KEYS: latch tickets calls
 -- ARGV: wire_id ticket_ttl_ms not_after_ms
 -- Reply: OPEN now | QUEUED ttl_ms now | STALE now
 -- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
 
 local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --@include latch
+local tickets = KEYS[2]
 
-if not count or count < 1 then return {'OPEN', now} end
+if not count or count < 1 then
+  takes_writes(latch)
+  return {'OPEN', now}
+end
 if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end
 
 redis.call('ZADD', tickets, now + ttl, id)

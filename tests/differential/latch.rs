@@ -8,12 +8,19 @@ use crate::steps::{KEYS, Step, Text, cut, inbox, keys_from, mostly, ticket_ttl, 
 const LATCH: usize = 25;
 
 pub fn outdate() -> impl Strategy<Value = Step> {
-    wire_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 1], ticket: id })
+    let ticket = wire_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 1], ticket: id });
+    let call = call_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 2], ticket: id });
+    prop_oneof![ticket, call]
 }
 
 /// Of clients that wait, and of calls, of which there are more.
 fn call_id() -> Text {
     prop_oneof![1 => wire_id(), 2 => (3..30_u8).prop_map(|n| format!("c1:{n}"))].boxed()
+}
+
+/// Whether another copy may have been executed.
+fn resent() -> Text {
+    mostly(&["0", "0", "1"], &["", "2"])
 }
 
 /// Long ago, or in the year 2128.
@@ -22,20 +29,21 @@ fn not_after() -> Text {
 }
 
 pub fn script() -> impl Strategy<Value = Step> {
-    let of = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(LATCH, 2), args)).boxed();
+    let of = |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(LATCH, 3), args)).boxed();
     let ttl = mostly(&["60000", "600000"], &["", "x", "1e5", "9223372036854775808"]);
-    let touched = vec((wire_id(), ticket_ttl()), 0..4).prop_map(|pairs| {
-        let args = pairs.into_iter().flat_map(|(id, ttl)| [id, ttl]).collect();
-        ("latch_touch", keys_from(LATCH, 2), args)
+    let touched = (inbox(), vec((wire_id(), ticket_ttl()), 0..4)).prop_map(|(inbox, pairs)| {
+        let tickets = pairs.into_iter().flat_map(|(id, ttl)| [id, ttl]);
+        let args = [inbox].into_iter().chain(tickets).collect();
+        ("latch_touch", keys_from(LATCH, 3), args)
     });
     let count = mostly(&["1", "2", "2", "3"], &["0", "-1", "x", "", "1.5"]);
     cut(prop_oneof![
-        5 => of("latch_set", vec![call_id(), count, ttl, not_after()]),
-        6 => of("latch_count_down", vec![call_id(), not_after(), inbox()]),
+        5 => of("latch_set", vec![call_id(), count, ttl, not_after(), not_after(), resent(), inbox()]),
+        6 => of("latch_count_down", vec![call_id(), not_after(), not_after(), resent(), inbox()]),
         5 => of("latch_wait", vec![wire_id(), ticket_ttl(), not_after()]),
         3 => touched,
-        1 => of("latch_cancel", vec![wire_id()]),
+        1 => of("latch_cancel", vec![wire_id(), inbox()]),
         1 => of("latch_inspect", vec![]),
-        3 => of("latch_delete", vec![call_id(), not_after(), inbox()]),
+        3 => of("latch_delete", vec![call_id(), not_after(), not_after(), resent(), inbox()]),
     ])
 }

@@ -15,7 +15,7 @@ pub use scripts::{Text, counts_everyone, cut, inbox, keys_from, mostly, one, tic
 
 /// Lock, queue, tickets and counter of two names, keys that are no lock's, and those of a semaphore and a read-write
 /// lock: permits, leases, queue, tickets and counter; and those of a latch.
-pub const KEYS: [&str; 27] = [
+pub const KEYS: [&str; 28] = [
     "p:lock:{a}",
     "p:lock:{a}:queue",
     "p:lock:{a}:tickets",
@@ -43,6 +43,7 @@ pub const KEYS: [&str; 27] = [
     "p:rw:{r}:fence",
     "p:latch:{l}",
     "p:latch:{l}:tickets",
+    "p:latch:{l}:calls",
 ];
 
 pub const INBOX: &str = "p:inbox:";

@@ -94,6 +94,7 @@ async fn a_missing_key_pattern_is_found_when_connecting(env: Env) {
         "~bowline:rw:*-*-*-*-????????????",
         "~bowline:latch:*-*-*-*-????????????",
         "~bowline:*:leases",
+        "~bowline:*:calls",
         "~bowline:*:queue",
         "~bowline:*:tickets",
         "~bowline:*:fence",

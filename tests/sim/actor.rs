@@ -155,6 +155,7 @@ impl Actor {
         let done = guard.protect(self.executor.sleep(work)).await;
         if let Err(error) = &done {
             self.log(name, &guard, &error.to_string());
+            self.world.lost(self, name, &guard, guard.lost().await);
         }
         self.world.gone(self, name, &guard);
         let Some(guard) = Arc::into_inner(guard) else { return };
@@ -262,6 +263,7 @@ impl Actor {
         let expected = match error.kind() {
             ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost | ErrorKind::OverLimit => true,
             ErrorKind::Unavailable => self.world.faults.any(),
+            ErrorKind::Refused => self.world.faults.freezes,
             _ => false,
         };
         self.world.must(expected, || format!("{}: {error}", self.name));

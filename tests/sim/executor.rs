@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bowline::Executor;
 use futures::future::BoxFuture;
 
+use crate::census::Counted;
 use crate::random::Random;
 use handle::{Handle, TaskWaker};
 
@@ -22,6 +23,7 @@ pub struct Machine {
     /// One seed was asked for: its history is read by somebody.
     verbose: bool,
     state: Mutex<State>,
+    _counted: Counted,
 }
 
 struct State {
@@ -35,6 +37,8 @@ struct State {
     freezes: HashMap<Process, Vec<(Duration, Duration)>>,
     /// Processes that are gone with everything they were doing.
     dead: BTreeSet<Process>,
+    /// What the dead were doing: not another line of it may run before the end, drops included.
+    buried: Vec<BoxFuture<'static, ()>>,
     /// By how many millionths the clocks of processes are fast.
     rates: HashMap<Process, i64>,
     /// How many sleeps that are over one poll may still see.
@@ -93,9 +97,11 @@ impl Machine {
                 timers: BTreeMap::new(),
                 freezes: HashMap::new(),
                 dead: BTreeSet::new(),
+                buried: Vec::new(),
                 rates: HashMap::new(),
                 budget: SLEEPS_PER_POLL,
             }),
+            _counted: Counted::new("machine"),
         })
     }
 
@@ -160,10 +166,7 @@ impl Machine {
                         drop(future);
                     }
                     // Killed by itself.
-                    None => {
-                        drop(state);
-                        std::mem::forget(future);
-                    }
+                    None => state.buried.push(future),
                 }
             } else if self.pass_time(limit)? {
                 at_once = 0;

@@ -19,7 +19,7 @@ pub mod twice;
 pub mod view;
 mod waits;
 
-pub use grants::may_be_long;
+pub use grants::{arg, may_be_long};
 pub use known::Known;
 pub use server::Executed;
 

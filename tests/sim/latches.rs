@@ -48,7 +48,7 @@ impl Actor {
         let done = self.or_give_up(self.as_use(n, used.of(&latch)), gives_up).await;
         let told = done.as_ref().map(|done| done.as_ref().map(drop).map_err(|error| error.kind()));
         let waited = told.filter(|_| matches!(used, Use::Wait(_)));
-        judge.latch_left(n, waited, self.world.server.now());
+        judge.latch_left(n, matches!(done, Some(Ok(_))), waited, self.world.server.now());
         self.in_time(&name, awake, deadline);
         match done {
             Some(Ok(outcome)) => {

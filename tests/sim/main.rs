@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
+mod census;
 mod executor;
 mod found;
 mod guard;
@@ -20,6 +21,7 @@ mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;
+mod nodes;
 mod random;
 #[path = "../support/request.rs"]
 mod request;

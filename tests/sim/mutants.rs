@@ -55,7 +55,7 @@ impl Row {
     fn seeds(&self) -> u64 {
         match self.place {
             Place::Run(..) => 200,
-            Place::Scene(_) => scenes::SEEDS,
+            Place::Scene(name) => scenes::seeds_of(name),
         }
     }
 

@@ -10,22 +10,39 @@ use event_listener::Event;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
 
+use crate::census::Counted;
 use crate::executor::Machine;
+use crate::nodes::Node;
 use carrier::Sent;
 
 mod carrier;
 mod connection;
 mod faults;
+mod subscription;
 
 pub use connection::SimConnection;
 
 /// As the adapters do it: every call has a deadline.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// A connection that is given up stands again after that time, if nothing is in its way.
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// The mistake of that name: it is made here too, as the adapters are not in the simulation.
+fn one_link_redialled() -> bool {
+    #[cfg(feature = "_mutants")]
+    return bowline::Switch::is_on(bowline::Mutant::OneLinkRedialled);
+    #[cfg(not(feature = "_mutants"))]
+    false
+}
+
 /// The server's side: executes one call at once, at the server's own time.
 pub trait Backend: Send + Sync + 'static {
+    /// The server that the address leads to now.
+    fn primary(&self) -> Node;
+
     /// `late` if nobody waits for the answer: the call is a second copy, or its sender has given up.
-    fn execute(&self, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
+    fn execute(&self, node: Node, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
 
     /// A process makes this call. It may never be sent.
     fn called(&self, call: Call<'_>);
@@ -34,7 +51,7 @@ pub trait Backend: Send + Sync + 'static {
     fn answered(&self, call: Call<'_>, reply: &Reply);
 
     /// The messages of a channel, from now on.
-    fn listen(&self, channel: &str) -> BoxStream<'static, Notice>;
+    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice>;
 
     /// How long the server stands still from now.
     fn frozen_for(&self) -> Duration;
@@ -50,12 +67,17 @@ pub struct Link {
     longest: Duration,
     state: Mutex<State>,
     changed: Event,
+    _counted: Counted,
 }
 
 struct State {
     /// Counts the connections: what belongs to an older one is lost.
     commands: u64,
     messages: u64,
+    /// The server that the command connection leads to.
+    node: Node,
+    /// The command connection of that number has shown that the subscription is on the same server.
+    proven: Option<u64>,
     down: bool,
     messages_down: bool,
     /// Swallows everything without a word.
@@ -73,6 +95,10 @@ struct State {
     last_arrival: Duration,
     last_reply: Duration,
     last_message: Duration,
+    /// How many calls were made, are under way, and were under way at most.
+    calls: usize,
+    under_way: usize,
+    most: usize,
     /// Where requests of the connection of that number go.
     pipe: Option<(u64, mpsc::UnboundedSender<Sent>)>,
 }
@@ -93,12 +119,13 @@ impl Link {
     ) -> Arc<Self> {
         Arc::new(Self {
             machine: machine.clone(),
-            backend,
             executor: machine.process(process),
             process,
             shortest,
             longest,
             state: Mutex::new(State {
+                node: backend.primary(),
+                proven: None,
                 commands: 0,
                 messages: 0,
                 down: false,
@@ -112,19 +139,25 @@ impl Link {
                 last_arrival: Duration::ZERO,
                 last_reply: Duration::ZERO,
                 last_message: Duration::ZERO,
+                calls: 0,
+                under_way: 0,
+                most: 0,
                 pipe: None,
             }),
+            backend,
             changed: Event::new(),
+            _counted: Counted::new("link"),
         })
     }
 
     /// Since when everything gets through both ways; `None` while it does not.
     pub fn calm_since(&self) -> Option<Duration> {
-        let now = self.machine.now();
+        let (now, primary) = (self.machine.now(), self.backend.primary());
         self.look(|state| {
             let silent = state.silent == Some(state.commands);
             let broken = state.down || state.messages_down || state.mute || silent || state.closed;
-            let up = !broken && state.lag.is_zero();
+            let proven = state.proven == Some(state.commands) && state.node == primary;
+            let up = !broken && proven && state.lag.is_zero();
             (up && state.disturbed <= now).then_some(state.disturbed)
         })
     }
@@ -142,6 +175,21 @@ impl Link {
         let result = change(&mut self.state.lock().unwrap());
         self.changed.notify(usize::MAX);
         result
+    }
+
+    /// What nobody waits for.
+    fn note<T>(&self, note: impl FnOnce(&mut State) -> T) -> T {
+        note(&mut self.state.lock().unwrap())
+    }
+
+    /// Counts calls anew.
+    pub fn forget_most(&self) {
+        self.note(|state| (state.calls, state.most) = (0, state.under_way));
+    }
+
+    /// How many calls were made since, and how many of them were under way at a time.
+    pub fn calls(&self) -> (usize, usize) {
+        self.look(|state| (state.calls, state.most))
     }
 
     fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {

@@ -7,13 +7,27 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod failovers;
+mod latch;
 mod leases;
 mod line;
+mod many;
 mod queue;
 mod requests;
 
 /// How many seeds a scene has.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 50 };
+
+/// Scenes with thousands of locks have fewer, and without optimisation none.
+pub fn seeds_of(name: &str) -> u64 {
+    match name {
+        "many_names" | "late_outage" if cfg!(debug_assertions) => 0,
+        "many_names" => 1,
+        "late_outage" => SEEDS.min(2),
+        "flapping" => SEEDS.min(4),
+        _ => SEEDS,
+    }
+}
 
 pub type Scene = fn(Stage) -> BoxFuture<'static, Played>;
 
@@ -32,10 +46,12 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("frozen_requester", |stage| Box::pin(leases::frozen_requester(stage))),
     ("frozen_work", |stage| Box::pin(leases::frozen_work(stage))),
     ("broken_renewal", |stage| Box::pin(leases::broken_renewal(stage))),
+    ("refused_renewal", |stage| Box::pin(leases::refused_renewal(stage))),
     ("closed_release", |stage| Box::pin(leases::closed_release(stage))),
     ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
     ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),
     ("gap_before_answer", |stage| Box::pin(queue::gap_before_answer(stage))),
+    ("gap_during_touch", |stage| Box::pin(queue::gap_during_touch(stage))),
     ("long_wait", |stage| Box::pin(queue::long_wait(stage))),
     ("deaf_waiter", |stage| Box::pin(queue::deaf_waiter(stage))),
     ("crashed_crowd", |stage| Box::pin(queue::crashed_crowd(stage))),
@@ -56,18 +72,32 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("late_copy", |stage| Box::pin(requests::late_copy(stage))),
     ("late_request", |stage| Box::pin(requests::late_request(stage))),
     ("refused_upgrade", |stage| Box::pin(requests::refused_upgrade(stage))),
+    ("silent_renewal", |stage| Box::pin(leases::silent_renewal(stage))),
+    ("flapping", |stage| Box::pin(many::flapping(stage))),
+    ("late_outage", |stage| Box::pin(many::late_outage(stage))),
+    ("many_names", |stage| Box::pin(many::many_names(stage))),
+    ("demoted_listener", |stage| Box::pin(failovers::demoted_listener(stage))),
+    ("parted_links", |stage| Box::pin(failovers::parted_links(stage))),
+    ("demoted_server", |stage| Box::pin(failovers::demoted_server(stage))),
+    ("lost_writes", |stage| Box::pin(failovers::lost_writes(stage))),
     ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
+    ("refused_set", |stage| Box::pin(latch::refused_set(stage))),
+    ("idle_count", |stage| Box::pin(latch::idle_count(stage))),
+    ("later_copy", |stage| Box::pin(latch::later_copy(stage))),
+    ("late_count", |stage| Box::pin(latch::late_count(stage))),
+    ("rest_of_a_latch", |stage| Box::pin(latch::rest_of_a_latch(stage))),
 ];
 
 /// What is found with a mutant is the mutant's: without one, nothing is.
 #[test]
 fn scenes() {
-    let seeds = match number("BOWLINE_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS),
-    };
-    for (name, scene) in SCENES {
-        for seed in seeds.clone() {
+    let only = std::env::var("BOWLINE_SIM_SCENE").ok();
+    for (name, scene) in SCENES.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
+        let seeds = match number("BOWLINE_SIM_SEED") {
+            Some(seed) => seed..seed + 1,
+            None => 0..number("BOWLINE_SIM_SEEDS").unwrap_or(SEEDS).min(seeds_of(name)),
+        };
+        for seed in seeds {
             let (outcome, history) = play(seed, *scene, Scripts::default());
             if number("BOWLINE_SIM_SEED").is_some() {
                 println!("{name}\n{history}");

@@ -1,55 +1,71 @@
 //! The embedded server in the simulation, looked at after every script.
 
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::embedded::{EmbeddedConnection, Server};
 use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
+use crate::census::Counted;
 use crate::executor::{Machine, WORLD};
-use crate::judge::latch::living;
+use crate::judge::latch::{is_first, is_telling, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
-use crate::judge::{Executed, Judge, Known, may_be_long, twice};
+use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
 use crate::network::{Backend, at_once};
+use crate::nodes::{self, Node, Nodes, SPY};
 use crate::random::Random;
 use crate::scripts::Scripts;
 
+/// How many waiters of a latch one call tells.
+const PORTION: &str = "local PORTION = 1000\n";
+
 pub struct SimServer {
     machine: Arc<Machine>,
-    server: Server,
+    nodes: Arc<Nodes>,
     scripts: Scripts,
-    connection: EmbeddedConnection,
     pub judge: Arc<Judge>,
+    listening: Arc<Mutex<Listeners>>,
     random: Mutex<Random>,
     frozen_until: Mutex<Duration>,
+    /// What it answers to writes, and until when.
+    refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
     set_back: Mutex<Duration>,
     /// Evictions break the queue's consistency until the next script looks.
     evicted: Mutex<bool>,
+    /// The calls of latches whose first copy found nothing to change.
+    idle: Mutex<HashSet<String>>,
+    unwatched: AtomicBool,
+    /// One call tells one waiter of a latch.
+    one_at_a_time: AtomicBool,
+    _counted: Counted,
 }
 
 impl SimServer {
     pub fn new(machine: &Arc<Machine>, scripts: Scripts) -> Arc<Self> {
-        let server = Server::starting_at(Duration::from_secs(1_800_000_000));
-        let connection = server.connect(machine.process(WORLD));
         Arc::new(Self {
             machine: machine.clone(),
-            server,
+            nodes: Arc::new(Nodes::new(machine)),
             scripts,
-            connection,
             judge: Judge::new(machine),
+            listening: Arc::default(),
             random: Mutex::new(Random::new(machine.random(Random::next))),
             frozen_until: Mutex::default(),
+            refusal: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
+            idle: Mutex::default(),
+            unwatched: AtomicBool::default(),
+            one_at_a_time: AtomicBool::default(),
+            _counted: Counted::new("server"),
         })
     }
 
     fn dump(&self) -> Dump {
-        let text = |key: Vec<u8>| String::from_utf8(key).unwrap();
-        self.server.dump().into_iter().map(|(key, entry)| (text(key), entry)).collect()
+        nodes::dump(&self.nodes.server())
     }
 
     pub fn keys(&self) -> Vec<String> {
@@ -68,7 +84,7 @@ impl SimServer {
 
     /// Holds and tickets that live.
     pub fn living(&self) -> Vec<String> {
-        let (dump, now) = (self.dump(), self.server.now());
+        let (dump, now) = (self.dump(), self.nodes.server().now());
         let of = |lock: String| {
             let view = view(&dump, &lock);
             let tickets = view.queue.into_iter().filter(|ticket| ticket.lives(now)).map(|ticket| ticket.id);
@@ -78,9 +94,15 @@ impl SimServer {
         locks(&dump).into_iter().flat_map(of).chain(living(&dump, now)).collect()
     }
 
+    /// Whoever opens or deletes a latch tells one of those who wait; the others take more calls.
+    pub fn tell_one_at_a_time(&self) {
+        self.one_at_a_time.store(true, Ordering::Relaxed);
+        self.judge.one_is_told();
+    }
+
     /// What is left of the lease of a hold.
     pub fn left(&self, known: &Known<'_>) -> Duration {
-        self.judge.left(known, self.server.now())
+        self.judge.left(known, self.nodes.server().now())
     }
 
     /// By how much longer than it should something may live.
@@ -90,59 +112,127 @@ impl SimServer {
 
     /// Lets the judge see what time has changed.
     pub fn look(&self) {
-        self.judge.look_now_and_then(|| self.server.now());
+        if self.unwatched.load(Ordering::Relaxed) {
+            return;
+        }
+        self.judge.look_now_and_then(|| self.nodes.server().now());
     }
 
     /// The server stands still: requests that reach it are executed afterwards.
     pub fn freeze(&self, duration: Duration) {
-        self.judge.look(self.server.now());
+        self.judge.look(self.nodes.server().now());
         let until = self.machine.now() + duration;
         *self.frozen_until.lock().unwrap() = until;
         self.judge.server_stands_still(until);
     }
 
+    /// The server refuses writes for a while, with that line. Commands that read go on.
+    pub fn refuse(self: &Arc<Self>, line: &str, duration: Duration) {
+        self.judge.look(self.nodes.server().now());
+        let until = self.machine.now() + duration;
+        *self.refusal.lock().unwrap() = Some((line.to_owned(), until));
+        self.judge.server_stands_still(until);
+        self.nodes.server().refuse_writes(Some(line));
+        let (server, world) = (self.clone(), self.machine.process(WORLD));
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(duration).await;
+            let mut refusal = server.refusal.lock().unwrap();
+            if refusal.as_ref().is_some_and(|(_, until)| *until <= server.machine.now()) {
+                *refusal = None;
+                server.nodes.server().refuse_writes(None);
+            }
+        }));
+    }
+
     /// How many subscriptions a channel has, as a `PUBLISH` counts them.
     pub fn listeners(&self, channel: &str) -> i64 {
-        match self.server.eval("return redis.call('PUBLISH', ARGV[1], 'anybody?')", &[], &[channel.as_bytes()]) {
+        match self.nodes.server().eval("return redis.call('PUBLISH', ARGV[1], 'anybody?')", &[], &[channel.as_bytes()])
+        {
             Ok(Reply::Integer(listeners)) => listeners,
             other => panic!("PUBLISH: {other:?}"),
         }
     }
 
     pub fn flush(&self) {
-        self.judge.look(self.server.now());
-        self.server.flush_all();
-        self.judge.damaged(&self.dump(), self.server.now());
+        self.judge.look(self.nodes.server().now());
+        self.nodes.server().flush_all();
+        self.judge.damaged(&self.dump(), self.nodes.server().now());
+        self.nodes.changed();
     }
 
     /// Drops one key, as a server that is short of memory may.
     pub fn evict(&self, draw: u64) -> Option<String> {
-        self.judge.look(self.server.now());
+        self.judge.look(self.nodes.server().now());
         let keys = self.keys();
         let key = keys.get(draw as usize % keys.len().max(1))?;
         *self.evicted.lock().unwrap() = true;
-        self.server.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
-        self.judge.damaged(&self.dump(), self.server.now());
+        self.nodes.server().refuse_writes(None);
+        self.nodes.server().eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
+        self.nodes.server().refuse_writes(self.refusal.lock().unwrap().as_ref().map(|(line, _)| &**line));
+        self.judge.damaged(&self.dump(), self.nodes.server().now());
+        self.nodes.changed();
         Some(key.clone())
     }
 
     pub fn now(&self) -> Duration {
-        self.server.now()
+        self.nodes.server().now()
     }
 
     pub fn step_clock(&self, by: Duration, forward: bool) {
-        let now = self.server.now();
+        let now = self.nodes.server().now();
         self.judge.look(now);
-        self.server.set_clock(if forward { now + by } else { now - by });
+        self.nodes.set_clock(if forward { now + by } else { now - by });
         if !forward {
             *self.set_back.lock().unwrap() += by;
         }
-        self.judge.look(self.server.now());
-        self.judge.damaged(&self.dump(), self.server.now());
+        self.judge.look(self.nodes.server().now());
+        self.judge.damaged(&self.dump(), self.nodes.server().now());
     }
 
-    fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        let Some(source) = self.scripts.altered(call.script) else { return at_once(self.connection.run(call)) };
+    /// From now on nothing is looked at: with thousands of names that would take too long.
+    pub fn unwatched(&self) {
+        self.unwatched.store(true, Ordering::Relaxed);
+    }
+
+    /// Somebody holds so many locks, `held 0` and so on.
+    pub fn occupy(&self, names: usize, lease: Duration) {
+        let source = "for n = 0, ARGV[1] - 1 do \
+            local lock = 'bowline:lock:{held ' .. n .. '}' \
+            redis.call('HSET', lock, '00000000-0000-0000-0000-000000000001:' .. n, '1', 'token', n) \
+            redis.call('PEXPIRE', lock, ARGV[2]) end";
+        let (names, lease) = (names.to_string(), lease.as_millis().to_string());
+        self.nodes.server().eval(source, &[], &[names.as_bytes(), lease.as_bytes()]).unwrap();
+    }
+
+    /// From now on there is a replica, which is as far behind.
+    pub fn replicate(&self, lag: Duration) {
+        self.nodes.replicate(lag);
+    }
+
+    /// The replica becomes the primary, with the last writes or without. Who is connected stays where he is.
+    pub fn fail_over(&self, lost: bool) -> String {
+        self.judge.look(self.now());
+        let told = self.nodes.fail_over(lost);
+        self.listening.lock().unwrap().moved(&self.judge, self.nodes.primary());
+        if let Some((line, _)) = &*self.refusal.lock().unwrap() {
+            self.nodes.server().refuse_writes(Some(line));
+        }
+        if lost {
+            self.judge.damaged(&self.dump(), self.now());
+        }
+        told
+    }
+
+    fn run(&self, node: Node, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let (server, connection) = self.nodes.at(node);
+        let mut source = self.scripts.altered(call.script).map(str::to_owned);
+        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains(PORTION) {
+            source = Some(source.as_deref().unwrap_or(call.script.source()).replace(PORTION, "local PORTION = 1\n"));
+        }
+        if self.nodes.has_replica() {
+            source = Some(format!("{SPY}{}", source.as_deref().unwrap_or(call.script.source())));
+        }
+        let Some(source) = source else { return at_once(connection.run(call)) };
         let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
         let args = call.args.iter().map(|arg| match arg {
             Arg::Text(text) => (*text).to_owned(),
@@ -150,7 +240,7 @@ impl SimServer {
         });
         let args: Vec<String> = args.collect();
         let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        self.server.eval(source, &keys, &args)
+        server.eval(&source, &keys, &args)
     }
 
     /// I9 and I12: every key has a TTL, and list and sorted set hold the same tickets, each once.
@@ -165,44 +255,78 @@ impl SimServer {
 
     /// I10: now and then the same call comes once more, at once.
     fn once_more(&self, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
-        let now = self.server.now();
+        let now = self.nodes.server().now();
         let long = locks(before).into_iter().any(|lock| may_be_long(&view(before, &lock), now));
-        if long || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
+        // The next call tells the next waiters.
+        if long || is_telling(after, call.keys[0]) || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
             return;
         }
-        let again = self.run(call).unwrap();
+        let again = self.run(self.nodes.primary(), call).unwrap();
         let now_ms = now.as_millis() as f64;
         self.judge.found(twice::check(&call, (reply, &again), (after, &self.dump()), now_ms));
     }
 }
 
 impl Backend for SimServer {
-    fn execute(&self, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
-        let now = self.server.now();
+    fn primary(&self) -> Node {
+        self.nodes.primary()
+    }
+
+    fn execute(&self, node: Node, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
+        if self.unwatched.load(Ordering::Relaxed) {
+            return self.run(node, call);
+        }
+        if node != self.nodes.primary() {
+            let reply = self.run(node, call);
+            self.machine.log_detail(|| format!("    {} at a replica: {reply:?}", call.script.name()));
+            return reply;
+        }
+        let now = self.nodes.server().now();
+        if is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
+            // The network executes requests twice, to see what copies do that clients send. Such a copy none sends.
+            return Err(ConnectionError::Closed);
+        }
         self.judge.look(now);
         let before = self.dump();
-        let reply = self.run(call);
+        let reply = self.run(node, call);
         let after = self.dump();
         self.check(call.script.name(), &after);
+        if let Err(refusal) = &reply {
+            // It stopped at its first write.
+            let half = (before != after).then(|| format!("I12 {} was refused half-way: {refusal}", call.script.name()));
+            self.judge.found(half);
+            self.machine.log_detail(|| format!("    {}: {refusal}", call.script.name()));
+            return reply;
+        }
         let word = reply.as_ref().map_or("", twice::word);
+        // One that was refused or came too late is sent again as it was.
+        if is_first(&call) && !matches!(word, "" | "STALE" | "MORE") && before == after {
+            self.idle.lock().unwrap().insert(arg(&call, 0).to_owned());
+        }
         self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
         if let Ok(reply) = &reply {
             self.once_more(call, &before, reply, &after);
         }
+        self.nodes.changed();
         reply
     }
 
     fn called(&self, call: Call<'_>) {
-        self.judge.called(call);
+        if !self.unwatched.load(Ordering::Relaxed) {
+            self.judge.called(call);
+        }
     }
 
     fn answered(&self, call: Call<'_>, reply: &Reply) {
-        self.judge.answered(call, reply);
+        if !self.unwatched.load(Ordering::Relaxed) {
+            self.judge.answered(call, reply);
+        }
     }
 
-    fn listen(&self, channel: &str) -> BoxStream<'static, Notice> {
-        let messages = at_once(self.connection.subscribe(channel)).unwrap();
-        let listening = Listening::new(&self.judge, channel.strip_prefix("bowline:inbox:").unwrap());
+    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
+        let messages = at_once(self.nodes.at(node).1.subscribe(channel)).unwrap();
+        let client = channel.strip_prefix("bowline:inbox:").unwrap();
+        let listening = Listening::new(self, node, client);
         messages
             .map(move |message| {
                 let _ = &listening;
@@ -216,21 +340,50 @@ impl Backend for SimServer {
     }
 }
 
+/// How many subscriptions each client has on each server. The judge knows of those on the primary.
+#[derive(Default)]
+struct Listeners {
+    primary: Node,
+    all: BTreeMap<(Node, String), usize>,
+}
+
+impl Listeners {
+    fn moved(&mut self, judge: &Judge, primary: Node) {
+        self.primary = primary;
+        for ((node, client), count) in &self.all {
+            (0..*count).for_each(|_| judge.listens(client, *node == primary));
+        }
+    }
+}
+
 /// A subscription, counted for as long as it lives.
 struct Listening {
     judge: Arc<Judge>,
+    all: Arc<Mutex<Listeners>>,
+    node: Node,
     client: String,
 }
 
 impl Listening {
-    fn new(judge: &Arc<Judge>, client: &str) -> Self {
-        judge.listens(client, true);
-        Self { judge: judge.clone(), client: client.to_owned() }
+    fn new(server: &SimServer, node: Node, client: &str) -> Self {
+        let (judge, all, client) = (server.judge.clone(), server.listening.clone(), client.to_owned());
+        let listening = Self { judge, all, node, client };
+        listening.count(true);
+        listening
+    }
+
+    fn count(&self, begins: bool) {
+        let mut all = self.all.lock().unwrap();
+        let count = all.all.entry((self.node, self.client.clone())).or_default();
+        *count = if begins { *count + 1 } else { *count - 1 };
+        if self.node == all.primary {
+            self.judge.listens(&self.client, begins);
+        }
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.judge.listens(&self.client, false);
+        self.count(false);
     }
 }

@@ -9,6 +9,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
 
+use crate::census::nothing_stays;
 use crate::executor::{Machine, Process, WORLD};
 use crate::network::{Link, SimConnection};
 use crate::random::Random;
@@ -42,8 +43,21 @@ pub struct Stage {
 
 /// Plays the scene with that seed, which decides every delay and whose turn it is. Returns its history too.
 pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: Scripts) -> (Played, String) {
-    let machine = Machine::new(seed);
-    let server = SimServer::new(&machine, scripts);
+    nothing_stays(|| {
+        let machine = Machine::new(seed);
+        let played = play_on(&machine, seed, scene, scripts);
+        machine.end();
+        played
+    })
+}
+
+fn play_on(
+    machine: &Arc<Machine>,
+    seed: u64,
+    scene: fn(Stage) -> BoxFuture<'static, Played>,
+    scripts: Scripts,
+) -> (Played, String) {
+    let server = SimServer::new(machine, scripts);
     let executor = machine.process(WORLD);
     let mut random = Random::new(!seed);
     let hop = *random.pick(&[MS / 2, 2 * MS, 20 * MS]);

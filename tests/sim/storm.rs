@@ -11,6 +11,16 @@ use crate::world::{MS, World};
 /// Faults happen until then; afterwards everybody must come to an end.
 const FAULTS_END: Duration = Duration::from_secs(40);
 
+/// What a replica answers to a script that writes.
+pub const READONLY: &str = "READONLY You can't write against a read only replica.";
+
+/// How servers refuse what writes, and nothing else.
+pub const REFUSALS: [&str; 3] = [
+    READONLY,
+    "NOREPLICAS Not enough good replicas to write.",
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+];
+
 /// Does to the world what the run's faults allow.
 pub struct Storm {
     pub world: Arc<World>,
@@ -45,7 +55,7 @@ impl Storm {
             kinds.push(11);
         }
         if faults.freezes {
-            kinds.extend([4, 5]);
+            kinds.extend([4, 5, 13]);
         }
         if faults.losses {
             // One or the other: data lost and a clock set back together may take tokens back, which is no bug.
@@ -99,6 +109,11 @@ impl Storm {
             5 => {
                 self.world.server.freeze(outage);
                 format!("the server stands still for {outage:?}")
+            }
+            13 => {
+                let line = *self.random.pick(&REFUSALS);
+                self.world.server.refuse(line, outage);
+                format!("for {outage:?}, writes are answered {line}")
             }
             6 => {
                 self.lose();

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use crate::census::nothing_stays;
 use crate::number;
 use operation::{Before, OPERATIONS, Operation};
 use polled::{Ended, Then};
@@ -77,8 +78,10 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
             let contentions = if operation.before == Before::Nothing { &CONTENTIONS[..1] } else { &CONTENTIONS };
             for &contention in contentions {
                 for seed in seeds.clone() {
-                    sweep(operation, (contention, fault), seed, &mut count, |scene, situation, polls, then| {
-                        scene.drop_after(operation, *situation, polls, then)
+                    nothing_stays(|| {
+                        sweep(operation, (contention, fault), seed, &mut count, |scene, situation, polls, then| {
+                            scene.drop_after(operation, *situation, polls, then)
+                        });
                     });
                 }
             }
@@ -90,8 +93,10 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
         for &fault in faults {
             for standing in latch::STANDINGS {
                 for seed in seeds.clone() {
-                    sweep(operation, (standing, fault), seed, &mut count, |scene, situation, polls, then| {
-                        scene.drop_beside_latch(operation, *situation, polls, then)
+                    nothing_stays(|| {
+                        sweep(operation, (standing, fault), seed, &mut count, |scene, situation, polls, then| {
+                            scene.drop_beside_latch(operation, *situation, polls, then)
+                        });
                     });
                 }
             }

@@ -8,6 +8,7 @@ use bowline::{Client, Config};
 use uuid::Uuid;
 
 use crate::actor::Actor;
+use crate::census::{Counted, nothing_stays};
 use crate::executor::{Machine, Process, Stuck, WORLD};
 use crate::judge::view::is_latch;
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
@@ -30,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(1800);
 pub struct Faults {
     /// Connections break, requests and replies are lost or late, messages are lost.
     pub network: bool,
-    /// Processes and the server stand still for a while.
+    /// Processes and the server stand still for a while, or it refuses writes.
     pub freezes: bool,
     /// Processes die.
     pub crashes: bool,
@@ -76,6 +77,7 @@ pub struct World {
     /// Most want the same, and stand in lines.
     pub crowd: bool,
     pub state: Mutex<State>,
+    _counted: Counted,
 }
 
 #[derive(Default)]
@@ -99,9 +101,21 @@ pub fn run(seed: u64, workload: Workload, faults: Faults) -> Report {
 }
 
 pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts) -> Report {
-    let machine = Machine::new(seed);
+    nothing_stays(|| {
+        let machine = Machine::new(seed);
+        let report = run_on(&machine, seed, workload, faults, scripts);
+        machine.end();
+        report
+    })
+}
+
+fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults, scripts: Scripts) -> Report {
     let mut random = Random::new(!seed);
-    let server = SimServer::new(&machine, scripts);
+    let server = SimServer::new(machine, scripts);
+    // Not drawn either, see below.
+    if workload == Workload::Latches && seed % 3 == 1 {
+        server.tell_one_at_a_time();
+    }
     let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
     let world = Arc::new(World {
         machine: machine.clone(),
@@ -114,6 +128,7 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
         // Not drawn, so that the seeds of the other runs stay what they are.
         crowd: workload == Workload::Permits && seed.is_multiple_of(3),
         state: Mutex::default(),
+        _counted: Counted::new("world"),
     });
 
     let processes = 1 + random.below(4) as Process;
@@ -123,7 +138,7 @@ pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts)
     let started = Arc::new(Mutex::new(0));
     let clocks_differ = faults.any() || random.one_in(2);
     for process in 1..=processes {
-        let link = Link::new(&machine, server.clone(), process, shortest, longest);
+        let link = Link::new(machine, server.clone(), process, shortest, longest);
         links.push(link.clone());
         let tasks = 1 + random.below(6) + if world.crowd { 4 } else { 0 };
         let operations = 2 + random.below(10);
@@ -219,8 +234,9 @@ impl World {
         self.must(listeners.is_empty(), || format!("I7 subscriptions are left: {listeners:?}"));
         if !self.faults.any() {
             let keys = self.server.keys();
-            // A latch lives as long as it was set to, and a limit for a day.
-            let outlives = |key: &String| (is_latch(key) || key.starts_with("bowline:sem:")) && key.ends_with('}');
+            // A latch lives as long as it was set to, its calls until no copy of them can come, and a limit for a day.
+            let lives_on = |key: &String| key.ends_with('}') || key.ends_with(":calls");
+            let outlives = |key: &String| (is_latch(key) || key.starts_with("bowline:sem:")) && lives_on(key);
             let stays = |key: &String| key.ends_with(":fence") || outlives(key);
             self.must(keys.iter().all(stays), || format!("I7 keys are left: {keys:?}"));
         }

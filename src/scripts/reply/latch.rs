@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ServerMillis, UnexpectedReply, decode};
+use super::{Cancelled, ServerMillis, UnexpectedReply, decode};
 use crate::connection::Reply;
 use crate::scripts::Script;
 
@@ -16,6 +16,10 @@ pub(crate) enum LatchSet {
         count: u64,
         now: ServerMillis,
     },
+    /// Not yet: some who waited for the last latch are to be told first, by calling again.
+    More {
+        now: ServerMillis,
+    },
     Stale {
         now: ServerMillis,
     },
@@ -23,9 +27,10 @@ pub(crate) enum LatchSet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountedDown {
-    /// What is left.
+    /// What is left; and whether some who wait are to be told still.
     Count {
         count: u64,
+        more: bool,
         now: ServerMillis,
     },
     Stale {
@@ -43,6 +48,8 @@ pub(crate) enum LatchWait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LatchTouched {
     pub(crate) now: ServerMillis,
+    /// Some who wait are to be told still.
+    pub(crate) more: bool,
     pub(crate) tickets: Vec<LatchTicket>,
 }
 
@@ -56,9 +63,10 @@ pub(crate) enum LatchTicket {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LatchDeleted {
-    /// Whether there was one; true for a second copy of the request.
+    /// Whether there was one; and whether some who waited are to be told still.
     Done {
         existed: bool,
+        more: bool,
         now: ServerMillis,
     },
     Stale {
@@ -81,6 +89,7 @@ pub(crate) fn latch_set(script: &Script, reply: &Reply) -> Result<LatchSet, Unex
         Some(match fields.word()? {
             "SET" => LatchSet::Set { now: fields.number()? },
             "EXISTS" => LatchSet::Exists { count: fields.number()?, now: fields.number()? },
+            "MORE" => LatchSet::More { now: fields.number()? },
             "STALE" => LatchSet::Stale { now: fields.number()? },
             _ => return None,
         })
@@ -90,7 +99,7 @@ pub(crate) fn latch_set(script: &Script, reply: &Reply) -> Result<LatchSet, Unex
 pub(crate) fn counted_down(script: &Script, reply: &Reply) -> Result<CountedDown, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
-            "COUNT" => CountedDown::Count { count: fields.number()?, now: fields.number()? },
+            "COUNT" => CountedDown::Count { count: fields.number()?, more: fields.flag()?, now: fields.number()? },
             "STALE" => CountedDown::Stale { now: fields.number()? },
             _ => return None,
         })
@@ -110,7 +119,7 @@ pub(crate) fn latch_wait(script: &Script, reply: &Reply) -> Result<LatchWait, Un
 
 pub(crate) fn latch_touched(script: &Script, reply: &Reply, tickets: usize) -> Result<LatchTouched, UnexpectedReply> {
     decode(script, reply, |fields| {
-        let now = fields.number()?;
+        let (now, more) = (fields.number()?, fields.flag()?);
         let mut states = Vec::with_capacity(tickets);
         for _ in 0..tickets {
             states.push(match fields.word()? {
@@ -120,13 +129,13 @@ pub(crate) fn latch_touched(script: &Script, reply: &Reply, tickets: usize) -> R
                 _ => return None,
             });
         }
-        Some(LatchTouched { now, tickets: states })
+        Some(LatchTouched { now, more, tickets: states })
     })
 }
 
-pub(crate) fn latch_cancelled(script: &Script, reply: &Reply) -> Result<ServerMillis, UnexpectedReply> {
+pub(crate) fn latch_cancelled(script: &Script, reply: &Reply) -> Result<Cancelled, UnexpectedReply> {
     decode(script, reply, |fields| match fields.word()? {
-        "CANCELLED" | "GONE" => fields.number(),
+        "CANCELLED" | "GONE" => Some(Cancelled { more: fields.flag()?, now: fields.number()? }),
         _ => None,
     })
 }
@@ -134,8 +143,8 @@ pub(crate) fn latch_cancelled(script: &Script, reply: &Reply) -> Result<ServerMi
 pub(crate) fn latch_deleted(script: &Script, reply: &Reply) -> Result<LatchDeleted, UnexpectedReply> {
     decode(script, reply, |fields| {
         Some(match fields.word()? {
-            "DELETED" => LatchDeleted::Done { existed: true, now: fields.number()? },
-            "GONE" => LatchDeleted::Done { existed: false, now: fields.number()? },
+            "DELETED" => LatchDeleted::Done { existed: true, more: fields.flag()?, now: fields.number()? },
+            "GONE" => LatchDeleted::Done { existed: false, more: false, now: fields.number()? },
             "STALE" => LatchDeleted::Stale { now: fields.number()? },
             _ => return None,
         })
@@ -161,9 +170,12 @@ mod tests {
             vec![],
             vec![word("x"), Reply::Integer(1)],
             vec![word("SET")],
-            vec![word("COUNT"), Reply::Integer(-1), Reply::Integer(1)],
+            vec![word("COUNT"), Reply::Integer(-1), Reply::Integer(0), Reply::Integer(1)],
+            vec![word("COUNT"), Reply::Integer(1), Reply::Integer(2), Reply::Integer(1)],
+            vec![word("GONE"), Reply::Integer(2), Reply::Integer(1)],
+            vec![word("MORE"), Reply::Integer(1), Reply::Integer(1)],
             vec![word("OPEN"), Reply::Integer(1), Reply::Integer(1)],
-            vec![Reply::Integer(1), word("BUSY")],
+            vec![Reply::Integer(1), Reply::Integer(0), word("BUSY")],
             vec![Reply::Integer(-1), Reply::Integer(1), Reply::Integer(1), Reply::Integer(1)],
         ];
         for reply in malformed.map(Reply::Array) {
@@ -175,8 +187,9 @@ mod tests {
             assert!(latch_deleted(&LATCH_SET, &reply).is_err());
             assert!(latch_inspected(&LATCH_SET, &reply).is_err());
         }
-        let reply = Reply::Array(vec![Reply::Integer(9), word("WAITING"), word("OPEN"), word("GONE")]);
+        let reply =
+            Reply::Array(vec![Reply::Integer(9), Reply::Integer(1), word("WAITING"), word("OPEN"), word("GONE")]);
         let tickets = vec![LatchTicket::Waiting, LatchTicket::Open, LatchTicket::Gone];
-        assert_eq!(latch_touched(&LATCH_SET, &reply, 3), Ok(LatchTouched { now: 9, tickets }));
+        assert_eq!(latch_touched(&LATCH_SET, &reply, 3), Ok(LatchTouched { now: 9, more: true, tickets }));
     }
 }

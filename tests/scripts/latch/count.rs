@@ -1,6 +1,6 @@
 //! `latch_set` and `latch_count_down`: every reply.
 
-use super::lab::{Counted, Inspected, LATCH, Latch, NONE, Set, State, TICKETS, TTL, Waits, call};
+use super::lab::{Counted, Deleted, Inspected, Latch, NONE, Set, State, TICKETS, TTL, Waits, call};
 use crate::lab::attempt;
 
 #[test]
@@ -30,19 +30,13 @@ fn zero_is_the_end() {
 #[test]
 fn what_does_not_exist_has_count_zero() {
     let mut lab = Latch::new();
-    assert_eq!(lab.count_down(&attempt(1, 1)), Counted::Count(0));
-    assert_eq!(lab.server.keys(), [""; 0]);
-    // What a copy could do to the next latch is remembered as long as one can come.
-    let soon = attempt(1, 2).not_after(lab.now() + 30_000);
-    assert_eq!(lab.count_down(&soon), Counted::Count(0));
-    assert!((1..=30_001).contains(&lab.ttl(LATCH)));
-    assert_eq!(lab.inspect(), NONE);
-    let later = attempt(1, 3).not_after(lab.now() + 90_000);
-    assert_eq!(lab.count_down(&later), Counted::Count(0));
-    assert!((60_000..=90_001).contains(&lab.ttl(LATCH)));
-    assert_eq!(lab.set(&call(9), 2), Set::Set);
-    assert_eq!(lab.count_down(&soon), Counted::Count(2));
-    assert_eq!(lab.count_down(&later), Counted::Count(2));
+    for _ in 0..2 {
+        assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
+        assert_eq!(lab.count_down(&call(1).timeless()), Counted::Count(0));
+        assert_eq!(lab.count_down(&call(1).timeless().resent()), Counted::Count(0));
+        assert_eq!(lab.server.keys(), [""; 0]);
+        assert_eq!(lab.inspect(), NONE);
+    }
 }
 
 #[test]
@@ -81,37 +75,18 @@ fn at_zero_everybody_who_waits_is_told() {
 }
 
 #[test]
-fn ten_thousand_waiters_and_more() {
-    let mut lab = Latch::of(1);
-    lab.checked = false;
-    let waiters: Vec<_> = (0..10_100).map(|n| attempt(10 + n % 100, u64::from(n)).patient()).collect();
-    lab.queue(&waiters.iter().collect::<Vec<_>>());
-    let inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
-    let start = std::time::Instant::now();
-    assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
-    println!("10,000 waiters were told in {:?}", start.elapsed());
-    let told: usize = inboxes
-        .iter()
-        .map(|inbox| {
-            let messages = lab.read(inbox);
-            assert_eq!(messages.len(), 1);
-            messages[0].split(' ').count() - 1
-        })
-        .sum();
-    assert_eq!(told, 10_000, "the rest learn it when they touch");
-    assert_eq!(lab.ttl(TICKETS), -2);
-    assert!(waiters.iter().all(|waiter| lab.touch(&[waiter]) == [State::Open]));
-}
-
-#[test]
 fn stale() {
     let mut lab = Latch::of(2);
-    let late = attempt(1, 50).not_after(lab.now() - 1);
+    let past = lab.now() - 1;
+    let late = call(50).not_after(past);
     assert_eq!(lab.count_down(&late), Counted::Stale);
+    assert_eq!(lab.count_down(&late.clone().resent()), Counted::Stale);
     assert_eq!(lab.inspect().count, 2);
-    assert_eq!(lab.wait(&late), Waits::Stale);
+    assert_eq!(lab.wait(&attempt(1, 50).not_after(past)), Waits::Stale);
     lab.count_down(&call(1));
     lab.count_down(&call(2));
     assert_eq!(lab.set(&late, 9), Set::Stale);
+    assert_eq!(lab.delete(&late), Deleted::Stale);
     assert_eq!(lab.inspect().count, 0);
+    assert!(!lab.remembered().contains(&late.id));
 }

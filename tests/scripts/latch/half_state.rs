@@ -1,6 +1,6 @@
 //! A script that fails has changed nothing: wrong-typed keys, a server out of memory, a user without permissions.
 
-use super::lab::{Counted, Deleted, LATCH, Latch, Set, State, TICKETS, TTL, call};
+use super::lab::{CALLS, Call, Counted, Deleted, LATCH, Latch, Set, State, TICKETS, TTL, call};
 use crate::lab::{Around, attempt};
 
 #[test]
@@ -18,9 +18,19 @@ fn a_wrong_key() {
         lab.assert_refused("WRONGTYPE", Latch::try_inspect);
         match key {
             TICKETS => lab.assert_refused("WRONGTYPE", |lab| lab.try_cancel(&a)),
-            _ => assert_eq!(lab.try_cancel(&a), Ok(true)),
+            _ => assert_eq!(lab.try_cancel(&a), Ok((true, false))),
         }
     }
+    // Waiting has nothing to do with the calls.
+    let mut lab = Latch::of(1);
+    let a = attempt(2, 1);
+    lab.set_wrong(CALLS);
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_set(&call(1), 2, TTL));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_count_down(&call(2)));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_delete(&call(3)));
+    lab.queue(&[&a]);
+    assert_eq!(lab.touch(&[&a]), [State::Waiting]);
+    assert!(lab.cancel(&a));
 }
 
 #[test]
@@ -28,8 +38,9 @@ fn a_user_who_may_not_set_a_ttl() {
     let mut lab = Latch::new();
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
     assert!(lab.try_set(&call(1), 2, TTL).is_err());
-    assert!(lab.try_count_down(&call(2)).is_err());
-    assert!(lab.try_delete(&call(3)).is_err());
+    assert!(lab.try_set(&call(1).timeless(), 2, TTL).is_err());
+    assert!(lab.try_count_down(&call(2).resent()).is_err());
+    assert!(lab.try_delete(&call(3).resent()).is_err());
     assert_eq!(lab.server.keys(), [""; 0]);
     lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     lab.set(&call(4), 1);
@@ -38,9 +49,10 @@ fn a_user_who_may_not_set_a_ttl() {
     assert_eq!(lab.ttl(TICKETS), -2);
     // A call that cannot be remembered for as long as copies of it may come is not made.
     let before = lab.dump();
-    assert!(lab.try_count_down(&call(5).not_after(6_000_000_000_000)).is_err());
+    assert!(lab.try_count_down(&call(5).known_until(6_000_000_000_000)).is_err());
+    assert!(lab.try_delete(&call(5).known_until(6_000_000_000_000)).is_err());
     before.assert_same(&lab.dump(), 0);
-    // A latch that was counted down stays so.
+    // A latch that was counted down stays so, for as long as it was to.
     lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
@@ -49,12 +61,28 @@ fn a_user_who_may_not_set_a_ttl() {
     before.assert_same(&lab.dump(), 0);
 }
 
+/// Nor is one known that was not made.
+#[test]
+fn a_user_who_may_not_change_the_count() {
+    let mut lab = Latch::of(2);
+    for command in ["hset", "hdel"] {
+        lab.raw(&["ACL", "SETUSER", "default", "+@all", &format!("-{command}")]);
+        let before = lab.dump();
+        match command {
+            "hset" => assert!(lab.try_count_down(&call(1)).is_err()),
+            _ => assert!(lab.try_delete(&call(1)).is_err()),
+        }
+        before.assert_same(&lab.dump(), 0);
+    }
+}
+
 #[test]
 fn a_time_to_live_out_of_range_leaves_no_latch() {
     let mut lab = Latch::new();
     assert!(lab.try_set(&call(1), 2, u64::MAX).is_err());
     assert_eq!(lab.server.keys(), [""; 0]);
-    assert!(lab.try_count_down(&call(2).not_after(u64::MAX)).is_err());
+    let forever = Call { not_after: u64::MAX, known_until: u64::MAX, ..call(2).resent() };
+    assert!(lab.try_count_down(&forever).is_err());
     assert_eq!(lab.server.keys(), [""; 0]);
 }
 
@@ -79,4 +107,50 @@ fn out_of_memory() {
     lab.assert_refused("OOM", |lab| lab.try_set(&call(3), 2, TTL));
     lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(lab.set(&call(4), 2), Set::Set);
+}
+
+/// A replica that is empty still, or has yet to hear of the latch: nothing that it does not have is believed to be gone.
+#[test]
+fn a_server_that_takes_no_writes_says_nothing() {
+    let refusals: [(&str, [&[&str]; 2]); 2] = [
+        ("READONLY", [&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]]),
+        (
+            "NOREPLICAS",
+            [&["CONFIG", "SET", "min-replicas-to-write", "1"], &["CONFIG", "SET", "min-replicas-to-write", "0"]],
+        ),
+    ];
+    for (code, [refuse, accept]) in refusals {
+        for counted in [None, Some(1), Some(0)] {
+            let mut lab = match counted {
+                None => Latch::new(),
+                Some(left) => Latch::of(left + 1),
+            };
+            let a = attempt(2, 1);
+            if counted.is_some() {
+                lab.queue(&[&a]);
+                lab.count_down(&call(1));
+            }
+            let before = lab.dump();
+            lab.raw(refuse);
+            for resent in [false, true] {
+                // 1 and 99 are known, if there is a latch.
+                for n in [1, 2, 99] {
+                    let call = Call { resent, ..call(n) };
+                    lab.assert_refused(code, |lab| lab.try_count_down(&call));
+                    lab.assert_refused(code, |lab| lab.try_set(&call, 1, TTL));
+                    lab.assert_refused(code, |lab| lab.try_delete(&call));
+                }
+            }
+            lab.assert_refused(code, |lab| lab.try_wait(&attempt(3, 1)));
+            lab.assert_refused(code, |lab| lab.try_touch(&[&a]));
+            lab.assert_refused(code, |lab| lab.try_touch(&[&attempt(4, 1)]));
+            lab.assert_refused(code, |lab| lab.try_cancel(&a));
+            match counted {
+                Some(1) => assert_eq!(lab.inspect().count, 1, "what there is may be looked at"),
+                _ => lab.assert_refused(code, Latch::try_inspect),
+            }
+            lab.raw(accept);
+            before.assert_same(&lab.dump(), 0);
+        }
+    }
 }

@@ -6,11 +6,55 @@ use crate::lab::{Around, Attempt, INBOX, Lab};
 
 pub const LATCH: usize = 0;
 pub const TICKETS: usize = 1;
+pub const CALLS: usize = 2;
 pub const TTL: u64 = 600_000;
 
 pub struct Latch {
     lab: Lab,
-    pub keys: [String; 2],
+    pub keys: [String; 3],
+}
+
+/// One copy of a call that changes the latch: what a client sends about it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub id: String,
+    pub not_after: u64,
+    pub known_until: u64,
+    pub resent: bool,
+}
+
+/// The n-th call of a client that counts, in time in the year 2128.
+pub fn call(n: u64) -> Call {
+    Call { id: crate::lab::attempt(1, n).id, not_after: FUTURE, known_until: FUTURE, resent: false }
+}
+
+const FUTURE: u64 = 5_000_000_000_000;
+
+impl Call {
+    /// This copy may not be executed later.
+    pub fn not_after(self, not_after: u64) -> Self {
+        Self { not_after, ..self }
+    }
+    /// No copy may.
+    pub fn known_until(self, known_until: u64) -> Self {
+        Self { not_after: self.not_after.min(known_until), known_until, ..self }
+    }
+    /// Its client does not know the server's clock yet.
+    pub fn timeless(self) -> Self {
+        Self { not_after: 0, known_until: 0, ..self }
+    }
+    /// Not the first copy.
+    pub fn resent(self) -> Self {
+        Self { resent: true, ..self }
+    }
+    fn args<const N: usize>(&self, more: [u64; N]) -> Vec<String> {
+        let mut args = vec![self.id.clone()];
+        args.extend(more.map(|n| n.to_string()));
+        let resent = u64::from(self.resent);
+        args.extend([self.not_after, self.known_until, resent].map(|n| n.to_string()));
+        args.push(INBOX.to_owned());
+        args
+    }
 }
 
 impl Deref for Latch {
@@ -30,12 +74,15 @@ impl DerefMut for Latch {
 pub enum Set {
     Set,
     Exists(u64),
+    More,
     Stale,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     Count(u64),
+    /// As `Count`, and some who wait are to be told still.
+    More(u64),
     Stale,
 }
 
@@ -56,6 +103,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
     Deleted,
+    More,
     Gone,
     Stale,
 }
@@ -81,7 +129,7 @@ impl Latch {
     }
 
     pub fn on(lab: Lab) -> Self {
-        Self { lab, keys: ["p:latch:{n}", "p:latch:{n}:tickets"].map(str::to_owned) }
+        Self { lab, keys: ["p:latch:{n}", "p:latch:{n}:tickets", "p:latch:{n}:calls"].map(str::to_owned) }
     }
 
     /// A latch with that count.
@@ -91,30 +139,34 @@ impl Latch {
         lab
     }
 
-    pub fn set(&mut self, call: &Attempt, count: u64) -> Set {
+    pub fn set(&mut self, call: &Call, count: u64) -> Set {
         self.try_set(call, count, TTL).unwrap()
     }
 
-    pub fn try_set(&mut self, call: &Attempt, count: u64, ttl: u64) -> Result<Set, String> {
-        let args = [call.id.clone(), count.to_string(), ttl.to_string(), call.not_after.to_string()];
+    pub fn try_set(&mut self, call: &Call, count: u64, ttl: u64) -> Result<Set, String> {
+        let args = call.args([count, ttl]);
         let keys = self.keys.clone();
         self.lab.run("latch_set", &keys, &args, false, |words| match &*words.word() {
             "SET" => Set::Set,
             "EXISTS" => Set::Exists(words.next()),
+            "MORE" => Set::More,
             "STALE" => Set::Stale,
             other => panic!("{other}"),
         })
     }
 
-    pub fn count_down(&mut self, call: &Attempt) -> Counted {
+    pub fn count_down(&mut self, call: &Call) -> Counted {
         self.try_count_down(call).unwrap()
     }
 
-    pub fn try_count_down(&mut self, call: &Attempt) -> Result<Counted, String> {
-        let args = [call.id.clone(), call.not_after.to_string(), INBOX.to_owned()];
+    pub fn try_count_down(&mut self, call: &Call) -> Result<Counted, String> {
+        let args = call.args([]);
         let keys = self.keys.clone();
         self.lab.run("latch_count_down", &keys, &args, false, |words| match &*words.word() {
-            "COUNT" => Counted::Count(words.next()),
+            "COUNT" => match (words.next(), words.flag()) {
+                (count, false) => Counted::Count(count),
+                (count, true) => Counted::More(count),
+            },
             "STALE" => Counted::Stale,
             other => panic!("{other}"),
         })
@@ -142,12 +194,17 @@ impl Latch {
         }
     }
 
+    /// With nobody left to be told.
     pub fn touch(&mut self, waiters: &[&Attempt]) -> Vec<State> {
-        self.try_touch(waiters).unwrap()
+        let (states, more) = self.try_touch(waiters).unwrap();
+        assert!(!more);
+        states
     }
 
-    pub fn try_touch(&mut self, waiters: &[&Attempt]) -> Result<Vec<State>, String> {
-        let args: Vec<_> = waiters.iter().flat_map(|waiter| [waiter.id.clone(), waiter.ttl.to_string()]).collect();
+    /// And whether some who wait are to be told still.
+    pub fn try_touch(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
+        let tickets = waiters.iter().flat_map(|waiter| [waiter.id.clone(), waiter.ttl.to_string()]);
+        let args: Vec<_> = [INBOX.to_owned()].into_iter().chain(tickets).collect();
         let (keys, n) = (self.keys.clone(), waiters.len());
         self.lab.run("latch_touch", &keys, &args, true, |words| {
             let state = |word: String| match word.as_str() {
@@ -156,32 +213,37 @@ impl Latch {
                 "GONE" => State::Gone,
                 other => panic!("{other}"),
             };
-            (0..n).map(|_| state(words.next())).collect()
+            let more = words.flag();
+            ((0..n).map(|_| state(words.next())).collect(), more)
         })
     }
 
-    /// Whether it waited.
+    /// Whether it waited. Nobody is left to be told.
     pub fn cancel(&mut self, waiter: &Attempt) -> bool {
-        self.try_cancel(waiter).unwrap()
+        let (waited, more) = self.try_cancel(waiter).unwrap();
+        assert!(!more);
+        waited
     }
 
-    pub fn try_cancel(&mut self, waiter: &Attempt) -> Result<bool, String> {
-        let (keys, args) = (self.keys.clone(), [waiter.id.clone()]);
+    /// And whether some who wait are to be told still.
+    pub fn try_cancel(&mut self, waiter: &Attempt) -> Result<(bool, bool), String> {
+        let (keys, args) = (self.keys.clone(), [waiter.id.clone(), INBOX.to_owned()]);
         self.lab.run("latch_cancel", &keys, &args, false, |words| match &*words.word() {
-            "CANCELLED" => true,
-            "GONE" => false,
+            "CANCELLED" => (true, words.flag()),
+            "GONE" => (false, words.flag()),
             other => panic!("{other}"),
         })
     }
 
-    pub fn delete(&mut self, call: &Attempt) -> Deleted {
+    pub fn delete(&mut self, call: &Call) -> Deleted {
         self.try_delete(call).unwrap()
     }
 
-    pub fn try_delete(&mut self, call: &Attempt) -> Result<Deleted, String> {
-        let args = [call.id.clone(), call.not_after.to_string(), INBOX.to_owned()];
+    pub fn try_delete(&mut self, call: &Call) -> Result<Deleted, String> {
+        let args = call.args([]);
         let keys = self.keys.clone();
         self.lab.run("latch_delete", &keys, &args, false, |words| match &*words.word() {
+            "DELETED" if words.flag() => Deleted::More,
             "DELETED" => Deleted::Deleted,
             "GONE" => Deleted::Gone,
             "STALE" => Deleted::Stale,
@@ -223,15 +285,9 @@ impl Latch {
         self.lapse(&key, &waiter.id, ms_ago);
     }
 
-    /// How many calls the latch remembers.
-    pub fn remembered(&mut self) -> usize {
-        let key = self.keys[LATCH].clone();
-        let fields: Vec<String> = redis::cmd("HKEYS").arg(key).query(&mut self.connection).unwrap();
-        fields.iter().filter(|field| !matches!(&***field, "count" | "ends")).count()
+    /// The calls that the latch remembers.
+    pub fn remembered(&mut self) -> Vec<String> {
+        let key = self.keys[CALLS].clone();
+        redis::cmd("ZRANGE").arg(key).arg(0).arg(-1).query(&mut self.connection).unwrap()
     }
-}
-
-/// The n-th call of a client that counts, in time in the year 2128.
-pub fn call(n: u64) -> Attempt {
-    crate::lab::attempt(1, n).not_after(5_000_000_000_000)
 }

@@ -4,5 +4,7 @@ mod count;
 mod duplicates;
 mod half_state;
 pub mod lab;
+mod many;
+mod memory;
 mod operators;
 mod wait;

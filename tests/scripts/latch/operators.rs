@@ -1,6 +1,6 @@
 //! `latch_delete` and `latch_inspect`.
 
-use super::lab::{Counted, Deleted, Inspected, LATCH, Latch, NONE, Set, State, TICKETS, TTL, call};
+use super::lab::{Counted, Deleted, Inspected, Latch, NONE, Set, State, TICKETS, TTL, call};
 use crate::lab::attempt;
 
 #[test]
@@ -20,24 +20,12 @@ fn a_deleted_latch_lets_nobody_through() {
 #[test]
 fn nothing_is_left_if_no_copy_can_come() {
     let mut lab = Latch::new();
-    assert_eq!(lab.set(&attempt(1, 1), 2), Set::Set);
-    lab.count_down(&attempt(1, 2));
-    assert_eq!(lab.delete(&attempt(1, 3)), Deleted::Deleted);
+    assert_eq!(lab.set(&call(1).timeless(), 2), Set::Set);
+    lab.count_down(&call(2).timeless());
+    assert_eq!(lab.delete(&call(3).timeless()), Deleted::Deleted);
     assert_eq!(lab.server.keys(), [""; 0]);
-    assert_eq!(lab.delete(&attempt(1, 4)), Deleted::Gone);
+    assert_eq!(lab.delete(&call(4).timeless()), Deleted::Gone);
     assert_eq!(lab.server.keys(), [""; 0]);
-}
-
-#[test]
-fn what_is_remembered_lives_as_long_as_a_copy_can_come() {
-    let mut lab = Latch::new();
-    let until = lab.now() + 40_000;
-    assert_eq!(lab.set(&attempt(1, 1).not_after(until), 2), Set::Set);
-    assert_eq!(lab.delete(&attempt(1, 2).not_after(until - 20_000)), Deleted::Deleted);
-    assert!((20_000..=40_001).contains(&lab.ttl(LATCH)));
-    assert_eq!(lab.delete(&attempt(1, 3).not_after(1)), Deleted::Stale);
-    assert_eq!(lab.delete(&attempt(1, 4).not_after(until + 20_000)), Deleted::Gone);
-    assert!(lab.ttl(LATCH) > 40_001);
 }
 
 #[test]

@@ -28,8 +28,7 @@ impl Executor for Handle {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         let mut state = self.machine.lock();
         if state.dead.contains(&self.process) {
-            drop(state);
-            std::mem::forget(task);
+            state.buried.push(task);
             return;
         }
         state.last += 1;

@@ -49,7 +49,7 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
         "change" => vec![arg(call, 0), arg(call, 1)],
         "touch" => {
             let first = match call.script.name() {
-                "latch_touch" => 0,
+                "latch_touch" => 1,
                 "lock_touch" => 2,
                 _ => 3,
             };

@@ -19,11 +19,13 @@ pub struct Latches {
     uses: BTreeMap<u64, Use>,
     /// By wire id.
     of: HashMap<String, u64>,
-    /// Wire ids whose call was executed; whether the server knows that still.
+    /// Wire ids whose call was executed, and has to be known to other copies; whether the server knows that still.
     done: HashMap<String, bool>,
     /// Which use is polled right now: what is called meanwhile, it calls.
     polled: Option<u64>,
     damaged: Option<Duration>,
+    /// One call tells one waiter.
+    one_is_told: bool,
 }
 
 /// What the server has of one name.
@@ -53,6 +55,8 @@ struct Use {
     asked: Duration,
     /// How often it has changed the count.
     changes: u32,
+    /// It came to an end with an answer of the server.
+    answered: bool,
     due: Option<Due>,
 }
 
@@ -100,9 +104,15 @@ impl Latches {
     /// Everybody who waits must be told.
     fn all_are_due(&mut self, key: &str, now: Duration, lives: impl Fn(f64) -> bool) {
         let tickets = self.names.get(key).map(|latch| latch.tickets.clone()).unwrap_or_default();
+        let mut tickets: Vec<(String, f64)> = tickets.into_iter().collect();
+        tickets.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+        let mut told = false;
         for (id, expiry) in tickets {
+            // The others are told by further calls, of a client that may be dead by then, or else by their touch.
+            let by_message = lives(expiry) && !(told && self.one_is_told);
+            told |= by_message;
             if let Some(waiter) = self.used_by(&id).filter(|waiter| waiter.ended.is_none()) {
-                waiter.due = Some(Due { since: now, by_message: lives(expiry) });
+                waiter.due = Some(Due { since: now, by_message });
             }
         }
     }
@@ -176,7 +186,7 @@ impl Latches {
         let late = |n: usize| number(&call, n) > 0 && server.as_millis() > number(&call, n).into();
         let done = ids.first().and_then(|id| self.done.get(*id)).copied();
         let expected = match (verb, was) {
-            _ if done == Some(true) => was,
+            _ if done == Some(true) || word == "MORE" => was,
             ("set", None | Some(0)) if !late(3) => Some(number(&call, 1)),
             ("count_down", Some(count @ 1..)) if !late(1) => Some(count - 1),
             ("delete", _) if !late(1) => None,
@@ -195,7 +205,8 @@ impl Latches {
             };
             wrong = wrong.or_else(|| (!right).then(|| format!("I13 {ids:?} at {was:?} is told {word}")));
         }
-        if matches!(verb, "set" | "count_down" | "delete") && word != "STALE" {
+        let executed = matches!(verb, "set" | "count_down" | "delete") && !matches!(word, "STALE" | "MORE");
+        if executed && !(is_first(&call) && was == new) {
             self.done.insert(ids[0].to_owned(), sure);
         }
         let ended = was.is_some_and(|count| count > 0) && new.is_none_or(|count| count == 0);
@@ -214,12 +225,17 @@ impl Latches {
                 }
             }
         }
+        let damaged = self.damaged;
         for id in ids {
             let Some(used) = self.used_by(id).filter(|_| !matches!(verb, "cancel" | "touch")) else { continue };
             used.asked = now;
             used.changes += u32::from(was != new);
             if used.changes > 1 && wrong.is_none() {
                 wrong = Some(format!("I10 {id} was executed twice for one call: {was:?} became {new:?}"));
+            }
+            if used.answered && was != new && damaged.is_none_or(|damaged| damaged < used.began) {
+                wrong
+                    .get_or_insert(format!("I10 {id} was answered, and then a copy of it did: {was:?} became {new:?}"));
             }
             if waits {
                 used.ticket = Duration::from_millis(number(&call, 1));
@@ -251,6 +267,24 @@ impl Latches {
             living.find_map(|(id, _)| self.uses.get(self.of.get(id)?)?.left(id, moment, client(id)))
         })
     }
+}
+
+/// A call that changes a latch, of which no other copy was sent before. If it finds nothing to change, no copy of it will
+/// come: the client has the answer, or sends one that is not the first.
+pub fn is_first(call: &Call<'_>) -> bool {
+    match call.script.name() {
+        "latch_set" => number(call, 5) == 0,
+        "latch_count_down" | "latch_delete" => number(call, 3) == 0,
+        _ => false,
+    }
+}
+
+/// Whether those who wait are being told what became of it, and some are left.
+pub fn is_telling(dump: &Dump, key: &str) -> bool {
+    let Some(Content::SortedSet(tickets)) = dump.get(&format!("{key}:tickets")).map(|entry| &entry.content) else {
+        return false;
+    };
+    is_latch(key) && tickets.iter().any(|(ticket, _)| matches!(&ticket[..], b"open" | b"gone"))
 }
 
 /// Tickets of latches that live.

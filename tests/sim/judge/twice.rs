@@ -59,7 +59,6 @@ fn answers(verb: &str, first: &Reply, second: &Reply) -> bool {
         ("release", "RELEASED" | "GRANTED", "NOT_HELD") => true,
         ("force_release", "RELEASED", "NOT_HELD") => true,
         ("cancel", "CANCELLED" | "RELEASED", "GONE") => true,
-        ("delete", "GONE", "DELETED") => true,
         // The lease in the way may be the caller's, and is whole again.
         ("touch", ..) => match (first, second) {
             (Reply::Array(first), Reply::Array(second)) => first[2..] == second[2..],

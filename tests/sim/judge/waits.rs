@@ -62,6 +62,14 @@ pub struct Client {
     pub listens: Duration,
 }
 
+impl Client {
+    /// The longest wait between two touches. It grows where they got no answer, and is no longer than a sixth of a ticket's time
+    /// to live.
+    fn pause(&self, lease: Duration) -> Duration {
+        if self.calm.is_zero() { PAUSE } else { (lease.min(LONGEST_TICKET) / 6).clamp(PAUSE, LONGEST_PAUSE) }
+    }
+}
+
 /// A name at one moment.
 #[derive(Clone, Copy)]
 pub struct Moment {
@@ -77,6 +85,7 @@ pub struct Moment {
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
 pub const BACKOFF: Duration = Duration::from_millis(1250);
 pub const PAUSE: Duration = Duration::from_millis(75);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 impl Moment {
     /// So many messages one after the other, by clocks that differ.
@@ -107,7 +116,7 @@ impl Moment {
         if attempt.appeared < client.listens && attempt.asked < client.listens {
             let since = client.listens.max(client.calm);
             // A touch that was lost with its connection is sent again.
-            let lost = if client.calm > client.listens { PAUSE } else { Duration::ZERO };
+            let lost = if client.calm > client.listens { client.pause(ticket.lease) } else { Duration::ZERO };
             if let Some(waited) = self.over(since, lost + self.messages(5)) {
                 return Some(format!("I3 {id} was not touched for {waited:?} after its client listens again"));
             }
@@ -117,7 +126,8 @@ impl Moment {
         // ends. Another lease may have begun and ended since, which the next touch finds out; even in the same moment.
         let knows = foreseen && attempt.learned > self.held_since && attempt.learned >= client.calm;
         let touch = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
-        let bound = touch + PAUSE + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
+        let bound =
+            touch + client.pause(ticket.lease) + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
         Some(format!("I3 there is room, and {id} waits for {waited:?}, longer than {bound:?}"))
     }
@@ -133,7 +143,7 @@ impl Moment {
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
         let touch = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
-        let waited = self.over(since, PAUSE + self.messages(8) + asks_again + touch)?;
+        let waited = self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + touch)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 

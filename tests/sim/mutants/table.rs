@@ -99,7 +99,26 @@ pub const MUTANTS: &[Row] = &[
         "last + 1",
     )], LOSSES, I2),
 
+    lua("publish_before_asking", &[
+        ("  if client == listener or not counts_everyone then return true end\n", "  do return true end\n"),
+        (
+            "  return type(redis.pcall('PUBLISH', inbox_prefix .. client, message)) == 'number'\n",
+            "  local heard = redis.pcall('PUBLISH', inbox_prefix .. client, message)\n  \
+            return type(heard) == 'number' and (heard > 0 or not counts_everyone)\n",
+        ),
+    ], scene("demoted_listener"), I1),
+    rust("one_link_redialled", Mutant::OneLinkRedialled, scene("parted_links"), I3),
+
     // How long.
+    lua("refusal_taken_for_loss", &[
+        ("held = redis.call('PEXPIRE', lock, lease) end\n", "held = redis.pcall('PEXPIRE', lock, lease) end\n"),
+        ("  if held ~= 1 then takes_writes(lock) end\n", ""),
+        ("  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end\n", ""),
+        ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
+        ("  reply[i + 1] = held\n", "  reply[i + 1] = type(held) == 'number' and held or -1\n"),
+    ], scene("refused_renewal"), LOST),
+    rust("ties_by_id", Mutant::TiesById, scene("flapping"), LOST),
+    rust("renewal_without_bound", Mutant::RenewalWithoutBound, scene("silent_renewal"), LOST),
     rust("lease_from_reply", Mutant::LeaseFromReply, scene("frozen_requester"), I1),
     rust("lease_from_message", Mutant::LeaseFromMessage, scene("stale_message"), I1),
     rust("lease_from_first_request", Mutant::LeaseFromFirstRequest, scene("long_wait"), I3),
@@ -121,13 +140,13 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = promote({[ticket] = true})",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
     lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
-        "local more = promote({})\nreturn {outcome,",
-        "local more = 0\nreturn {outcome,",
+        "local more = promote({})\nvacate()\nreturn {outcome,",
+        "local more = 0\nvacate()\nreturn {outcome,",
     )], FAULT_FREE, I3),
     lua("fast_path_barges", &[(
         "if redis.call('EXISTS', lock, queue, tickets) == 0 and",
@@ -159,7 +178,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
-        ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
+        ("while dropped < 16 and", "while dropped < 0 and"),
         ("return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "return waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
@@ -180,7 +199,7 @@ pub const MUTANTS: &[Row] = &[
     ], scene("deaf_waiter"), I3),
     rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
-    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, NETWORK, I3),
+    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, scene("gap_during_touch"), I3),
     rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
@@ -198,7 +217,7 @@ pub const MUTANTS: &[Row] = &[
         "  if units == ALL then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end\n",
+        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
@@ -244,8 +263,8 @@ pub const MUTANTS: &[Row] = &[
             "  undo(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
-            "undo(id, held or 1)",
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nends(id, held)",
+            "ends(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("used_outlives_its_leases", &[(
@@ -255,56 +274,65 @@ pub const MUTANTS: &[Row] = &[
 
     lua("smaller_limit_ignored", &[(
         "limit = stored or limit\n\n",
-        "limit = math.max(stored or 0, limit)\n\n",
+        "stored = stored and math.max(stored, limit)\nlimit = stored or limit\n\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("oversized_stays", &[("  if id and oversized(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
     )], PERMITS_FAULT_FREE, I3),
 
     // Latches.
-    lua("latch_wakes_one", &[("'+inf', 'LIMIT', 0, 10000)) do", "'+inf', 'LIMIT', 0, 1)) do")], LATCHES_FAULT_FREE, I3),
+    lua("latch_wakes_one", &[("local more = #ids > PORTION\n", "ids = {ids[1]}\n  local more = false\n")], LATCHES_FAULT_FREE, I3),
     lua("latch_wakes_nobody", &[(
-        "if count == 1 then wake(inbox_prefix, 'open') end",
-        "if count == 1 then redis.call('UNLINK', tickets) end",
+        "count == 1 and tell('open') or 0, now}",
+        "count == 1 and redis.call('UNLINK', tickets) * 0 or 0, now}",
     )], LATCHES_FAULT_FREE, I3),
     lua("deletion_wakes_nobody", &[(
-        "wake(inbox_prefix, 'gone')",
-        "redis.call('UNLINK', tickets)",
+        "tell(left or 'gone')",
+        "redis.call('UNLINK', tickets) * 0",
     )], LATCHES_FAULT_FREE, I3),
-    lua("deletion_opens", &[("wake(inbox_prefix, 'gone')", "wake(inbox_prefix, 'open')")], LATCHES_FAULT_FREE, I13),
-    lua("end_opens", &[("  if count and count < 1 then\n", "  if not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
+    lua("deletion_opens", &[("tell(left or 'gone')", "tell('open')")], LATCHES_FAULT_FREE, I13),
+    lua("end_opens", &[("elseif count and count < 1 then\n", "elseif not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
     lua("open_latch_waited_for", &[(
-        "if not count or count < 1 then return {'OPEN', now} end",
-        "if not count then return {'OPEN', now} end",
+        "if not count or count < 1 then\n  takes_writes(latch)\n  return {'OPEN', now}",
+        "if not count then\n  takes_writes(latch)\n  return {'OPEN', now}",
     )], LATCHES_FAULT_FREE, I13),
     lua("late_wait_honoured", &[(
         "if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end\n",
         "",
     )], LATCHES_NETWORK, I13),
     lua("late_count_honoured", &[(
-        "if late(not_after) then return {'STALE', now} end\nremember(id, not_after)\nif not count",
-        "remember(id, not_after)\nif not count",
-    )], LATCHES_NETWORK, &["I9", "I10"]),
+        "if late(not_after) then return {'STALE', now} end\nif not count or count < 1",
+        "if not count or count < 1",
+    )], scene("late_count"), I10),
     lua("counted_twice", &[(
-        "if redis.call('HEXISTS', latch, id) == 1 then return {'COUNT', count or 0, now} end\n",
-        "",
+        "if is_known(id) then\n  takes_writes(latch)\n  return {'COUNT',",
+        "if false then\n  return {'COUNT',",
     )], LATCHES_NETWORK, I10),
     lua("call_forgotten_with_its_latch", &[
-        ("pcall(outlive, latch, not_after - now + 1)", "pcall(outlive, latch, count and 0 or not_after - now + 1)"),
-        ("redis.call('PEXPIRE', latch, math.max(ttl, forget() - now + 1))", "redis.call('PEXPIRE', latch, ttl)"),
+        ("outlive(calls, known_until - now + 1)", "redis.call('PEXPIRE', calls, math.max(ends - now, 1))"),
     ], LATCHES_NETWORK, I10),
-    lua("refused_call_forgotten", &[("  remember(id, not_after, '-')\n", "")], LATCHES_NETWORK, I10),
+    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes(latch)\n  return {'EXISTS'")], scene("refused_set"), I10),
+    lua("idle_call_forgotten", &[("  if resent then return remember(member, function() end) end\n", "")], scene("idle_count"), I10),
+    lua("call_forgotten_after_its_first_copy", &[
+        ("redis.call('ZADD', calls, known_until, member)", "redis.call('ZADD', calls, not_after, member)"),
+        ("outlive(calls, known_until - now + 1)", "outlive(calls, not_after - now + 1)"),
+    ], scene("later_copy"), I10),
     rust("call_sent_anew", Mutant::CallSentAnew, LATCHES_NETWORK, I10),
     lua("cancelled_waiter_stays", &[(
-        "redis.call('ZREM', KEYS[2], ARGV[1]) == 1",
-        "redis.call('ZSCORE', KEYS[2], ARGV[1])",
+        "redis.call('ZREM', tickets, id) == 1",
+        "redis.call('ZSCORE', tickets, id)",
     )], LATCHES_FAULT_FREE, I7),
+    lua("rest_waits_for_the_next_latch", &[(
+        "if left and tell(left) == 1 then return {'MORE', now} end\n",
+        "",
+    )], scene("rest_of_a_latch"), &["I3", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.

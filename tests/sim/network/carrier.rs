@@ -9,6 +9,7 @@ use futures::channel::{mpsc, oneshot};
 
 use super::{COMMAND_TIMEOUT, Link, State};
 use crate::executor::WORLD;
+use crate::nodes::Node;
 use crate::request::Request;
 
 /// When it reaches the server, what it asks, and who waits for the answer.
@@ -19,14 +20,18 @@ impl Link {
     pub(super) fn send(self: &Arc<Self>, request: Request) -> oneshot::Receiver<Result<Reply, ConnectionError>> {
         let (answer, answered) = oneshot::channel();
         let arrival = (self.machine.now() + self.delay()).max(self.look(|state| state.last_arrival));
-        let pipe = self.change(|state| {
+        let pipe = self.note(|state| {
             state.last_arrival = arrival;
             match &state.pipe {
                 Some((connection, pipe)) if *connection == state.commands => pipe.clone(),
                 _ => {
                     let (sender, receiver) = mpsc::unbounded();
                     state.pipe = Some((state.commands, sender.clone()));
-                    self.machine.process(WORLD).spawn(Box::pin(self.clone().carry(state.commands, receiver)));
+                    self.machine.process(WORLD).spawn(Box::pin(self.clone().carry(
+                        state.commands,
+                        state.node,
+                        receiver,
+                    )));
                     sender
                 }
             }
@@ -36,7 +41,7 @@ impl Link {
     }
 
     /// The server's end of one connection: executes what comes, in the order in which it was sent.
-    async fn carry(self: Arc<Self>, connection: u64, mut requests: mpsc::UnboundedReceiver<Sent>) {
+    async fn carry(self: Arc<Self>, connection: u64, node: Node, mut requests: mpsc::UnboundedReceiver<Sent>) {
         let world = self.machine.process(WORLD);
         while let Some((arrival, request, answer)) = requests.next().await {
             world.sleep(arrival.saturating_sub(self.machine.now())).await;
@@ -55,7 +60,7 @@ impl Link {
             }
             world.sleep(self.backend.frozen_for()).await;
             let given_up = answer.is_canceled() || self.look(|state| state.commands != connection);
-            let reply = request.with_call(|call| self.backend.execute(self.process, call, given_up));
+            let reply = request.with_call(|call| self.backend.execute(node, self.process, call, given_up));
             let request = Arc::new(request);
             let twice = self.look(|state| state.twice) && self.machine.random(|random| random.one_in(20));
             if twice {
@@ -63,11 +68,11 @@ impl Link {
                 let (link, sleep, request) = (self.clone(), world.sleep(late), request.clone());
                 world.spawn(Box::pin(async move {
                     sleep.await;
-                    let _ = request.with_call(|call| link.backend.execute(link.process, call, true));
+                    let _ = request.with_call(|call| link.backend.execute(node, link.process, call, true));
                 }));
             }
             let back = (self.machine.now() + self.delay()).max(self.look(|state| state.last_reply));
-            self.change(|state| state.last_reply = back);
+            self.note(|state| state.last_reply = back);
             let (link, sleep) = (self.clone(), world.sleep(back.saturating_sub(self.machine.now())));
             world.spawn(Box::pin(async move {
                 sleep.await;

@@ -1,7 +1,6 @@
 //! A process's end of its link, as a connection.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bowline::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -10,7 +9,8 @@ use futures::channel::mpsc;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
 
-use super::{COMMAND_TIMEOUT, Link};
+use super::subscription::Feed;
+use super::{COMMAND_TIMEOUT, Link, MOMENT};
 use crate::executor::WORLD;
 use crate::request::Request;
 
@@ -24,12 +24,34 @@ impl Drop for SimConnection {
     }
 }
 
+/// A call, counted while it is under way.
+struct UnderWay<'a>(&'a Link);
+
+impl<'a> UnderWay<'a> {
+    fn new(link: &'a Link) -> Self {
+        link.note(|state| {
+            state.calls += 1;
+            state.under_way += 1;
+            state.most = state.most.max(state.under_way);
+        });
+        Self(link)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.note(|state| state.under_way -= 1);
+    }
+}
+
 #[async_trait]
 impl Connection for SimConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let link = &self.0;
         link.backend.called(call);
+        let _call = UnderWay::new(link);
         let request = Request::new(&call);
+        let within = call.within.map_or(COMMAND_TIMEOUT, |within| within.min(COMMAND_TIMEOUT));
         let mut sent = false;
         let attempt = async {
             link.until(|state| !state.down || state.closed).await;
@@ -41,20 +63,28 @@ impl Connection for SimConnection {
             let answered = link.send(request);
             let broken = std::pin::pin!(link.until(|state| state.commands != connection || state.closed));
             match select(answered, broken).await {
-                Either::Left((Ok(answer), _)) => answer,
+                Either::Left((Ok(answer), _)) => {
+                    if let Err(ConnectionError::Refused { code, .. }) = &answer
+                        && matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED")
+                    {
+                        // It is no primary any more. Behind the address there may be another one.
+                        link.cut(true, false, MOMENT);
+                    }
+                    answer
+                }
                 _ if link.look(|state| state.closed) => Err(ConnectionError::Closed),
                 _ => Err(ConnectionError::Unknown("the connection broke".to_owned())),
             }
         };
         let attempt = Box::pin(attempt);
-        let outcome = match select(attempt, link.executor.sleep(COMMAND_TIMEOUT)).await {
+        let outcome = match select(attempt, link.executor.sleep(within)).await {
             Either::Left((answer, _)) => return answer,
             Either::Right(((), attempt)) => drop(attempt),
         };
         let () = outcome;
         if sent {
             // No answer: the connection is given up, as the adapters do.
-            link.cut(true, false, Duration::from_millis(10));
+            link.cut(true, false, MOMENT);
             Err(ConnectionError::Unknown("no answer in time".to_owned()))
         } else {
             Err(ConnectionError::Unreachable("down".to_owned()))
@@ -66,53 +96,9 @@ impl Connection for SimConnection {
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let link = self.0.clone();
         let (sender, receiver) = mpsc::unbounded();
-        let channel = channel.to_owned();
-        let first = link.backend.listen(&channel);
-        let world = link.machine.process(WORLD);
-        self.0.machine.process(WORLD).spawn(Box::pin(async move {
-            let mut messages = first;
-            loop {
-                let subscription = link.look(|state| state.messages);
-                let broken = link.until(|state| state.messages != subscription || state.closed);
-                let mut broken = Box::pin(broken);
-                let (forward, mut on_the_way) = mpsc::unbounded::<(Duration, Notice)>();
-                let carrier = (link.clone(), sender.clone(), world.clone());
-                world.spawn(Box::pin(async move {
-                    let (link, sender, world) = carrier;
-                    while let Some((due, notice)) = on_the_way.next().await {
-                        world.sleep(due.saturating_sub(link.machine.now())).await;
-                        if link.look(|state| state.messages == subscription && !state.mute && !state.closed) {
-                            let _ = sender.unbounded_send(notice);
-                        }
-                    }
-                }));
-                while let Either::Left((Some(notice), _)) = select(messages.next(), broken.as_mut()).await {
-                    let usual = link.machine.now() + link.delay();
-                    let due = link.look(|state| (usual + state.lag).max(state.last_message));
-                    link.change(|state| {
-                        state.last_message = due;
-                        if !state.lag.is_zero() {
-                            state.disturbed = state.disturbed.max(due);
-                        }
-                    });
-                    let _ = forward.unbounded_send((due, notice));
-                }
-                // The server notices: nobody counts as a receiver any more.
-                drop(messages);
-                if link.look(|state| state.closed) || sender.unbounded_send(Notice::Gap).is_err() {
-                    return;
-                }
-                link.until(|state| !state.messages_down || state.closed).await;
-                world.sleep(link.delay()).await;
-                messages = link.backend.listen(&channel);
-                world.sleep(link.delay()).await;
-                if sender.unbounded_send(Notice::Gap).is_err() {
-                    return;
-                }
-            }
-        }));
+        let feed = Feed::new(&self.0, channel, sender);
+        self.0.machine.process(WORLD).spawn(Box::pin(feed.run()));
         Ok(receiver.boxed())
     }
 

@@ -23,7 +23,11 @@ impl Link {
         let world = self.machine.process(WORLD);
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(outage).await;
+            let primary = link.backend.primary();
             link.disturb(|state| {
+                if commands && state.down {
+                    state.node = primary;
+                }
                 state.down &= !commands;
                 state.messages_down &= !messages;
             });

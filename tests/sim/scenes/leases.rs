@@ -7,6 +7,7 @@ use std::time::Duration;
 use bowline::{Holder, Loss};
 
 use crate::stage::{LONG, Played, Stage, must};
+use crate::storm::REFUSALS;
 use crate::world::MS;
 
 /// An operator takes the lock from a holder that does not listen for a moment.
@@ -98,7 +99,7 @@ pub async fn known_grant(mut stage: Stage) -> Played {
     must(!both && guard.is_valid(), "I1 the holder is told late, and loses its lock by it")
 }
 
-/// A grant's message takes longer than the lease, and the waiter cannot ask.
+/// A grant's message is read when its lease is over: the waiter has stood still.
 pub async fn stale_message(mut stage: Stage) -> Played {
     let lease = 1500 * MS;
     let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(lease).await, stage.enter(LONG).await);
@@ -106,13 +107,12 @@ pub async fn stale_message(mut stage: Stage) -> Played {
     let mut waiting = stage.acquires(waiter);
     stage.until_waiting(1).await;
     stage.sleep(2 * stage.hop).await;
-    stage.link(waiter).lag(2000 * MS, 2000 * MS);
-    stage.link(waiter).cut(true, false, 2500 * MS);
+    stage.machine.freeze(waiter, 2500 * MS);
     guard.release().await.map_err(|error| error.to_string())?;
     let guard = stage.lock(next).lock().await.unwrap();
     let both = stage.within(1500 * MS, "", &mut waiting).await.is_ok();
     must(!both, "I1 the lease was over, and counts from its message")?;
-    // A touch and the request again were sent when the connection came back, in any order.
+    // A touch and the request again were sent when the process went on, in any order.
     let _release = stage.spawn(next, guard.release());
     drop(stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?);
     Ok(())
@@ -192,6 +192,28 @@ pub async fn broken_renewal(mut stage: Stage) -> Played {
     }
     stage.sleep(10_000 * MS).await;
     must(guard.is_valid(), "a lease is lost although the server could be reached for most of it")
+}
+
+/// The server refuses writes when the first renewals come, and reads on.
+pub async fn refused_renewal(mut stage: Stage) -> Played {
+    let process = stage.enter(3000 * MS).await;
+    let lock = stage.lock(process).lock().await.unwrap();
+    let permit = stage.semaphore(process, 1).acquire().await.unwrap();
+    stage.sleep(700 * MS).await;
+    let (refusal, refused) = (*stage.random.pick(&REFUSALS), stage.random.between(400 * MS, 1200 * MS));
+    stage.server.refuse(refusal, refused);
+    stage.sleep(10_000 * MS).await;
+    must(lock.is_valid() && permit.is_valid(), "a lease is lost that the server has had all the time")
+}
+
+/// The connection says nothing any more when the first renewal is due, and new ones work.
+pub async fn silent_renewal(mut stage: Stage) -> Played {
+    let process = stage.enter(4000 * MS).await;
+    let guard = stage.lock(process).lock().await.unwrap();
+    stage.sleep(700 * MS).await;
+    stage.link(process).silence();
+    stage.sleep(10_000 * MS).await;
+    must(guard.is_valid(), "a lease is lost although a new connection would have renewed it")
 }
 
 /// The answer to a release is lost.

@@ -36,6 +36,24 @@ pub async fn gap_before_answer(mut stage: Stage) -> Played {
     Ok(())
 }
 
+/// The same, while a touch is under way: its answer was given before, and is read afterwards.
+pub async fn gap_during_touch(mut stage: Stage) -> Played {
+    let (holder, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.sleep(2 * stage.hop + 100 * MS).await;
+    stage.link(waiter).cut(false, true, MS);
+    let touched = stage.random.between(3 * stage.hop / 2, 6 * stage.hop);
+    stage.sleep(MS + touched).await;
+    stage.machine.freeze(waiter, 300 * MS);
+    stage.sleep(stage.hop).await;
+    stage.link(waiter).cut(false, true, 50 * MS);
+    let _release = stage.spawn(holder, guard.release());
+    drop(stage.within(400 * MS + 4 * stage.hop, "I3 the waiter knows nothing of its lock", waiting).await?);
+    Ok(())
+}
+
 /// A waiter waits for many of its leases, and is granted the lock no later for it.
 pub async fn long_wait(mut stage: Stage) -> Played {
     let lease = 3000 * MS;

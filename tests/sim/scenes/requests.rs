@@ -81,9 +81,9 @@ pub async fn late_copy(mut stage: Stage) -> Played {
         Ok(Reply::Array(parts)) => parts.get(1).cloned(),
         _ => None,
     };
-    let first = token(stage.server.execute(process, call, false));
+    let first = token(stage.server.execute(stage.server.primary(), process, call, false));
     stage.sleep(500 * MS).await;
-    let second = token(stage.server.execute(process, call, true));
+    let second = token(stage.server.execute(stage.server.primary(), process, call, true));
     must(first.is_some() && first == second, "I10 a hold's own request is refused")
 }
 

@@ -93,8 +93,8 @@ impl Scene {
         let mut keys = self.server.keys();
         // Whatever were held would have a lease too.
         keys.retain(|key| !(operation.limits && *key == operation.on.key(NAME)));
-        // A latch remembers calls for a command timeout.
-        keys.retain(|key| *key != format!("bowline:latch:{{{NAME}}}"));
+        // A latch remembers calls for as long as copies of them may come.
+        keys.retain(|key| *key != format!("bowline:latch:{{{NAME}}}:calls"));
         keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
         keys
     }

@@ -8,6 +8,7 @@ use futures::stream::BoxStream;
 
 use crate::executor::Process;
 use crate::network::Backend;
+use crate::nodes::Node;
 use crate::server::SimServer;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,12 +50,16 @@ impl Lossy {
 }
 
 impl Backend for Lossy {
-    fn execute(&self, process: Process, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
+    fn primary(&self) -> Node {
+        self.server.primary()
+    }
+
+    fn execute(&self, node: Node, process: Process, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
         let lost = self.what_of(process);
         if lost == Some(Lost::Request) {
             return Err(ConnectionError::Unknown("the request was lost".to_owned()));
         }
-        let reply = self.server.execute(process, call, late);
+        let reply = self.server.execute(node, process, call, late);
         if lost == Some(Lost::Reply) {
             return Err(ConnectionError::Unknown("the reply was lost".to_owned()));
         }
@@ -69,8 +74,8 @@ impl Backend for Lossy {
         self.server.answered(call, reply);
     }
 
-    fn listen(&self, channel: &str) -> BoxStream<'static, Notice> {
-        self.server.listen(channel)
+    fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
+        self.server.listen(node, channel)
     }
 
     fn frozen_for(&self) -> Duration {

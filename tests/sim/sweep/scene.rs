@@ -66,6 +66,14 @@ pub struct Scene {
     pub doing: String,
 }
 
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.machine.end();
+        }
+    }
+}
+
 impl Scene {
     pub fn new(seed: u64) -> Self {
         let machine = Machine::new(seed);

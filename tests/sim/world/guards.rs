@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{MS, State, World};
+use bowline::Loss;
+
 use crate::actor::Actor;
 use crate::executor::Process;
 use crate::guard::{Guard, What};
@@ -71,6 +73,21 @@ impl World {
         // In its last millisecond a key still exists.
         let backed = counted.is_zero() || counted <= left + MS;
         self.must(backed, || format!("I1 {key}: process {process} counts on {counted:?}, and the server on {left:?}"));
+    }
+
+    /// The holder is told that its lease is lost: it ran out by the client's count, or the server has it no more.
+    pub fn lost(&self, actor: &Actor, name: &str, guard: &Arc<Guard>, loss: Loss) {
+        let key = guard.what().key(name);
+        let client = actor.client.id().to_string();
+        let left = {
+            let state = self.state.lock().unwrap();
+            let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
+            let seen = seen.filter(|seen| !state.waived(seen.started));
+            seen.map(|seen| self.server.left(&seen.known(&key, &client))).unwrap_or_default()
+        };
+        self.must(loss != Loss::Gone || left.is_zero(), || {
+            format!("a lease is lost of {key}, and the server has {left:?} of it")
+        });
     }
 
     /// The last guard of a hold goes: whoever waits now gets the lock within two messages. So it is with permits if

@@ -39,6 +39,11 @@ impl Use {
 }
 
 impl Judge {
+    /// Of many who wait for a latch, one call tells the first only.
+    pub fn one_is_told(&self) {
+        self.lock().latches.one_is_told = true;
+    }
+
     /// Somebody begins to do something with a latch.
     pub fn latch_used(&self, key: &str) -> u64 {
         let latches = &mut self.lock().latches;
@@ -54,6 +59,7 @@ impl Judge {
             knows: false,
             asked: began,
             changes: 0,
+            answered: false,
             due: None,
         };
         latches.uses.insert(n, used);
@@ -65,15 +71,15 @@ impl Judge {
         self.lock().latches.polled = by;
     }
 
-    /// It came to an end; `None`: it was dropped.
-    pub fn latch_left(&self, n: u64, waited: Option<Result<(), ErrorKind>>, server: Duration) {
+    /// It came to an end, with an answer or not. A wait ended so; `None`: it was dropped, or it was no wait.
+    pub fn latch_left(&self, n: u64, answered: bool, waited: Option<Result<(), ErrorKind>>, server: Duration) {
         self.look(server);
         let now = self.machine.now();
         let mut state = self.lock();
         let latches = &mut state.latches;
         let damaged = latches.damaged;
         let Some(used) = latches.uses.get_mut(&n) else { return };
-        used.ended = Some(now);
+        (used.ended, used.answered) = (Some(now), answered);
         let latch = &latches.names[&used.key];
         let since = |moment: Option<Duration>, began| moment.is_some_and(|moment| moment >= began);
         let queued = used.queued.filter(|_| used.knows);

@@ -1,0 +1,77 @@
+//! A call that changes a latch: sent until it is answered, and executed once.
+
+use futures::future::BoxFuture;
+
+use crate::connection::ConnectionError;
+use crate::error::{Error, ErrorKind, Result};
+use crate::latch::CountDownLatch;
+use crate::mutant::{self, Mutant};
+use crate::primitive::Primitive;
+use crate::scripts::dispatch::Failure;
+use crate::scripts::latch::{LatchCall, LatchScripts};
+use crate::scripts::reply::ServerMillis;
+
+/// What the server says to one copy of a call.
+pub(super) enum Said<T> {
+    /// `more` waiters are left to be told.
+    Done { outcome: T, more: bool },
+    /// Nothing was done yet: the same call is to be sent again.
+    Again,
+    /// Nothing was done, and this copy came too late.
+    Stale,
+}
+
+/// And the server's clock.
+pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
+
+impl CountDownLatch {
+    /// Every copy of the request has the same wire id, by which the server knows it again, and the same time until which
+    /// the server remembers it. That is when the last copy may be executed: it is decided before the first copy whose fate
+    /// is unknown, and covers all that are sent while the client's patience lasts.
+    pub(super) async fn once<T>(
+        &self,
+        operation: &'static str,
+        call: impl for<'a> Fn(LatchScripts<'a>, [&'a str; 3], LatchCall<'a>) -> BoxFuture<'a, Answer<T>>,
+    ) -> Result<T> {
+        let Primitive { context, .. } = &self.primitive;
+        let keys = self.primitive.keys(operation)?;
+        let fresh = || Ok(context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text());
+        let mut id = fresh()?;
+        let mut tries = context.tries(operation, &keys.name);
+        let (mut known_until, mut resent) = (0, false);
+        loop {
+            let sent = context.now();
+            if !resent {
+                known_until = context.not_after(sent + context.config.patience, None);
+            }
+            let not_after = context.not_after(sent, None).min(known_until);
+            let copy = LatchCall { wire_id: &id, not_after, known_until, resent };
+            match call(context.scripts().latch(), keys.latch(), copy).await {
+                Ok((said, now)) => {
+                    context.observe(now);
+                    match said {
+                        Said::Done { outcome, more } => {
+                            if more {
+                                context.ledger.promote_later(keys, context.now(), context.config.lease);
+                            }
+                            return Ok(outcome);
+                        }
+                        Said::Stale if resent && not_after == known_until => {
+                            let reason = "no answer came to the first request, and it is too late for another";
+                            return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
+                        }
+                        // Our idea of the server's clock was wrong, and is right now.
+                        Said::Stale | Said::Again => {}
+                    }
+                }
+                Err(failure) => {
+                    resent |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
+                    tries.again_after(failure).await?;
+                    if mutant::on(Mutant::CallSentAnew) {
+                        id = fresh()?;
+                    }
+                }
+            }
+        }
+    }
+}
