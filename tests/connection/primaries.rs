@@ -35,7 +35,7 @@ pub(crate) async fn a_primary_demoted_behind_one_address_is_left(rt: Runtime) {
 /// The address leads to a replica only: no call is handed to it, and each says why.
 pub(crate) async fn a_primary_demoted_for_good_is_asked_again_and_again(rt: Runtime) {
     let [server, other] = Server::start_pair();
-    let connection = rt.try_connect(&server.url(), SHORT).await.unwrap();
+    let connection = rt.try_connect(&server.url(), SHORT * 3).await.unwrap();
     other.promote();
     server.follow(&other);
     for _ in 0..2 {
@@ -51,8 +51,8 @@ pub(crate) async fn a_password_changed_under_a_connection(rt: Runtime) {
     let mut root = server.client();
     let mut admin_says = |command: &[&str]| redis::cmd(command[0]).arg(&command[1..]).exec(&mut root).unwrap();
     admin_says(&["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "&*", "+@all"]);
-    let alice = rt.try_connect(&server.url().replace("://", "://alice:s3cret@"), SHORT).await.unwrap();
-    let nobody = rt.try_connect(&server.url(), SHORT).await.unwrap();
+    let alice = rt.try_connect(&server.url().replace("://", "://alice:s3cret@"), SHORT * 3).await.unwrap();
+    let nobody = rt.try_connect(&server.url(), SHORT * 3).await.unwrap();
     admin_says(&["ACL", "SETUSER", "alice", "resetpass", ">0ther"]);
     admin_says(&["CONFIG", "SET", "requirepass", "0ther"]);
     admin_says(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);

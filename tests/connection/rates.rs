@@ -162,7 +162,7 @@ pub(crate) async fn a_password_that_the_server_quotes_is_shown_nowhere(rt: Runti
         let error = rt.try_connect(&at(fake.port()), SHORT * 10).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied | ErrorKind::Refused), "{error}");
         hidden(format!("{error} {error:?}"));
-        let connection = rt.try_connect(&at(proxy.port()), SHORT).await.unwrap();
+        let connection = rt.try_connect(&at(proxy.port()), SHORT * 5).await.unwrap();
         let mut notices = connection.subscribe("test:channel").await.unwrap();
         proxy.lead_to(fake.port());
         proxy.cut();

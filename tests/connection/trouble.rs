@@ -155,7 +155,7 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
         assert_eq!(connection.reconnects(), round);
     }
     // A longer one than the connection's own changes nothing.
-    let short = rt.try_connect(&proxy.url(), SHORT).await.unwrap();
+    let short = rt.try_connect(&proxy.url(), SHORT * 3).await.unwrap();
     proxy.silence();
     let outcome = short.run(Call { within: Some(Duration::from_secs(600)), ..calls[0] }).await;
     assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");

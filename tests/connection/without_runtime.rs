@@ -122,12 +122,12 @@ pub(crate) async fn a_server_that_falls_silent_costs_no_more_than_was_given(rt: 
     let server = Server::start();
     let connection = rt.connect(&server.url()).await;
     let start = Instant::now();
-    let blocking = connection.without_runtime(SHORT).unwrap();
+    let blocking = connection.without_runtime(SHORT * 3).unwrap();
     server.pause();
     let keys = Keys::of("a");
     let [first, second] = [0, 1].map(|_| block_on(acquire(&*blocking, &keys, "c1:1")).unwrap_err());
     let batch = block_on(acquire_all(&*blocking, &[Keys::of("b"), Keys::of("c")], "c1:1"));
-    assert!(start.elapsed() < SHORT + BOUND / 4, "{:?}", start.elapsed());
+    assert!(start.elapsed() < SHORT * 3 + BOUND / 4, "{:?}", start.elapsed());
     assert!(matches!(first, ConnectionError::Unknown(_)), "{first:?}");
     assert!(matches!(second, ConnectionError::Unreachable(_)), "{second:?}");
     assert!(batch.iter().all(|outcome| matches!(outcome, Err(ConnectionError::Unreachable(_)))), "{batch:?}");
