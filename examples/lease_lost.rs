@@ -1,4 +1,4 @@
-//! How a holder learns that it must stop, and three ways to listen.
+//! How a holder learns that it must stop, and four ways to listen.
 //!
 //! `cargo run --example lease_lost`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -38,6 +38,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match guard.release().await {
         Err(error) => println!("release: {error}"),
         Ok(()) => println!("unexpected: it was held to the end"),
+    }
+
+    // `run` is all of it: acquire, work that is stopped by a loss, release.
+    match job.lock().lease(Duration::from_millis(200)).run(|_| tokio::time::sleep(Duration::from_secs(60))).await {
+        Err(error) if error.kind() == ErrorKind::Lost => println!("run: {error}"),
+        other => println!("unexpected: {other:?}"),
     }
 
     client.close().await;

@@ -7,7 +7,7 @@ mod support;
 
 use std::error::Error;
 
-use bowline::Lock;
+use bowline::{Client, Lock};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -17,12 +17,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn work(url: &str) -> Result<(), Box<dyn Error>> {
     let client = bowline::tokio::connect(url).await?;
-    let tasks = ["left", "right"].map(|name| tokio::spawn(take_turns(client.lock("door"), name)));
-    for task in tasks {
-        task.await??;
-    }
-    client.close().await;
-    Ok(())
+    // Whatever becomes of the work, the client is closed, and nothing of it stays in Redis.
+    let work = |client: Client| async move {
+        let tasks = ["left", "right"].map(|name| tokio::spawn(take_turns(client.lock("door"), name)));
+        for task in tasks {
+            task.await??;
+        }
+        Ok(())
+    };
+    client.scope(work).await
 }
 
 async fn take_turns(lock: Lock, name: &str) -> bowline::Result<()> {

@@ -15,8 +15,16 @@
 //!
 //! # Re-entrancy
 //! A thread may acquire again what it holds, as in Java: it gets another guard of the same hold, at once. Each thread is a
-//! [`Holder`] of its own, unless [`holder`](Acquire::holder) names another. A thread that reads and asks to write gets
+//! [`Holder`](crate::Holder) of its own, unless [`holder`](Acquire::holder) names another. A thread that reads and asks to write gets
 //! [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock). Semaphores are not re-entrant.
+//!
+//! So a guard of the thread must not leave its thread: the next job on a pool thread would enter what it holds. Such a
+//! guard is not `Send`. To hand a guard to another thread or out of a job, acquire it for a holder:
+//! `lock.lock().holder(&Holder::new())`. See [`ThisThread`] and [`AnyThread`].
+//!
+//! # Scoped use
+//! [`run`](Acquire::run) acquires, works and releases; [`Client::scope`] works and closes the client. Both do so whatever
+//! becomes of the work.
 //!
 //! # Examples
 //! ```no_run
@@ -46,12 +54,13 @@
 //! # fn main() {}
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use crate::{Error, ErrorKind, Executor, Holder, Result, Stats, Warning};
+use crate::{Error, ErrorKind, Executor, Result, Stats, Warning};
 
 mod guard;
 mod latch;
@@ -59,6 +68,7 @@ mod lock;
 mod options;
 mod rw_lock;
 mod semaphore;
+mod threads;
 
 pub use guard::{Guard, LockGuard, Permit, ReadGuard, WriteGuard};
 pub use latch::{CountDownLatch, Wait};
@@ -66,6 +76,9 @@ pub use lock::Lock;
 pub use options::{Acquire, TryAcquire};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;
+pub use threads::{AnyThread, ThisThread};
+
+use threads::this_thread;
 
 /// As [`bowline::Client`](crate::Client), for code that is not async. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -145,6 +158,17 @@ impl Client {
     pub fn close(&self) -> Result<()> {
         self.inner.executor().block_on(Box::pin(self.inner.close()))
     }
+
+    /// Calls `work` with this client, and closes the client, whatever becomes of the work: see
+    /// [`bowline::Client::scope`](crate::Client::scope). On a thread that may not block, the clean-up goes on in the
+    /// background.
+    pub fn scope<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+        let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if self.close().is_err() {
+            self.inner.begin_close();
+        }
+        worked.unwrap_or_else(|panic| resume_unwind(panic))
+    }
 }
 
 impl From<crate::Client> for Client {
@@ -160,12 +184,8 @@ fn block<T: Send>(
     future: BoxFuture<'_, Result<T>>,
 ) -> Result<T> {
     let mut output = None;
-    executor.block_on(Box::pin(async { output = Some(future.await) }))?;
+    let blocked = executor.block_on(Box::pin(async { output = Some(future.await) }));
+    threads::blocked();
+    blocked?;
     output.unwrap_or_else(|| Err(Error::new(ErrorKind::Closed, operation)))
-}
-
-/// The holder that this thread is.
-fn this_thread() -> Holder {
-    thread_local!(static HOLDER: Holder = Holder::new());
-    HOLDER.with(|holder| *holder)
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
 use crate::error::{Error, Result};
@@ -26,16 +28,17 @@ pub(crate) async fn check(
     executor: &dyn Executor,
     connection: &dyn Connection,
     config: &Config,
+    client: Uuid,
     clock: &ServerClock,
 ) -> Result<()> {
     let prefix = inbox_prefix(&config.prefix);
     let scripts = Scripts { connection, inbox_prefix: &prefix };
-    let keys = |kind| Keys::scratch(&config.prefix, kind, config.client_id);
+    let keys = |kind| Keys::scratch(&config.prefix, kind, client);
     let (lock, permits, latch) = (keys(Kind::Lock), keys(Kind::ReadWrite), keys(Kind::Latch));
     let checked = futures::join!(
-        tidy(scripts, &lock, config, check_lock(scripts, &lock, config)),
-        tidy(scripts, &permits, config, check_permits(scripts, &permits, config)),
-        tidy(scripts, &latch, config, check_latch(scripts, &latch, config)),
+        tidy(scripts, &lock, client, check_lock(scripts, &lock, config, client)),
+        tidy(scripts, &permits, client, check_permits(scripts, &permits, config, client)),
+        tidy(scripts, &latch, client, check_latch(scripts, &latch, client)),
     );
     match checked.0.and_then(|now| checked.1.and(checked.2).and(Ok(now))) {
         Ok(now) => {
@@ -51,28 +54,29 @@ pub(crate) async fn check(
 type Checked = std::result::Result<ServerMillis, Failure>;
 
 /// Takes back what a refused check has left, as far as the rights go.
-async fn tidy(scripts: Scripts<'_>, keys: &Keys, config: &Config, check: impl Future<Output = Checked>) -> Checked {
+async fn tidy(scripts: Scripts<'_>, keys: &Keys, client: Uuid, check: impl Future<Output = Checked>) -> Checked {
     let checked = check.await;
     if let Err(Failure::Connection(ConnectionError::Refused { .. })) = checked {
-        for ticket in tickets(config, 1).into_iter().chain(tickets(config, WRITE)) {
+        for ticket in tickets(keys, client, 1).into_iter().chain(tickets(keys, client, WRITE)) {
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
-            let wire_id = &ids(config)[0].text();
+            let wire_id = &ids(client)[0].text();
             let call = LatchCall { wire_id, not_after: 0, known_until: 0, resent: false };
             let _ = scripts.latch().delete(keys.latch(), call).await;
+            let _ = take(scripts, keys, keys.latch()[2], wire_id).await;
         }
     }
     checked
 }
 
 /// No attempt of the client will have these ids: its own count from 1.
-fn ids(config: &Config) -> [WireId; 3] {
-    [0, 1, 2].map(|n| WireId { client: config.client_id, n: u64::MAX - n })
+fn ids(client: Uuid) -> [WireId; 3] {
+    [0, 1, 2].map(|n| WireId { client, n: u64::MAX - n })
 }
 
-fn tickets(config: &Config, amount: u32) -> [String; 3] {
-    ids(config).map(|id| ticket(id, LEASE, amount))
+fn tickets(keys: &Keys, client: Uuid, amount: u32) -> [String; 3] {
+    ids(client).map(|id| ticket(keys.kind, id, LEASE, amount))
 }
 
 fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
@@ -92,10 +96,11 @@ async fn check_queue(
     scripts: Scripts<'_>,
     keys: &Keys,
     config: &Config,
+    client: Uuid,
     amount: u32,
 ) -> std::result::Result<(), Failure> {
-    let [holder, dead, waiter] = &ids(config).map(WireId::text);
-    let tickets = tickets(config, amount);
+    let [holder, dead, waiter] = &ids(client).map(WireId::text);
+    let tickets = tickets(keys, client, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
@@ -118,9 +123,9 @@ async fn check_queue(
     Ok(())
 }
 
-async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let holder = &ids(config)[0].text();
-    check_queue(scripts, keys, config, 1).await?;
+async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: Uuid) -> Checked {
+    let holder = &ids(client)[0].text();
+    check_queue(scripts, keys, config, client, 1).await?;
     // Asks whether a client listens, and tells it; a refusal of either is an error here only: elsewhere a waiter that cannot
     // be told is passed over.
     scripts.acquire(keys, request(holder, 1, None, 0)).await?;
@@ -128,28 +133,40 @@ async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Check
     Ok(scripts.inspect_lock(keys).await?.now)
 }
 
-async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let [writer, reader, _] = &ids(config).map(WireId::text);
-    check_queue(scripts, keys, config, WRITE).await?;
+async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: Uuid) -> Checked {
+    let [writer, reader, _] = &ids(client).map(WireId::text);
+    check_queue(scripts, keys, config, client, WRITE).await?;
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
     let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
     scripts.change(keys, change).await?;
+    // The lease of one of two is lost, which is the only case that reads all holds.
+    scripts.acquire(keys, request(writer, READ, None, 0)).await?;
+    let [_, leases] = keys.held();
+    take(scripts, keys, leases, writer).await?;
+    scripts.acquire(keys, request(reader, READ, None, 0)).await?;
     scripts.release(keys, reader).await?;
     Ok(scripts.inspect(keys, WRITE).await?.now)
 }
 
-async fn check_latch(scripts: Scripts<'_>, keys: &Keys, config: &Config) -> Checked {
-    let [setter, waiter, other] = &ids(config).map(WireId::text);
+async fn check_latch(scripts: Scripts<'_>, keys: &Keys, client: Uuid) -> Checked {
+    let [setter, waiter, other] = &ids(client).map(WireId::text);
     let latch = scripts.latch();
-    let now = latch.cancel(keys.latch(), waiter).await?.now;
-    let known_until = now + LEASE.as_secs() * 1000;
-    let call = |wire_id| LatchCall { wire_id, not_after: 0, known_until, resent: true };
-    latch.set(keys.latch(), call(setter), 1, LEASE).await?;
+    latch.cancel(keys.latch(), waiter).await?;
+    let now = take(scripts, keys, keys.latch()[2], setter).await?;
+    let call = |wire_id, known_until| LatchCall { wire_id, not_after: 0, known_until, resent: false };
+    latch.set(keys.latch(), call(setter, now + LEASE.as_secs() * 1000), 1, LEASE).await?;
     latch.wait(keys.latch(), waiter, LEASE, 0).await?;
     latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
-    latch.count_down(keys.latch(), call(other)).await?;
-    latch.delete(keys.latch(), call(waiter)).await?;
+    latch.count_down(keys.latch(), call(other, 0)).await?;
+    latch.delete(keys.latch(), call(waiter, 0)).await?;
+    // Calls are left to expire elsewhere.
+    take(scripts, keys, keys.latch()[2], setter).await?;
     Ok(latch.inspect(keys.latch()).await?.now)
+}
+
+/// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+async fn take(scripts: Scripts<'_>, keys: &Keys, set: &str, member: &str) -> Checked {
+    Ok(scripts.latch().cancel([keys.main(), set, set], member).await?.now)
 }
 
 /// The line of a script that the user may not run. The server says its number, and not what stands there.

@@ -1,9 +1,11 @@
 //! The client: connects, hands out primitives, closes.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use uuid::Uuid;
 
 use crate::check::check;
@@ -30,6 +32,12 @@ use crate::stats::Stats;
 /// # Dropping
 /// The tasks end, and the connections close, when the last handle is gone: clients, locks and guards alike. Releases
 /// that were handed to the background are finished first, at most for the length of a lease.
+///
+/// When the runtime is shut down first, as at the end of a `main` that returns with a guard alive, its thread releases what is
+/// held and queued before it goes on, for at most the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (250 ms);
+/// what the server was not told by then ends with its lease. That needs a runtime that drops its tasks at its end, as tokio
+/// does and the global ones of smol and async-std do not, and a connection that
+/// [works without a runtime](Connection::without_runtime); after a crash or `exit` nothing is sent at all.
 #[derive(Clone)]
 pub struct Client {
     context: Arc<Context>,
@@ -49,14 +57,21 @@ impl Client {
     /// [`Refused`](crate::ErrorKind::Refused) by a server that loads its data, or is a replica or full. Nothing is tried
     /// twice.
     ///
+    /// [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): the [`client_id`](crate::ConfigBuilder::client_id) that was set is that
+    /// of another client, whose inbox has a subscriber. A client that was closed or died counts as living until the server
+    /// notices that its connection is gone: within milliseconds if the process ended, within minutes (`tcp-keepalive`) if
+    /// its machine vanished. Two clients that connect at the same time may both fail. In a cluster, only subscribers at the
+    /// same node are seen. Only connecting asks; a reconnect of the client does not.
+    ///
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
     /// and `<prefix>:rw:...`) always stay, for 1 h.
     pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
+        let client = config.client_id.unwrap_or_else(draw);
         // On the heap: it is large, and its caller polls through frames that would all be as large.
-        Box::pin(check(&*executor, &*connection, &config, &clock)).await?;
-        let context = Context::start(executor, connection, config, clock).await?;
+        Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
+        let context = Context::start(executor, connection, config, client, clock).await?;
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 
@@ -83,7 +98,7 @@ impl Client {
 
     /// What identifies this client in Redis, and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
-        self.context.config.client_id
+        self.context.client
     }
 
     /// What its tasks run on.
@@ -119,6 +134,61 @@ impl Client {
         ledger.end();
         connection.close();
     }
+
+    /// Runs `work` with a clone of this client, and closes the client, whatever becomes of the work. Closing is awaited, also
+    /// when the work panics: the panic goes on afterwards. All clones are closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work, and is as dropping [`close`](Self::close).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "tokio")]
+    /// #[tokio::main]
+    /// async fn main() -> bowline::Result<()> {
+    ///     let client = bowline::tokio::connect("redis://127.0.0.1/").await?;
+    ///     client.scope(work).await
+    /// }
+    ///
+    /// async fn work(client: bowline::Client) -> bowline::Result<()> {
+    ///     let _guard = client.lock("orders:42").lock().await?;
+    ///     // ... returns early, or fails, or panics
+    ///     Ok(())
+    /// }
+    /// # #[cfg(not(feature = "tokio"))]
+    /// # fn main() {}
+    /// ```
+    pub async fn scope<F, W>(&self, work: F) -> W::Output
+    where
+        F: FnOnce(Self) -> W,
+        W: Future,
+    {
+        let _closing = Closing(self);
+        let client = self.clone();
+        // The call of the closure may panic too. On the heap: it is of any size, and would be copied from frame to frame.
+        let worked = Box::pin(AssertUnwindSafe(async move { work(client).await }).catch_unwind()).await;
+        self.close().await;
+        worked.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Closes to new work, and leaves the clean-up to the background.
+    pub(crate) fn begin_close(&self) {
+        self.context.ledger.close(self.context.now());
+    }
+}
+
+/// Begins to close, if that has not been done.
+struct Closing<'a>(&'a Client);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.begin_close();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
+fn draw() -> Uuid {
+    Uuid::new_v4()
 }
 
 impl fmt::Debug for Client {

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
 
-/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built.
+/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built. Clones may serve
+/// as many clients as there are to be.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
@@ -25,7 +26,8 @@ pub struct Config {
     pub(crate) patience: Duration,
     pub(crate) line_time: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) client_id: Uuid,
+    /// Only if the user has set one: else each client draws its own.
+    pub(crate) client_id: Option<Uuid>,
 }
 
 impl Config {
@@ -52,7 +54,7 @@ impl Default for ConfigBuilder {
                 patience: Duration::from_secs(10),
                 line_time: Duration::from_millis(100),
                 shutdown_timeout: Duration::from_millis(250),
-                client_id: Uuid::nil(),
+                client_id: None,
             },
         }
     }
@@ -75,6 +77,10 @@ impl ConfigBuilder {
     }
 
     /// How long one command may take, connecting included, 10 ms to 10 min.
+    ///
+    /// It should be at most half of the shortest renewed lease, better a tenth: a renewal whose answer does not come is sent
+    /// again, and needs time for that. A renewal is not waited for longer than its lease allows, whatever is set here; what else
+    /// hangs on a silent connection is.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self
@@ -97,17 +103,25 @@ impl ConfigBuilder {
     }
 
     /// For how long the thread that shuts the runtime down may block, so that a program that returns from `main` without
-    /// [`close`](crate::Client::close) still releases what it holds; up to 10 s. Zero releases nothing then, and the holds
-    /// end with their leases.
+    /// [`close`](crate::Client::close) still releases what it holds and leaves the queues that it waits in; up to 10 s.
+    /// Zero releases nothing then, and the holds end with their leases.
+    ///
+    /// A last resort: it works only where a runtime is shut down (tokio's is, at the end of `#[tokio::main]`; those of smol and
+    /// async-std never are), and a server that does not answer within this time is not waited for.
+    /// [`close`](crate::Client::close), [`Client::scope`](crate::Client::scope) and [`Acquire::run`](crate::Acquire::run) are
+    /// awaited, on every runtime. A process that is killed or calls [`exit`](std::process::exit) releases nothing.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown_timeout = timeout;
         self
     }
 
-    /// The identity of the client in Redis; random by default, and instead of a nil one. Two living clients must never share one: this is for
-    /// deterministic tests.
+    /// The identity of the client in Redis, for deterministic tests. Without it, and with a nil one, each client draws an
+    /// identity of its own when it connects, so that one `Config` may serve many clients.
+    ///
+    /// Two living clients with one identity would take each other's holds for their own, so connecting with the identity of a
+    /// living client fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::new`](crate::Client::new).
     pub fn client_id(mut self, id: Uuid) -> Self {
-        self.config.client_id = id;
+        self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
     }
 
@@ -115,9 +129,9 @@ impl ConfigBuilder {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput), naming the setting.
-    pub fn build(mut self) -> Result<Config> {
+    pub fn build(self) -> Result<Config> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        let config = &mut self.config;
+        let config = &self.config;
         key::check_prefix(&config.prefix).map_err(|error| error.during("config"))?;
         check_lease("config", config.lease)?;
         if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
@@ -131,12 +145,6 @@ impl ConfigBuilder {
         }
         if config.shutdown_timeout > Duration::from_secs(10) {
             return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
-        }
-        if config.client_id.is_nil() {
-            #[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
-            {
-                config.client_id = Uuid::new_v4();
-            }
         }
         Ok(self.config)
     }

@@ -185,11 +185,13 @@ impl ConnectionError {
     /// A refusal, from the error line that the server sent, without the leading `-`.
     ///
     /// The code is made the same for every server: before 7.0, an error raised inside a script comes wrapped as
-    /// `ERR Error running script (...): ...: CODE text`; since then, a missing right of the user comes as
-    /// `ERR The user executing the script can't ...` instead of `NOPERM`.
+    /// `ERR Error running script (...): ...: CODE text`; and a missing right of the user comes as
+    /// `ERR ... The user executing the script can't ...`, of Valkey as `ERR ACL failure in script: ...`, instead of `NOPERM`.
     pub fn refused(line: &str) -> Self {
         let (code, message) = line.split_once(' ').unwrap_or((line, ""));
-        if code == "ERR" && message.starts_with("The user executing the script can't") {
+        let denied =
+            message.contains("The user executing the script can't") || message.starts_with("ACL failure in script");
+        if code == "ERR" && denied {
             return Self::Refused { code: "NOPERM".to_owned(), message: message.to_owned() };
         }
         if code == "ERR" && message.starts_with("Error running script") {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use uuid::Uuid;
+
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 use crate::inbox::Inbox;
-use crate::key::{Keys, inbox_prefix};
+use crate::key::{Keys, Kind, inbox_prefix};
 use crate::lease::{Hold, deadline};
 use crate::ledger::{Closed, Ledger};
 use crate::mutant::{self, Mutant};
@@ -29,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) connection: Arc<dyn Connection>,
     pub(crate) config: Config,
+    /// Who this client is in Redis.
+    pub(crate) client: Uuid,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) clock: Arc<ServerClock>,
     inbox_prefix: Arc<str>,
@@ -41,15 +45,20 @@ impl Context {
         executor: Arc<dyn Executor>,
         connection: Arc<dyn Connection>,
         config: Config,
+        client: Uuid,
         clock: Arc<ServerClock>,
     ) -> Result<Arc<Self>> {
         let inbox_prefix: Arc<str> = inbox_prefix(&config.prefix).into();
-        let channel = format!("{inbox_prefix}{}", config.client_id);
+        let channel = format!("{inbox_prefix}{client}");
         let notices = connection
             .subscribe(&channel)
             .await
             .map_err(|error| Error::new(error.kind(), "connect").with_source(Subscribing(error)))?;
-        let ledger = Arc::new(Ledger::new(config.client_id));
+        if config.client_id.is_some() {
+            let scripts = Scripts { connection: &*connection, inbox_prefix: &inbox_prefix };
+            alone(scripts, &Keys::scratch(&config.prefix, Kind::Lock, client), &channel).await?;
+        }
+        let ledger = Arc::new(Ledger::new(client));
         let inbox = Inbox::start(&executor, ledger.clone(), notices);
         let watchdog = Watchdog {
             ledger: ledger.clone(),
@@ -62,7 +71,7 @@ impl Context {
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        Ok(Arc::new(Self { executor, connection, config, ledger, clock, inbox_prefix, _inbox: inbox }))
+        Ok(Arc::new(Self { executor, connection, config, client, ledger, clock, inbox_prefix, _inbox: inbox }))
     }
 
     pub(crate) fn scripts(&self) -> Scripts<'_> {
@@ -109,6 +118,15 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.ledger.end();
+    }
+}
+
+/// Whether this client is the only one of its id. It listens already: of two that connect at once, at least one sees both.
+async fn alone(scripts: Scripts<'_>, scratch: &Keys, inbox: &str) -> Result<()> {
+    match scripts.listeners(scratch.main(), inbox).await {
+        Ok(0 | 1) => Ok(()),
+        Ok(_) => Err(Error::new(ErrorKind::ClientIdInUse, "connect")),
+        Err(failure) => Err(Error::new(failure.kind(), "connect").with_source(failure)),
     }
 }
 

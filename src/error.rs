@@ -15,7 +15,8 @@ pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
     /// sent.
     InvalidInput,
-    /// The `timeout` ran out before there was what was waited for, or an answer.
+    /// The `timeout` ran out before there was what was waited for, or an answer. What was sent is cancelled in the background,
+    /// which may take some milliseconds more.
     TimedOut,
     /// `max_waiters` acquisitions wait already.
     QueueFull,
@@ -41,6 +42,9 @@ pub enum ErrorKind {
     Protocol,
     /// The client was closed, or its runtime was shut down.
     Closed,
+    /// The [`client_id`](crate::ConfigBuilder::client_id) that was set is that of a client that lives, or whose connection
+    /// the server has not yet seen closed.
+    ClientIdInUse,
 }
 
 impl ErrorKind {
@@ -49,7 +53,9 @@ impl ErrorKind {
     /// Retrying [`Lost`](Self::Lost) means starting over: acquire again, and redo the work under the new token.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused => true,
+            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused | Self::ClientIdInUse => {
+                true
+            }
             Self::InvalidInput
             | Self::OverLimit
             | Self::WouldDeadlock
@@ -76,6 +82,7 @@ impl ErrorKind {
             Self::Unsupported => "the server does not support this",
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
+            Self::ClientIdInUse => "a living client has this id",
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn an_instant() -> Instant {
 }
 
 /// Lets others run: ready at the second poll.
-#[cfg(any(feature = "tokio", feature = "embedded"))]
+#[cfg(any(feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

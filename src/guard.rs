@@ -35,7 +35,9 @@ pub trait Reentrant: sealed::Sealed {}
 ///
 /// # Dropping
 /// The drop hands the release to the client's background task, which tries until the server answers or the lease is
-/// over. Without a running executor, the hold ends with its lease.
+/// over. A runtime that is shut down releases what is held by then, as
+/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) allows; a guard that outlives it is lost. To wait for the
+/// release in any case, use [`run`](crate::Acquire::run).
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
     owned: Arc<Owned>,
@@ -142,10 +144,12 @@ macro_rules! guards {
             /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source, if the lease was lost before `work`
             /// was done; `work` is dropped then.
             ///
+            /// To release as well when the work is done, see [`run`](crate::Acquire::run).
+            ///
             /// # Cancel safety
             /// Dropping the future drops `work` and keeps the guard.
             pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
-                protect(&self.owned, work).await
+                protect(&self.owned, "protect", work).await
             }
 
             /// Releases and waits until the server has confirmed it. With a [`Holder`](crate::Holder), only the last
@@ -179,7 +183,7 @@ macro_rules! guards {
 
 guards!(LockGuard, ReadGuard, WriteGuard, Permit);
 
-async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
+pub(crate) async fn protect<F: Future>(owned: &Owned, operation: &'static str, work: F) -> Result<F::Output> {
     let mut work = pin!(work);
     let mut lost = pin!(owned.hold.lost());
     poll_fn(|context| {
@@ -190,14 +194,14 @@ async fn protect<F: Future>(owned: &Owned, work: F) -> Result<F::Output> {
             Poll::Pending => owned.hold.loss(owned.context.now()),
         };
         match signalled {
-            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, "protect", loss))),
+            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, operation, loss))),
             None => work.as_mut().poll(context).map(Ok),
         }
     })
     .await
 }
 
-async fn release(owned: Arc<Owned>) -> Result<()> {
+pub(crate) async fn release(owned: Arc<Owned>) -> Result<()> {
     let hold = owned.hold.clone();
     let loss = hold.loss(owned.context.now());
     // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.

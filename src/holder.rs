@@ -11,7 +11,10 @@ use std::task::{Context, Poll};
 ///
 /// Async code has no thread that could say who is asking, so re-entrancy is explicit: without a holder each
 /// acquisition stands for itself, and acquiring twice waits for itself. A holder is a plain value; copies are the same
-/// holder, and it can be sent to other tasks. It is local to the process.
+/// holder, and it can be sent to other tasks.
+///
+/// A holder is one client's: what it holds by one [`Client`](crate::Client) and its clones, it waits for by another, also in
+/// the same process. So a holder that acquires one name by two clients waits for itself.
 ///
 /// # Examples
 /// ```no_run
@@ -45,7 +48,30 @@ impl Holder {
 
     /// Makes this the holder of every acquisition inside `future` that names none, on any executor.
     ///
-    /// Tasks that `future` spawns are outside. Scopes nest; the innermost counts.
+    /// Tasks that `future` spawns are outside: each of their acquisitions stands for itself. Scopes nest; the innermost
+    /// counts.
+    ///
+    /// **Branches of one future are one holder.** Inside a scope, `join!`, `select!` and `FuturesUnordered` run their branches
+    /// as parts of `future`, so that all of them enter what one of them holds, at the same time. Where branches must exclude
+    /// each other, give each of them a holder of its own, or spawn them as tasks:
+    ///
+    /// ```
+    /// # use bowline::Holder;
+    /// # async fn example(lock: bowline::Lock) -> bowline::Result<()> {
+    /// # async fn work(lock: &bowline::Lock) -> bowline::Result<()> { lock.lock().await?.release().await }
+    /// Holder::new()
+    ///     .scope(async {
+    ///         // Not `join!(work(&lock), work(&lock))`: both would hold the lock at once.
+    ///         let (a, b) = (Holder::new(), Holder::new());
+    ///         let (a, b) = futures::join!(a.scope(work(&lock)), b.scope(work(&lock)));
+    ///         a.and(b)
+    ///     })
+    ///     .await
+    /// # }
+    /// ```
+    ///
+    /// A branch with a holder of its own waits for what the surrounding scope holds, and for ever if the scope waits for the
+    /// branch.
     ///
     /// # Cancel safety
     /// Dropping it drops `future`, and does no more.

@@ -42,6 +42,7 @@ mod options;
 mod owned;
 mod primitive;
 mod reentry;
+mod run;
 mod rw_lock;
 mod scripts;
 mod semaphore;

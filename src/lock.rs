@@ -57,6 +57,9 @@ use crate::token::Token;
 /// if let Some(guard) = orders.try_lock().await? {
 ///     guard.protect(async { /* stops if the lease is lost */ }).await?;
 /// }
+///
+/// // All in one: released on every path.
+/// orders.lock().run(|guard| async move { println!("holding with token {}", guard.token()) }).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -143,8 +146,10 @@ impl fmt::Debug for Lock {
 pub struct LockState {
     /// Who holds the lock, if anybody does.
     pub holder: Option<HolderState>,
-    /// How many acquisitions wait, those left out whose sign of life has expired. A line of
-    /// [non-fair](Acquire::non_fair) ones counts as one.
+    /// How many tickets wait in Redis, those left out whose sign of life has expired. A fair acquisition that waits is one
+    /// ticket. Those that stand in a client's [line](Acquire::non_fair) are not counted one by one: the line is one ticket
+    /// while it waits, and none while one of it holds the lock. How many wait in its own lines, a client says in
+    /// [`Stats::waiting`](crate::Stats::waiting).
     pub waiters: u64,
 }
 

@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryFutureExt;
 use futures::future::BoxFuture;
 
 use crate::acquire::{Request, acquire};
@@ -37,7 +38,7 @@ use crate::primitive::Primitive;
 #[must_use = "an acquisition does nothing unless awaited"]
 pub struct Acquire<'a, G = LockGuard> {
     options: Options<'a>,
-    guard: fn(Arc<Owned>) -> G,
+    pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
 impl<'a, G> Acquire<'a, G> {
@@ -84,7 +85,8 @@ impl<'a, G> Acquire<'a, G> {
     }
 
     /// The longest wait; without it, an acquisition waits as long as others are in the way. Zero is an error: use the
-    /// `try_` form.
+    /// `try_` form. [`TimedOut`](ErrorKind::TimedOut) does not wait for the server: the ticket is cancelled in the background,
+    /// and may be there for some milliseconds more.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
@@ -107,8 +109,20 @@ impl<'a, G> Acquire<'a, G> {
     }
 }
 
+impl<'a, G> Acquire<'a, G> {
+    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Arc<Owned>>> {
+        let options = self.options.clone();
+        Box::pin(async move {
+            let request = options.request(true)?;
+            // A waiting acquisition is never told "not now".
+            let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
+            acquire(&options.primitive.context, &request).await?.ok_or_else(never)
+        })
+    }
+}
+
 impl<G: Reentrant> Acquire<'_, G> {
-    /// Acquires for this holder, re-entering what it holds already. Without it, the holder of the surrounding
+    /// Acquires for this holder, re-entering what it holds already by this client. Without it, the holder of the surrounding
     /// [`Holder::scope`] counts, if there is one.
     pub fn holder(mut self, holder: &Holder) -> Self {
         self.options.holder = Some(*holder);
@@ -121,14 +135,8 @@ impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let request = self.options.request(true)?;
-            match acquire(&self.options.primitive.context, &request).await? {
-                Some(owned) => Ok((self.guard)(owned)),
-                // A waiting acquisition is never told "not now".
-                None => Err(Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name)),
-            }
-        })
+        let guard = self.guard;
+        Box::pin(self.owned().map_ok(guard))
     }
 }
 
@@ -143,7 +151,7 @@ impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
 #[must_use = "an acquisition does nothing unless awaited"]
 pub struct TryAcquire<'a, G = LockGuard> {
     options: Options<'a>,
-    guard: fn(Arc<Owned>) -> G,
+    pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
 impl<'a, G> TryAcquire<'a, G> {
@@ -169,6 +177,13 @@ impl<'a, G> TryAcquire<'a, G> {
     }
 }
 
+impl<'a, G> TryAcquire<'a, G> {
+    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Option<Arc<Owned>>>> {
+        let options = self.options.clone();
+        Box::pin(async move { acquire(&options.primitive.context, &options.request(false)?).await })
+    }
+}
+
 impl<G: Reentrant> TryAcquire<'_, G> {
     /// See [`Acquire::holder`]. While another task acquires for the same holder, the answer is `None`.
     pub fn holder(mut self, holder: &Holder) -> Self {
@@ -182,10 +197,8 @@ impl<'a, G: 'a> IntoFuture for TryAcquire<'a, G> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let request = self.options.request(false)?;
-            Ok(acquire(&self.options.primitive.context, &request).await?.map(self.guard))
-        })
+        let guard = self.guard;
+        Box::pin(self.owned().map_ok(move |owned| owned.map(guard)))
     }
 }
 

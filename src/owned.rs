@@ -54,7 +54,7 @@ impl Owned {
         let id = this.hold.id.text();
         let _unread = context.ledger.unread(&this.hold.keys, context.now());
         let mut tries = context.tries("release", &this.hold.keys.name);
-        let mut sent_before = false;
+        let mut may_be_done = false;
         loop {
             this.asked = true;
             match context.scripts().release(&this.hold.keys, &id).await {
@@ -65,16 +65,18 @@ impl Owned {
                 }
                 Ok(Released::NotHeld { more, now }) => {
                     this.ended(more, now);
-                    if sent_before {
-                        context.unheard(&this.hold.keys);
+                    if !may_be_done {
+                        return Err(lost_error(&this.hold, "release", Loss::Gone));
                     }
-                    // The answer to the first request was lost, and that one released: the lease was valid then.
-                    return if sent_before { Ok(()) } else { Err(lost_error(&this.hold, "release", Loss::Gone)) };
+                    context.unheard(&this.hold.keys);
+                    // The answer to an earlier request was lost, and that one released: the lease was valid then.
+                    return Ok(());
                 }
                 Err(failure) => {
-                    sent_before = !mutant::on(Mutant::ResentReleaseLost);
                     if failure.may_be_done() {
                         context.unheard(&this.hold.keys);
+                        // Whatever comes after it: a request that was not executed takes nothing back.
+                        may_be_done = !mutant::on(Mutant::ResentReleaseLost);
                     }
                     tries.again_after(failure).await?;
                 }

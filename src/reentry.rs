@@ -103,6 +103,8 @@ impl<T> Drop for Vacant<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
     use crate::key::Kind;
 
@@ -136,5 +138,65 @@ mod tests {
         assert!(matches!(entry, Entry::Vacant(_)));
         drop(entry);
         assert!(lock(&reentry.slots).is_empty());
+    }
+
+    fn guard(reentry: &Arc<Reentry<Shared>>, holder: Holder, keys: &Arc<Keys>) -> Arc<Shared> {
+        Arc::new(Shared { reentry: reentry.clone(), holder, keys: keys.clone() })
+    }
+
+    /// The first is dropped unfilled, and the second acquires: all others have to hear of both.
+    #[test]
+    fn five_tasks_of_one_holder_all_enter() {
+        for first_fills in [true, false] {
+            let (reentry, holder) = (Arc::new(Reentry::<Shared>::new()), Holder::new());
+            let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+            let enter = || reentry.enter(holder, &keys, |_| true);
+            let Entry::Vacant(first) = enter() else { panic!("nobody holds") };
+            let waiting = |n: usize| {
+                let listen = |_| match enter() {
+                    Entry::Acquiring(listener) => listener,
+                    Entry::Held(_) | Entry::Vacant(_) => panic!("it is being acquired"),
+                };
+                (0..n).map(listen).collect::<Vec<_>>()
+            };
+            let mut others = waiting(4);
+            let owned = guard(&reentry, holder, &keys);
+            if first_fills {
+                first.fill(&owned);
+            } else {
+                drop(first);
+                assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not told");
+                let Entry::Vacant(second) = enter() else { panic!("nobody acquires") };
+                others = waiting(3);
+                second.fill(&owned);
+            }
+            assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not told");
+            for _ in &others {
+                assert!(matches!(enter(), Entry::Held(entered) if Arc::ptr_eq(&entered, &owned)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_is_freed_with_the_last_guard() {
+        let (reentry, holder) = (Arc::new(Reentry::new()), Holder::new());
+        for n in 0..10 {
+            let keys = Arc::new(Keys::new("p", Kind::Lock, &n.to_string()).unwrap());
+            let owned = guard(&reentry, holder, &keys);
+            let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("nobody holds") };
+            vacant.fill(&owned);
+            let entered = owned.clone();
+            drop(owned);
+            assert_eq!(lock(&reentry.slots).len(), 1);
+            // What it has becomes something else.
+            let changed = guard(&reentry, holder, &keys);
+            reentry.reopen(holder, &keys).fill(&changed);
+            drop(entered);
+            assert_eq!(lock(&reentry.slots).len(), 1, "it is another's by now");
+            drop(changed);
+            assert!(lock(&reentry.slots).is_empty());
+            drop(reentry.reopen(holder, &keys));
+            assert!(lock(&reentry.slots).is_empty());
+        }
     }
 }

@@ -116,7 +116,8 @@ pub struct RwLockState {
     pub writer: Option<HolderState>,
     /// Who reads: the thousand whose leases end first, if there are more.
     pub readers: Vec<HolderState>,
-    /// How many acquisitions wait, those left out whose sign of life has expired.
+    /// How many tickets wait in Redis, as in [`LockState::waiters`](crate::LockState::waiters): writers that stand in a client's
+    /// [line](Acquire::non_fair) are one ticket or none.
     pub waiters: u64,
 }
 

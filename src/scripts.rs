@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 #[cfg(test)]
 mod arity;
 pub(crate) mod call;
+pub(crate) mod client;
 pub(crate) mod dispatch;
 pub(crate) mod latch;
 pub(crate) mod lock;
@@ -18,15 +19,31 @@ pub(crate) mod reply;
 /// [`source`](Self::source) to the same server.
 pub struct Script {
     name: &'static str,
+    #[cfg(any(test, feature = "_mutants"))]
+    text: String,
     source: String,
     sha1: String,
 }
 
 impl Script {
     fn new(name: &'static str, text: &str) -> Self {
-        let source = compose(text);
+        let text = compose(text);
+        let source = stripped(&text);
         let sha1 = sha1_smol::Sha1::from(&source).digest().to_string();
-        Self { name, source, sha1 }
+        Self {
+            name,
+            #[cfg(any(test, feature = "_mutants"))]
+            text,
+            source,
+            sha1,
+        }
+    }
+
+    /// As it is written, fragments included: what the source is without comments and indentation.
+    #[cfg(any(test, feature = "_mutants"))]
+    #[doc(hidden)]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// What it is called in errors and counts, for example `lock_acquire`.
@@ -34,7 +51,7 @@ impl Script {
         self.name
     }
 
-    /// The Lua source, fragments included.
+    /// The Lua source that is sent, fragments included, without comments and indentation.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -85,6 +102,17 @@ fn compose(text: &str) -> String {
     source
 }
 
+/// A server that has forgotten the scripts is sent each as a whole, by all its clients at once: what only people read stays
+/// at home. No script has a string or a comment of more than one line.
+fn stripped(text: &str) -> String {
+    let mut source = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
+        source.push_str(line);
+        source.push('\n');
+    }
+    source
+}
+
 macro_rules! registry {
     ($($constant:ident = $name:literal;)+) => {
         static REGISTRY: LazyLock<Vec<Script>> = LazyLock::new(|| {
@@ -98,6 +126,7 @@ macro_rules! registry {
 }
 
 registry! {
+    CLIENT_LISTENERS = "client_listeners";
     LATCH_CANCEL = "latch_cancel";
     LATCH_COUNT_DOWN = "latch_count_down";
     LATCH_DELETE = "latch_delete";
@@ -128,7 +157,7 @@ mod tests {
 
     fn header<'a>(script: &'a Script, field: &str) -> &'a str {
         let prefix = format!("-- {field}:");
-        let line = script.source().lines().take_while(|line| line.starts_with("--")).find(|l| l.starts_with(&prefix));
+        let line = script.text().lines().take_while(|line| line.starts_with("--")).find(|l| l.starts_with(&prefix));
         line.unwrap_or_else(|| panic!("{} has no {field} in its header", script.name()))[prefix.len()..].trim()
     }
 
@@ -162,6 +191,23 @@ mod tests {
             assert!(!script.source().contains("--@include"), "{}", script.name());
             assert!(!script.source().contains(":{"), "{}", script.name());
             assert_eq!(script.sha1().len(), 40);
+        }
+    }
+
+    /// What is left is the same program: its words and strings in their order.
+    #[test]
+    fn comments_blank_lines_and_indentation_are_not_sent() {
+        let text = "-- Head.\n\nlocal a = '--' -- why\n  if a then\n\t-- what\n    return 'x  y'\n  end\n";
+        assert_eq!(stripped(text), "local a = '--' -- why\nif a then\nreturn 'x  y'\nend\n");
+        for script in Script::all() {
+            assert!(!script.text().contains("[[") && !script.text().contains("[="), "{}", script.name());
+            for line in script.source().lines() {
+                assert_eq!(line, line.trim(), "{}", script.name());
+                assert!(!line.is_empty() && !line.contains("--"), "{}: {line}", script.name());
+                assert_eq!(line.matches('\'').count() % 2, 0, "a string goes on: {line}");
+                assert!(!line.ends_with('\\'));
+            }
+            assert!(script.source().len() < 12_000, "{} has {} bytes", script.name(), script.source().len());
         }
     }
 

@@ -179,7 +179,8 @@ pub struct SemaphoreState {
     pub used: u32,
     /// Who holds them: the thousand whose leases end first, if there are more.
     pub holders: Vec<PermitState>,
-    /// How many acquisitions wait, those left out whose sign of life has expired.
+    /// How many tickets wait in Redis, as in [`LockState::waiters`](crate::LockState::waiters): a client's
+    /// [line](Acquire::non_fair) has no more tickets than acquisitions that stand in it, and often fewer.
     pub waiters: u64,
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::key::Kind;
 use crate::token::Token;
 
 /// Identifies one acquisition attempt, in Redis and in messages. Never reused: whatever arrives late for an attempt
@@ -37,9 +38,14 @@ impl std::fmt::Debug for WireId {
     }
 }
 
-/// A place in a queue: the wire id and what its grant will be, so that a release can grant it without asking.
-pub(crate) fn ticket(id: WireId, lease: Duration, amount: u32) -> String {
-    format!("{}/{}/{amount}", id.text(), lease.as_millis())
+/// A place in a queue: the wire id and what its grant will be, so that a release can grant it without asking. Of what has
+/// units, also the limit of the call site: the one who releases may have another.
+pub(crate) fn ticket(kind: Kind, id: WireId, lease: Duration, amount: u32) -> String {
+    let ticket = format!("{}/{}/{amount}", id.text(), lease.as_millis());
+    match kind.limit() {
+        None => ticket,
+        Some(limit) => format!("{ticket}/{limit}"),
+    }
 }
 
 /// The wire id of a ticket, which is all that a latch's consists of.
@@ -67,6 +73,11 @@ pub(crate) enum Message {
     Open {
         ids: Vec<WireId>,
     },
+    /// This ticket waits, now behind a hold with so much of its lease left.
+    Ends {
+        id: WireId,
+        left: Duration,
+    },
     /// These tickets were dropped: they can never be granted.
     Gone {
         ids: Vec<WireId>,
@@ -79,6 +90,10 @@ impl Message {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {
             return Some(Self::Revoked { id: WireId::parse(id)? });
+        }
+        if let Some(ends) = text.strip_prefix("ends ") {
+            let (left, id) = ends.split_once(' ')?;
+            return Some(Self::Ends { id: WireId::parse(id)?, left: Duration::from_millis(left.parse().ok()?) });
         }
         let list = |ids: &str| ids.split(' ').map(WireId::parse).collect::<Option<_>>();
         if let Some(ids) = text.strip_prefix("open ") {
@@ -108,7 +123,13 @@ mod tests {
         let text = "00000000-0000-0000-0000-000000000007:12";
         assert_eq!(id().text(), text);
         assert_eq!(WireId::parse(text), Some(id()));
-        assert_eq!(ticket(id(), Duration::from_millis(1500), 1), format!("{text}/1500/1"));
+        let ticket = |kind| ticket(kind, id(), Duration::from_millis(1500), 2);
+        assert_eq!(ticket(Kind::Lock), format!("{text}/1500/2"));
+        assert_eq!(ticket(Kind::Semaphore { limit: 5 }), format!("{text}/1500/2/5"));
+        assert_eq!(ticket(Kind::ReadWrite), format!("{text}/1500/2/1048576"));
+        for kind in [Kind::Lock, Kind::Semaphore { limit: 5 }, Kind::Latch] {
+            assert_eq!(wire_id_of(&ticket(kind)), text);
+        }
     }
 
     #[test]
@@ -121,9 +142,23 @@ mod tests {
         assert_eq!(Message::parse(format!("open {}", id().text()).as_bytes()), Some(open));
         let gone = Message::Gone { ids: vec![id(), id()] };
         assert_eq!(Message::parse(format!("gone {0} {0}", id().text()).as_bytes()), Some(gone));
-        for junk in
-            ["", "gone x", "9", "9 1", "x 1 y:1", "revoked", "revoked x", "9 1 a:b", "-1 2 3", "99999999999999999 1 "]
-        {
+        let ends = Message::Ends { id: id(), left: Duration::from_millis(1500) };
+        assert_eq!(Message::parse(format!("ends 1500 {}", id().text()).as_bytes()), Some(ends));
+        for junk in [
+            "",
+            "gone x",
+            "ends 5",
+            "ends x y:1",
+            "ends 5 a:b",
+            "9",
+            "9 1",
+            "x 1 y:1",
+            "revoked",
+            "revoked x",
+            "9 1 a:b",
+            "-1 2 3",
+            "99999999999999999 1 ",
+        ] {
             assert_eq!(Message::parse(junk.as_bytes()), None, "{junk:?}");
         }
         assert_eq!(Message::parse(&[0xff, 0xfe]), None);

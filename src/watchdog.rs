@@ -40,8 +40,13 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
     /// without the runtime.
-    pub(crate) async fn run(self) {
-        let _dies = Dies(&self);
+    pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
+        // From now on: the runtime may drop the task before it has polled it once.
+        let dies = Dies(self);
+        async move { dies.0.watch().await }
+    }
+
+    async fn watch(&self) {
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         loop {
             let mut listener = pin!(self.ledger.listen());
@@ -181,11 +186,14 @@ impl Backoff {
     }
 }
 
-struct Dies<'a>(&'a Watchdog);
+struct Dies(Watchdog);
 
-impl Drop for Dies<'_> {
+impl Drop for Dies {
     fn drop(&mut self) {
         let left = self.0.ledger.die(self.0.executor.now());
-        goodbye::say(self.0, left);
+        goodbye::say(&self.0, left);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ use bowline::{
 };
 
 fn shared<T: Send + Sync>() {}
+fn shared_by_reference<T: Sync + Unpin>() {}
 fn kept<T: Send + Sync + Unpin + 'static>() {}
 
 /// Bytes of a future. In a debug build block_on of async-std has some sixty copies of it on the stack.
@@ -41,6 +42,33 @@ fn every_type_is_send_and_sync() {
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
 }
 
+/// `A` is ambiguous, and this does not compile, if the type is `Send`.
+trait NotSend<A> {
+    fn stays() {}
+}
+impl<T: ?Sized> NotSend<()> for T {}
+impl<T: ?Sized + Send> NotSend<u8> for T {}
+
+#[test]
+fn blocking_guards_of_a_thread_stay_on_it() {
+    use bowline::blocking::{self, AnyThread};
+
+    <blocking::LockGuard as NotSend<_>>::stays();
+    <blocking::ReadGuard as NotSend<_>>::stays();
+    <blocking::WriteGuard as NotSend<_>>::stays();
+    <blocking::Upgrade as NotSend<_>>::stays();
+    <blocking::Acquire<'_> as NotSend<_>>::stays();
+    <blocking::TryAcquire<'_, WriteGuard> as NotSend<_>>::stays();
+    shared_by_reference::<(blocking::LockGuard, blocking::ReadGuard, blocking::WriteGuard, blocking::Upgrade)>();
+    shared_by_reference::<(blocking::Acquire<'_>, blocking::TryAcquire<'_>)>();
+
+    kept::<(blocking::LockGuard<AnyThread>, blocking::ReadGuard<AnyThread>, blocking::WriteGuard<AnyThread>)>();
+    kept::<(blocking::Permit, blocking::Upgrade<AnyThread>)>();
+    kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
+    shared::<(blocking::Acquire<'_, LockGuard, AnyThread>, blocking::TryAcquire<'_, ReadGuard, AnyThread>)>();
+    shared::<(blocking::Acquire<'_, Permit, AnyThread>, blocking::Wait<'_>)>();
+}
+
 #[tokio::test]
 async fn every_future_is_send_and_small() {
     let executor: Arc<dyn Executor> = Arc::new(bowline::tokio::Tokio::current().unwrap());
@@ -56,6 +84,8 @@ async fn every_future_is_send_and_small() {
 
     let guard = sent(lock.lock().into_future()).await.unwrap();
     drop(sent(lock.try_lock().into_future()));
+    drop(sent(lock.lock().run(|_| async {})));
+    drop(sent(lock.try_lock().run(|guard| async move { guard.token() })));
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
@@ -65,6 +95,8 @@ async fn every_future_is_send_and_small() {
     let reading = sent(rw_lock.read().into_future()).await.unwrap();
     drop(sent(rw_lock.try_read().into_future()));
     drop(sent(rw_lock.try_write().into_future()));
+    drop(sent(rw_lock.read().run(|guard| async move { guard.token() })));
+    drop(sent(rw_lock.try_write().run(|guard| async move { guard.token() })));
     drop(sent(rw_lock.inspect()));
     drop(sent(reading.lost()));
     drop(sent(reading.protect(async {})));
@@ -80,6 +112,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(semaphore.acquire().into_future()));
     drop(sent(semaphore.try_acquire().into_future()));
     drop(sent(semaphore.try_acquire_many(1).into_future()));
+    drop(sent(semaphore.acquire().run(|permit| async move { permit.count() })));
     drop(sent(semaphore.available()));
     drop(sent(semaphore.inspect()));
     drop(sent(semaphore.set_limit(1)));
@@ -95,5 +128,13 @@ async fn every_future_is_send_and_small() {
     drop(sent(latch.inspect()));
     drop(sent(latch.delete()));
 
+    // However large the work is.
+    async fn large<T>(_: T) -> usize {
+        let room = [0_u8; 10 * LARGEST];
+        tokio::task::yield_now().await;
+        room.len()
+    }
+    drop(sent(lock.lock().run(large)));
     drop(sent(client.close()));
+    assert_eq!(sent(client.scope(large)).await, 10 * LARGEST);
 }

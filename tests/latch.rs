@@ -7,6 +7,8 @@ mod support;
 #[path = "latch/suite.rs"]
 mod suite;
 
-// What only futures can do: be dropped half way.
+// What only futures can do: be dropped half way, and wait in thousands.
 #[path = "latch/cancel.rs"]
 mod cancel;
+#[path = "latch/many.rs"]
+mod many;

@@ -12,6 +12,12 @@ mod suite;
 mod cancel;
 #[path = "lock/cancel_others.rs"]
 mod cancel_others;
+#[path = "lock/client_scope.rs"]
+mod client_scope;
+#[path = "lock/close_many.rs"]
+mod close_many;
+#[path = "lock/identity.rs"]
+mod identity;
 #[path = "lock/left_alone.rs"]
 mod left_alone;
 #[path = "lock/line_left.rs"]
@@ -20,6 +26,8 @@ mod line_left;
 mod many;
 #[path = "lock/protect.rs"]
 mod protect;
+#[path = "lock/run.rs"]
+mod run;
 #[path = "lock/scope.rs"]
 mod scope;
 

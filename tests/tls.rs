@@ -11,12 +11,13 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bowline::{Config, Connection, ErrorKind, RedisConnection, Result};
+use bowline::{Config, Connection, ConnectionError, ErrorKind, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
+use support::proxy::Proxy;
 use support::server::Server;
 
 /// In the child: the port of the server that speaks TLS.
@@ -118,11 +119,26 @@ fn child_believes() {
                 let taken = acquire(&connection, &Keys::of(host), "c1:1").await;
                 assert_eq!(word(&taken), "GRANTED");
                 assert_eq!(word(&release(&connection, &Keys::of(host), "c1:1").await), "RELEASED");
+                let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+                assert_eq!(word(&acquire(&*blocking, &Keys::of(host), "c2:1").await), "GRANTED");
+                assert_eq!(word(&release(&*blocking, &Keys::of(host), "c2:1").await), "RELEASED");
                 let mut notices = connection.subscribe("test:channel").await.unwrap();
                 connection.close();
                 assert_eq!(notices.next().await, None);
             });
         }
+        // A server that falls silent before the handshake, and one after it.
+        let proxy = Proxy::start(port);
+        let url = proxy.url().replace("redis://", "rediss://");
+        let connection = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap();
+        let given = Duration::from_millis(300);
+        let start = Instant::now();
+        let blocking = connection.without_runtime(given * 2).unwrap();
+        proxy.stall(true);
+        assert!(connection.without_runtime(given).is_none());
+        let outcome = futures::executor::block_on(acquire(&*blocking, &Keys::of("a"), "c3:1"));
+        assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
+        assert!(start.elapsed() < BOUND / 2, "{:?}", start.elapsed());
     });
 }
 

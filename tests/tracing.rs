@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Client, Config};
+use support::fake::{Fake, Wrong};
+use support::proxy::Proxy;
 use support::server::Server;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -145,6 +147,35 @@ fn renewals_that_fail_and_reconnects_are_events() {
         );
         guard.lost().await;
         assert_eq!((client.stats().held, client.stats().lost), (0, 1));
+        client.close().await;
+        server.finish();
+    });
+}
+
+/// A server may quote the login that it refuses.
+#[test]
+fn a_login_that_is_refused_later_is_told_without_the_password() {
+    hearing(|heard| async move {
+        let server = Server::start();
+        let rule = ["SETUSER", "alice", "on", ">s3cret", "~*", "&*", "+@all"];
+        redis::cmd("ACL").arg(&rule).exec(&mut server.client()).unwrap();
+        let fake = Fake::start(Wrong::Login("-DENIED AUTH alice s3cret\r\n"));
+        let proxy = Proxy::start(server.port());
+        let url = proxy.url().replace("://", "://alice:s3cret@");
+        let config = Config::builder().lease(Duration::from_secs(3)).command_timeout(Duration::from_millis(300));
+        let client = bowline::tokio::connect_with(&url, config.build().unwrap()).await.unwrap();
+        let guard = client.lock("orders").lock().await.unwrap();
+        proxy.lead_to(fake.port());
+        proxy.cut();
+        let told = [heard.event("refused the subscription").await, heard.event("not renewed").await];
+        assert!(told.iter().all(|event| event["level"] == "WARN" && event["why"].contains("DENIED")), "{told:?}");
+        let (spans, events) = (heard.spans.lock().unwrap().clone(), heard.events.lock().unwrap().clone());
+        let error = client.lock("other").try_lock().await.unwrap_err();
+        let told = format!("{spans:?} {events:?} {error} {error:?} {client:?} {guard:?}");
+        assert!(!told.contains("s3cret"), "{told}");
+        proxy.lead_to(server.port());
+        eventually("both connections stand again", || client.stats().reconnects >= 2).await;
+        drop(guard);
         client.close().await;
         server.finish();
     });

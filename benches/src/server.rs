@@ -93,6 +93,23 @@ impl std::fmt::Debug for Probe {
 }
 
 impl Probe {
+    /// The reply to any command.
+    pub fn ask<T: redis::FromRedisValue>(&mut self, words: &[&str]) -> Result<T> {
+        let (name, args) = words.split_first().ok_or("no command")?;
+        Ok(redis::cmd(name).arg(args).query(&mut self.0)?)
+    }
+
+    /// A number from `INFO everything`: of a line, or of a field in it.
+    pub fn info(&mut self, name: &str, part: Option<&str>) -> Result<u64> {
+        let info: String = self.ask(&["INFO", "everything"])?;
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        match (line, part) {
+            (None, _) => Ok(0),
+            (Some(value), None) => Ok(value.trim().parse()?),
+            (Some(value), Some(part)) => field(value, part),
+        }
+    }
+
     /// Everything so far. What lies between two looks is their difference, so nothing is ever reset.
     pub fn executed(&mut self) -> Result<Executed> {
         let info: String = redis::cmd("INFO").arg("everything").query(&mut self.0)?;

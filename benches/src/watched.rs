@@ -132,6 +132,14 @@ impl<C: Connection> Connection for Watched<C> {
         self.inner.warnings()
     }
 
+    fn reconnects(&self) -> u64 {
+        self.inner.reconnects()
+    }
+
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        self.inner.without_runtime(within)
+    }
+
     fn close(&self) {
         self.inner.close();
     }

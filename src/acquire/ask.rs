@@ -47,7 +47,7 @@ impl Attempt<'_> {
             let sent = self.context.now();
             self.asked += 1;
             if let Some(before) = &self.before {
-                let ticket = ticket(self.undecided.id, self.request.lease, self.amount);
+                let ticket = ticket(self.request.keys.kind, self.undecided.id, self.request.lease, self.amount);
                 let ticket = (&*ticket, ticket_ttl(self.request.lease));
                 let unread = self.context.ledger.unread(&self.request.keys, sent);
                 let requeued = self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await;

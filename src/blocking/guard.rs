@@ -1,12 +1,13 @@
 //! The guards.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::block;
+use super::{AnyThread, ThisThread, block, threads};
 use crate::executor::timeout;
 use crate::{Error, ErrorKind, Executor, Loss, Result, Token};
 
@@ -57,37 +58,45 @@ held!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// As the guard `G` of the async API, for code that is not async.
 ///
+/// `T` says where the guard may go: a guard of [`ThisThread`] stays on the thread that acquired it, and is not `Send`;
+/// a guard of [`AnyThread`], which belongs to a [`Holder`](crate::Holder) that was named or is a permit, is. Both are
+/// `Sync`: a scoped thread may watch a guard that it borrows.
+///
 /// # Dropping
 /// The drop releases, and returns when the server has confirmed it: after it the next one has the lock. It waits for one
 /// second at the longest; what is not done by then, and what is dropped on a thread that may not block, is released in
 /// the background. With a re-entrant hold, only the last guard releases.
+///
+/// A thread-local guard is released when its thread ends, in the background if need be. A guard that is forgotten ([`std::mem::forget`]) is held until
+/// the client is [closed](super::Client::close), also when its thread has ended.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct Guard<G: Held> {
+pub struct Guard<G: Held, T = ThisThread> {
     /// Gone only in the methods that end the guard, and in its drop: nobody can look at it then.
     inner: Option<G>,
     pub(super) executor: Arc<dyn Executor>,
+    threads: PhantomData<T>,
 }
 
 /// A held lock: as [`bowline::LockGuard`](crate::LockGuard).
-pub type LockGuard = Guard<crate::LockGuard>;
+pub type LockGuard<T = ThisThread> = Guard<crate::LockGuard, T>;
 /// A read-write lock held for reading: as [`bowline::ReadGuard`](crate::ReadGuard).
-pub type ReadGuard = Guard<crate::ReadGuard>;
+pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
 /// A read-write lock held for writing: as [`bowline::WriteGuard`](crate::WriteGuard).
-pub type WriteGuard = Guard<crate::WriteGuard>;
-/// Permits of a semaphore: as [`bowline::Permit`](crate::Permit).
-pub type Permit = Guard<crate::Permit>;
+pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
+/// Permits of a semaphore: as [`bowline::Permit`](crate::Permit). Permits have no holder, so any thread may have them.
+pub type Permit = Guard<crate::Permit, AnyThread>;
 
-impl<G: Held> Guard<G> {
+impl<G: Held, T> Guard<G, T> {
     pub(super) fn new(guard: G, executor: &Arc<dyn Executor>) -> Self {
-        Self { inner: Some(guard), executor: executor.clone() }
+        Self { inner: Some(guard), executor: executor.clone(), threads: PhantomData }
     }
 
     /// Runs what ends the guard.
-    pub(super) fn end<T: Send>(
+    pub(super) fn end<O: Send>(
         mut self,
         operation: &'static str,
-        end: impl FnOnce(G) -> BoxFuture<'static, Result<T>>,
-    ) -> Result<T> {
+        end: impl FnOnce(G) -> BoxFuture<'static, Result<O>>,
+    ) -> Result<O> {
         match self.inner.take() {
             Some(guard) => block(&self.executor, operation, end(guard)),
             None => Err(Error::new(ErrorKind::Closed, operation)),
@@ -139,21 +148,21 @@ impl<G: Held> Guard<G> {
     }
 }
 
-impl LockGuard {
+impl<T> LockGuard<T> {
     /// The fencing token of this hold.
     pub fn token(&self) -> Token {
         self.inner.as_ref().map_or(Token::NONE, crate::LockGuard::token)
     }
 }
 
-impl ReadGuard {
+impl<T> ReadGuard<T> {
     /// The token of the last writer before: see [`bowline::ReadGuard::token`](crate::ReadGuard::token).
     pub fn token(&self) -> Token {
         self.inner.as_ref().map_or(Token::NONE, crate::ReadGuard::token)
     }
 }
 
-impl WriteGuard {
+impl<T> WriteGuard<T> {
     /// The fencing token of this hold.
     pub fn token(&self) -> Token {
         self.inner.as_ref().map_or(Token::NONE, crate::WriteGuard::token)
@@ -167,9 +176,12 @@ impl Permit {
     }
 }
 
-impl<G: Held> Drop for Guard<G> {
+impl<G: Held, T> Drop for Guard<G, T> {
     fn drop(&mut self) {
         let Some(guard) = self.inner.take() else { return };
+        if threads::ends() {
+            return;
+        }
         let executor = &self.executor;
         let release = async { Ok(timeout(executor, LONGEST_DROP, guard.release()).await) };
         // What could not be confirmed goes on in the background, and there is nobody to tell.
@@ -177,7 +189,7 @@ impl<G: Held> Drop for Guard<G> {
     }
 }
 
-impl<G: Held> fmt::Debug for Guard<G> {
+impl<G: Held, T> fmt::Debug for Guard<G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner {
             Some(guard) => guard.fmt(f),

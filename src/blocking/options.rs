@@ -2,32 +2,37 @@
 
 use std::fmt;
 use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::block;
 use super::guard::{Guard, Held};
+use super::{AnyThread, ThisThread, block};
+use crate::run::covered;
 use crate::{Executor, Holder, Reentrant, Result};
 
 /// An acquisition: as [`bowline::Acquire`](crate::Acquire), whose guard is `G`. Nothing is sent before
-/// [`block`](Self::block).
+/// [`block`](Self::block). `T` is that of the [`Guard`]: an acquisition for the thread stays on it, as its guard does.
 #[must_use = "an acquisition does nothing until `block` is called"]
-pub struct Acquire<'a, G = crate::LockGuard> {
+pub struct Acquire<'a, G = crate::LockGuard, T = ThisThread> {
     executor: &'a Arc<dyn Executor>,
     inner: crate::Acquire<'a, G>,
+    threads: PhantomData<T>,
 }
 
 /// An attempt to acquire: as [`bowline::TryAcquire`](crate::TryAcquire), whose guard is `G`. Nothing is sent before
-/// [`block`](Self::block).
+/// [`block`](Self::block). `T` as for [`Acquire`].
 #[must_use = "an acquisition does nothing until `block` is called"]
-pub struct TryAcquire<'a, G = crate::LockGuard> {
+pub struct TryAcquire<'a, G = crate::LockGuard, T = ThisThread> {
     executor: &'a Arc<dyn Executor>,
     inner: crate::TryAcquire<'a, G>,
+    threads: PhantomData<T>,
 }
 
-impl<'a, G> Acquire<'a, G> {
+impl<'a, G, T> Acquire<'a, G, T> {
     pub(super) fn new(executor: &'a Arc<dyn Executor>, inner: crate::Acquire<'a, G>) -> Self {
-        Self { executor, inner }
+        Self { executor, inner, threads: PhantomData }
     }
 
     /// See [`bowline::Acquire::fair`](crate::Acquire::fair).
@@ -61,29 +66,38 @@ impl<'a, G> Acquire<'a, G> {
     }
 }
 
-impl<G: Reentrant> Acquire<'_, G> {
-    /// Acquires for this holder instead of the thread's own.
-    pub fn holder(mut self, holder: &Holder) -> Self {
-        self.inner = self.inner.holder(holder);
-        self
+impl<'a, G: Reentrant, T> Acquire<'a, G, T> {
+    /// Acquires for this holder instead of the thread's own: the guard may be sent to other threads.
+    pub fn holder(self, holder: &Holder) -> Acquire<'a, G, AnyThread> {
+        Acquire::new(self.executor, self.inner.holder(holder))
     }
 }
 
-impl<'a, G: Held + 'a> Acquire<'a, G> {
+impl<'a, G: Held + 'a, T> Acquire<'a, G, T> {
     /// Acquires, and blocks until it is done.
     ///
     /// # Errors
     /// As [`bowline::Acquire`](crate::Acquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
     /// drives async tasks.
-    pub fn block(self) -> Result<Guard<G>> {
+    pub fn block(self) -> Result<Guard<G, T>> {
         let guard = block(self.executor, "acquire", self.inner.into_future())?;
         Ok(Guard::new(guard, self.executor))
     }
+
+    /// Acquires, calls `work` with the guard, and releases, whatever becomes of the work: see
+    /// [`bowline::Acquire::run`](crate::Acquire::run). Code that does not await cannot be stopped: work that takes long
+    /// should ask [`is_valid`](Guard::is_valid) before each step.
+    ///
+    /// # Errors
+    /// As there, and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks.
+    pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
+        run(self.block()?, work)
+    }
 }
 
-impl<'a, G> TryAcquire<'a, G> {
+impl<'a, G, T> TryAcquire<'a, G, T> {
     pub(super) fn new(executor: &'a Arc<dyn Executor>, inner: crate::TryAcquire<'a, G>) -> Self {
-        Self { executor, inner }
+        Self { executor, inner, threads: PhantomData }
     }
 
     /// See [`bowline::TryAcquire::timeout`](crate::TryAcquire::timeout).
@@ -99,33 +113,49 @@ impl<'a, G> TryAcquire<'a, G> {
     }
 }
 
-impl<G: Reentrant> TryAcquire<'_, G> {
+impl<'a, G: Reentrant, T> TryAcquire<'a, G, T> {
     /// See [`Acquire::holder`].
-    pub fn holder(mut self, holder: &Holder) -> Self {
-        self.inner = self.inner.holder(holder);
-        self
+    pub fn holder(self, holder: &Holder) -> TryAcquire<'a, G, AnyThread> {
+        TryAcquire::new(self.executor, self.inner.holder(holder))
     }
 }
 
-impl<'a, G: Held + 'a> TryAcquire<'a, G> {
+impl<'a, G: Held + 'a, T> TryAcquire<'a, G, T> {
     /// Asks, and blocks until there is an answer. `None`: somebody is in the way, or waits already.
     ///
     /// # Errors
     /// As [`bowline::TryAcquire`](crate::TryAcquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
     /// drives async tasks.
-    pub fn block(self) -> Result<Option<Guard<G>>> {
+    pub fn block(self) -> Result<Option<Guard<G, T>>> {
         let guard = block(self.executor, "try_acquire", self.inner.into_future())?;
         Ok(guard.map(|guard| Guard::new(guard, self.executor)))
     }
+
+    /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
+    ///
+    /// # Errors
+    /// As [`Acquire::run`].
+    pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<Option<O>> {
+        self.block()?.map(|guard| run(guard, work)).transpose()
+    }
 }
 
-impl<G> fmt::Debug for Acquire<'_, G> {
+fn run<G: Held, T, O>(guard: Guard<G, T>, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
+    let worked = catch_unwind(AssertUnwindSafe(|| work(&guard)));
+    let released = guard.release();
+    match worked {
+        Ok(output) => covered(released).map(|()| output),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+impl<G, T> fmt::Debug for Acquire<'_, G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl<G> fmt::Debug for TryAcquire<'_, G> {
+impl<G, T> fmt::Debug for TryAcquire<'_, G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }

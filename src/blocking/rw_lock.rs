@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, ReadGuard, TryAcquire, WriteGuard, block, this_thread};
+use super::{Acquire, ReadGuard, ThisThread, TryAcquire, WriteGuard, block, this_thread};
 use crate::{Executor, Result, RwLockState};
 
 /// As [`bowline::RwLock`](crate::RwLock), for code that is not async.
@@ -49,31 +49,31 @@ impl RwLock {
 /// What came of [`ReadGuard::try_upgrade`](super::Guard::try_upgrade): see [`bowline::Upgrade`](crate::Upgrade).
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
-pub enum Upgrade {
+pub enum Upgrade<T = ThisThread> {
     /// The only reader writes now, with a token of its own.
-    Writing(WriteGuard),
+    Writing(WriteGuard<T>),
     /// Others read as well; the guard is what it was.
-    WouldDeadlock(ReadGuard),
+    WouldDeadlock(ReadGuard<T>),
 }
 
-impl WriteGuard {
+impl<T> WriteGuard<T> {
     /// Goes on as a reader: see [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
     ///
     /// # Errors
     /// As there, and of a thread that may not block. The guard is gone then.
-    pub fn downgrade(self) -> Result<ReadGuard> {
+    pub fn downgrade(self) -> Result<ReadGuard<T>> {
         let executor = self.executor.clone();
         let reading = self.end("downgrade", |guard| Box::pin(guard.downgrade()))?;
         Ok(ReadGuard::new(reading, &executor))
     }
 }
 
-impl ReadGuard {
+impl<T> ReadGuard<T> {
     /// Goes on as the writer if nobody else reads: see [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
     /// As there, and of a thread that may not block. The guard is gone then.
-    pub fn try_upgrade(self) -> Result<Upgrade> {
+    pub fn try_upgrade(self) -> Result<Upgrade<T>> {
         let executor = self.executor.clone();
         Ok(match self.end("try_upgrade", |guard| Box::pin(guard.try_upgrade()))? {
             crate::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::new(guard, &executor)),

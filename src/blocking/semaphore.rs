@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, TryAcquire, block};
+use super::{Acquire, AnyThread, TryAcquire, block};
 use crate::{Executor, Result, SemaphoreState};
 
 /// As [`bowline::Semaphore`](crate::Semaphore), for code that is not async.
@@ -18,23 +18,23 @@ impl Semaphore {
     }
 
     /// Acquires one permit: see [`bowline::Semaphore::acquire`](crate::Semaphore::acquire).
-    pub fn acquire(&self) -> Acquire<'_, crate::Permit> {
+    pub fn acquire(&self) -> Acquire<'_, crate::Permit, AnyThread> {
         Acquire::new(&self.executor, self.inner.acquire())
     }
 
     /// Acquires so many permits at once: see [`bowline::Semaphore::acquire_many`](crate::Semaphore::acquire_many).
-    pub fn acquire_many(&self, count: u32) -> Acquire<'_, crate::Permit> {
+    pub fn acquire_many(&self, count: u32) -> Acquire<'_, crate::Permit, AnyThread> {
         Acquire::new(&self.executor, self.inner.acquire_many(count))
     }
 
     /// Acquires one permit if it is free: see [`bowline::Semaphore::try_acquire`](crate::Semaphore::try_acquire).
-    pub fn try_acquire(&self) -> TryAcquire<'_, crate::Permit> {
+    pub fn try_acquire(&self) -> TryAcquire<'_, crate::Permit, AnyThread> {
         TryAcquire::new(&self.executor, self.inner.try_acquire())
     }
 
     /// Acquires so many permits if they are free: see
     /// [`bowline::Semaphore::try_acquire_many`](crate::Semaphore::try_acquire_many).
-    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<'_, crate::Permit> {
+    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<'_, crate::Permit, AnyThread> {
         TryAcquire::new(&self.executor, self.inner.try_acquire_many(count))
     }
 

@@ -1,10 +1,11 @@
 use super::*;
 
 #[test]
-fn defaults_are_valid_and_every_client_is_another() {
-    let (a, b) = (Config::builder().build().unwrap(), Config::builder().build().unwrap());
-    assert_ne!(a.client_id, b.client_id);
-    assert!(!a.client_id.is_nil());
+fn an_identity_is_kept_only_if_it_was_set() {
+    assert_eq!(Config::builder().build().unwrap().client_id, None);
+    assert_eq!(Config::builder().client_id(Uuid::nil()).build().unwrap().client_id, None);
+    let id = Uuid::from_u128(7);
+    assert_eq!(Config::builder().client_id(id).build().unwrap().client_id, Some(id));
 }
 
 #[test]
@@ -21,4 +22,13 @@ fn bad_durations() {
     assert!(Config::builder().patience(Duration::ZERO).lease(MIN_LEASE).build().is_ok());
     assert!(Config::builder().line_time(Duration::MAX).build().is_err());
     assert!(Config::builder().line_time(Duration::ZERO).build().is_ok());
+    for timeout in [Duration::from_millis(10_001), Duration::MAX] {
+        let error = Config::builder().shutdown_timeout(timeout).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("shutdown_timeout"), "{error}");
+    }
+    for timeout in [Duration::ZERO, ms(250), Duration::from_secs(10)] {
+        assert_eq!(Config::builder().shutdown_timeout(timeout).build().unwrap().shutdown_timeout, timeout);
+    }
+    assert_eq!(Config::builder().build().unwrap().shutdown_timeout, ms(250), "the default");
 }

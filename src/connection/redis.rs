@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
+use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
 use self::target::Target;
@@ -18,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 
 mod backoff;
+mod blocking;
 mod calls;
 mod convert;
 pub(crate) mod dial;
@@ -84,7 +87,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let target = Target::parse(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, target, config));
+        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection =
             Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
@@ -106,6 +109,13 @@ impl RedisConnection {
 fn slow_timeout(config: &Config) -> Option<Warning> {
     let Config { command_timeout, lease, .. } = *config;
     (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
+}
+
+/// For the jitter, by which the connections of many programs avoid to come back at once.
+#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+fn seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
 }
 
 #[async_trait]
@@ -133,6 +143,11 @@ impl Connection for RedisConnection {
 
     fn reconnects(&self) -> u64 {
         self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
     }
 
     fn close(&self) {

@@ -22,6 +22,12 @@ fn refusals_of_old_and_new_servers_have_one_code() {
     assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
     let denied = "ERR The user executing the script can't run this command or subcommand script: 6b1bf, on x:12.";
     assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
+    let denied = "ERR Error running script (call to f_6b): @user_script:3: @user_script: 3: The user executing the script \
+                  can't run this command or subcommand";
+    assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
+    let denied =
+        "ERR ACL failure in script: User a has no permissions to run the 'set' command script: on @user_script:48.";
+    assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
     assert_eq!(code("LOADING Redis is loading"), ("LOADING".into(), ErrorKind::Refused));
     assert_eq!(code("ERR unknown command 'EVALSHA'"), ("ERR".into(), ErrorKind::Unsupported));
     assert_eq!(code("ERR max number of clients reached"), ("ERR".into(), ErrorKind::Refused));

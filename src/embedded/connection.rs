@@ -4,6 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -91,6 +92,11 @@ impl Connection for EmbeddedConnection {
 
     fn topology(&self) -> Topology {
         Topology { publish_counts_everyone: true }
+    }
+
+    /// It never needs one.
+    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Self::new(self.server.clone())))
     }
 
     fn close(&self) {

@@ -93,6 +93,11 @@ impl Tokio {
     }
 }
 
+/// The thread is dropping its locals, tokio's among them: entering a runtime would panic, which ends the process here.
+fn thread_ends() -> bool {
+    Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed())
+}
+
 impl Executor for Tokio {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         drop(self.inner.handle.spawn(task));
@@ -101,7 +106,7 @@ impl Executor for Tokio {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         // A task that is running when the runtime is shut down is dropped at its next pause. A loop around a sleep that ended
         // at once would never make one.
-        if *self.inner.shutdown.down() {
+        if *self.inner.shutdown.down() || thread_ends() {
             return Box::pin(yield_once());
         }
         #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
@@ -126,6 +131,10 @@ impl Executor for Tokio {
     }
 
     fn now(&self) -> Instant {
+        if thread_ends() {
+            #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+            return Instant::now();
+        }
         // Inside the runtime's context, or a paused clock would not be seen from other threads.
         let _runtime = self.inner.handle.enter();
         ::tokio::time::Instant::now().into_std()

@@ -61,7 +61,7 @@ impl Ledger {
         // A ticket that nobody has: cancelling it changes nothing and promotes.
         let cleanup = Cleanup {
             keys: keys.clone(),
-            ticket: ticket(self.wire_id(0), lease, 1),
+            ticket: ticket(keys.kind, self.wire_id(0), lease, 1),
             from_tail: false,
             until: now + lease,
         };

@@ -62,7 +62,17 @@ impl Ledger {
                     state.decide(*id, Outcome::Gone, now, effects);
                 }
             }
-            Message::Granted { .. } | Message::Revoked { .. } => {}
+            Message::Ends { id, left } if id.client == self.client => {
+                let Some(attempt) = state.open.get(&id.n) else { return };
+                let keys = attempt.keys.clone();
+                match attempt.queued_at {
+                    Some(_) => state.touches.holder_ends_at(&keys, now.checked_add(left).unwrap_or(now)),
+                    // The answer that it waits is under way, and tells of the hold before.
+                    None => state.unheard(&keys, now),
+                }
+                state.wake_if_sooner(effects);
+            }
+            Message::Granted { .. } | Message::Revoked { .. } | Message::Ends { .. } => {}
         });
     }
 

@@ -227,7 +227,8 @@ impl Attempt {
     }
 
     fn cleanup(self, id: WireId, from_tail: bool, now: Instant) -> Cleanup {
-        Cleanup { keys: self.keys, ticket: ticket(id, self.lease, self.amount), from_tail, until: now + self.lease }
+        let ticket = ticket(self.keys.kind, id, self.lease, self.amount);
+        Cleanup { keys: self.keys, ticket, from_tail, until: now + self.lease }
     }
 }
 
@@ -235,7 +236,7 @@ impl Cleanup {
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),
-            ticket: ticket(hold.id, hold.lease, hold.amount),
+            ticket: ticket(hold.keys.kind, hold.id, hold.lease, hold.amount),
             from_tail: false,
             until: now + hold.lease,
         }

@@ -111,6 +111,15 @@ impl Touches {
         }
     }
 
+    /// Another hold is in the way, whose lease ends then unless it is renewed.
+    pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
+        let Some(name) = self.names.get_mut(keys) else { return };
+        name.holder_ends = name.holder_ends.min(at);
+        // The touch under way may have been executed before that hold began, and its answer tells of another.
+        name.again |= name.under_way;
+        self.arm(keys);
+    }
+
     /// A release is sent, and its reply may tell tickets of the name that they are granted. If it is not read by then, they
     /// are touched: the future that would read it may be kept unpolled.
     pub(crate) fn unread(&mut self, keys: &Arc<Keys>, look_at: Instant) -> UnreadId {

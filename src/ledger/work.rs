@@ -54,7 +54,7 @@ impl Ledger {
             while let Some((keys, ids)) = state.touches.due(now) {
                 let tickets = ids.into_iter().filter_map(|id| {
                     let attempt = state.open.get(&id)?;
-                    let ticket = ticket(self.wire_id(id), attempt.lease, attempt.amount);
+                    let ticket = ticket(attempt.keys.kind, self.wire_id(id), attempt.lease, attempt.amount);
                     Some((id, ticket, ticket_ttl(attempt.lease)))
                 });
                 work.touch.push(Touch { tickets: tickets.collect(), keys });

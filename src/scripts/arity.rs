@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use super::Script;
 use super::call::AcquireArgs;
+use super::dispatch::Scripts;
 use super::latch::{LatchCall, LatchScripts};
 use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::key::WRITE;
+use crate::key::{Kind, WRITE};
 use crate::ticket::{WireId, ticket};
 
 /// What each call passed: the script, and how many keys and arguments.
@@ -46,7 +47,7 @@ impl Connection for Recorder {
 /// How many words a header's list has: those outside brackets, and those in the repeated group.
 fn arity(script: &Script, field: &str) -> (usize, usize) {
     let prefix = format!("-- {field}:");
-    let list = script.source().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
+    let list = script.text().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
     let (fixed, repeated) = match list.split_once('[') {
         Some((fixed, group)) => (fixed, group.split(']').next().unwrap()),
         None if list.contains("...") => ("", list),
@@ -61,7 +62,7 @@ fn every_call_passes_what_the_header_says() {
     let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["lock", "queue", "tickets", "fence"];
     let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
-    let (wire_id, ticket) = (id.text(), ticket(id, lease, 1));
+    let (wire_id, ticket) = (id.text(), ticket(Kind::Lock, id, lease, 1));
     let acquire = AcquireArgs {
         wire_id: &wire_id,
         wait: true,
@@ -102,6 +103,9 @@ fn every_call_passes_what_the_header_says() {
     assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
     assert!(scripts.delete(keys, call).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
+
+    let scripts = Scripts { connection: &recorder, inbox_prefix: "p:inbox:" };
+    assert!(scripts.listeners("scratch", "p:inbox:c").now_or_never().unwrap().is_err());
 
     let calls = recorder.0.lock().unwrap();
     assert_eq!(calls.len(), Script::all().count(), "every script has its call");

@@ -1,8 +1,8 @@
 -- Fragment: the calls that have changed a latch, so that no copy of them does it again, not even to the next latch of
 -- this name.
 -- Expects KEYS[3], the latch, and before it: not_after, known_until, resent
--- The sorted set calls has the wire ids, with `-` before those that changed nothing, each with the server's ms until which
--- a copy of the call may come.
+-- The sorted set calls has the wire ids, with `-` before those of refused sets and deletions, each with the server's ms
+-- until which a copy of the call may come.
 --
 -- All copies of a call carry the same `known_until`, and none is executed later: `not_after`, which is the copy's own, is
 -- no later. So what is remembered until then is known to every copy, whichever was executed first.
@@ -38,6 +38,6 @@ end
 
 -- The call finds nothing to change.
 local function unchanged(member)
-  if resent then return remember(member, takes_writes) end
-  takes_writes()
+  if resent then return remember(member, function() end) end
+  takes_writes(latch)
 end

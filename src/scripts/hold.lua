@@ -14,8 +14,20 @@ local function room()
 end
 
 -- A ticket's amount is its span, and every span fits.
+local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)$'
+
 local function oversized()
   return false
+end
+
+-- The wire id whose hold ends in this call. Its field goes last: a key that is deleted and then written again is refused
+-- half-way by a cluster that is moving it.
+local ending
+
+local function ends(id)
+  -- A server without memory lets a script go on to the end that has begun to write, but not begin with what takes memory.
+  takes_writes(lock)
+  ending, free = id, true
 end
 
 local function hold(id, lease, span)
@@ -26,13 +38,20 @@ local function hold(id, lease, span)
     redis.call('DEL', lock)
     redis.call('PEXPIRE', lock, lease)
   end
+  if id == ending then ending = nil end
   free = false
   return token
 end
 
-local function undo()
-  redis.call('DEL', lock)
+local function undo(id)
+  if ending then redis.call('HDEL', lock, id) else redis.call('DEL', lock) end
   free = true
+end
+
+-- After promote(): what `ends` was told of is over.
+local function vacate()
+  if not ending then return end
+  if free then redis.call('DEL', lock) else redis.call('HDEL', lock, ending) end
 end
 
 -- A key of a wrong type is found here. The lock needs nothing else to be put in order.

@@ -14,7 +14,7 @@ local id, not_after, known_until, resent, inbox_prefix =
 
 local left = untold()
 if is_known(id) then
-  takes_writes()
+  takes_writes(latch)
   return {'COUNT', count or 0, left and 1 or 0, now}
 end
 if late(not_after) then return {'STALE', now} end

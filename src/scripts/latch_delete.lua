@@ -14,11 +14,11 @@ local id, not_after, known_until, resent, inbox_prefix =
 
 local left = untold()
 if is_known(id) then
-  takes_writes()
+  takes_writes(latch)
   return {'DELETED', left and 1 or 0, now}
 end
 if is_known('-' .. id) then
-  takes_writes()
+  takes_writes(latch)
   return {'GONE', now}
 end
 if late(not_after) then return {'STALE', now} end
@@ -27,7 +27,7 @@ if not count then
   return {'GONE', now}
 end
 
--- A server that is out of memory deletes too.
-takes_writes()
+-- A server that is out of memory deletes too: it looks at the first write of a script, and this one needs none.
+takes_writes(latch)
 remember(id, function() redis.call('HDEL', latch, 'count', 'ends') end)
 return {'DELETED', tell(left or 'gone'), now}

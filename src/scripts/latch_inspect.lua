@@ -7,5 +7,5 @@
 --@include latch
 
 local waiters = redis.call('ZCOUNT', KEYS[2], '(' .. now, '+inf')
-if not count or count < 1 then takes_writes() end
+if not count or count < 1 then takes_writes(latch) end
 return {count or 0, count and ends - now or -2, waiters, now}

@@ -15,11 +15,11 @@ local known_until, resent, inbox_prefix = tonumber(ARGV[5]), ARGV[6] == '1', ARG
 
 local left = untold()
 if is_known(id) then
-  takes_writes()
+  takes_writes(latch)
   return {'SET', now}
 end
 if is_known('-' .. id) then
-  takes_writes()
+  takes_writes(latch)
   return {'EXISTS', count or 0, now}
 end
 if late(not_after) then return {'STALE', now} end

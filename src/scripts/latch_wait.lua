@@ -9,7 +9,7 @@ local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local tickets = KEYS[2]
 
 if not count or count < 1 then
-  takes_writes()
+  takes_writes(latch)
   return {'OPEN', now}
 end
 if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end

@@ -42,14 +42,12 @@ if mode == 'try' then
   return {'BUSY', redis.call('PTTL', lock), more, now}
 end
 
-local max_waiters = tonumber(ARGV[6])
-local waiters = enqueue(ticket, stands, ARGV[5], max_waiters)
+local waiters = not stands and overcrowded(tonumber(ARGV[6]))
 if waiters then
   takes_writes(lock)
   return {'FULL', waiters, now}
 end
+enqueue(ticket, stands, ARGV[5])
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-waiters = not stands and overflow(ticket, max_waiters)
-if waiters then return {'FULL', waiters, now} end
 return {'QUEUED', redis.call('PTTL', lock), waiting, more, now}

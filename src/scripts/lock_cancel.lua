@@ -12,8 +12,9 @@ local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'
 local id = parse(ticket)
 if id and redis.call('HEXISTS', lock, id) == 1 then
-  undo()
+  ends(id)
   outcome = 'RELEASED'
 end
 local more = promote({})
+vacate()
 return {outcome, more, now}

@@ -22,6 +22,7 @@ if client then
   subscribers(client)
   redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id)
 end
-undo()
+ends(id)
 local more = promote({})
+vacate()
 return {'RELEASED', token, more, now}

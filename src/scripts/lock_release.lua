@@ -24,9 +24,10 @@ if not held then
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
-undo()
+ends(id)
 if ARGV[6] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[5], 0) end
+if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[5]) end
 local more, taken = promote({[ticket] = true})
+vacate()
 if taken[ticket] then return {'GRANTED', taken[ticket], more, now, unpack(told)} end
 return {'RELEASED', more, now, unpack(told)}

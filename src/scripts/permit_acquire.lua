@@ -27,7 +27,7 @@ if held then
   return {'GRANTED', token, now}
 end
 
-local ticket = id .. '/' .. lease .. '/' .. units
+local ticket = id .. '/' .. lease .. '/' .. units .. '/' .. tonumber(ARGV[5])
 local stands = waits(ticket)
 
 -- A request that lay in a frozen server's buffer must not take permits for a client that gave up. What is held or
@@ -55,14 +55,12 @@ if mode == 'try' then
   return {'BUSY', first_left(), more, now}
 end
 
-local max_waiters = tonumber(ARGV[7])
-local waiters = enqueue(ticket, stands, ARGV[6], max_waiters)
+local waiters = not stands and overcrowded(tonumber(ARGV[7]), units)
 if waiters then
   takes_writes(permits)
   return {'FULL', waiters, now}
 end
+enqueue(ticket, stands, ARGV[6])
 local more, taken = promote({[ticket] = true})
 if taken[ticket] then return {'GRANTED', taken[ticket], now} end
-waiters = not stands and overflow(ticket, max_waiters)
-if waiters then return {'FULL', waiters, now} end
 return {'QUEUED', first_left(), waiting, more, now}

@@ -13,9 +13,10 @@ local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'
 local id = parse(ticket)
 local held = id and held_by(id)
 if held then
-  undo(id, held)
+  ends(id, held)
   outcome = 'RELEASED'
 end
 -- Always: those behind a ticket that asked for much may fit.
 local more = promote({})
+vacate()
 return {outcome, more, now}

@@ -28,8 +28,8 @@ end
 local index = 0
 for _ = 1, math.min(waiting, 256) do
   local ticket = redis.call('LINDEX', queue, index)
-  local id, client, _, amount = parse(ticket)
-  if id and oversized(amount) then
+  local id, client, _, amount, own = parse(ticket)
+  if id and oversized(amount, own) then
     remove(ticket, '1')
     tell(client, 'gone ' .. id)
   else

@@ -15,9 +15,9 @@ local live = {}
 if waiting > 0 then
   for i = 4, #ARGV, 2 do
     if expiry(ARGV[i]) then
-      local _, _, _, amount = parse(ARGV[i])
-      -- By the limit in force for its own call site: a stored one that it counted on may be lost.
-      if amount and amount > limit then
+      local _, _, _, amount, own = parse(ARGV[i])
+      -- A stored limit that it counted on may be lost.
+      if amount and oversized(amount, own) then
         remove(ARGV[i], '1')
       else
         refresh(ARGV[i], ARGV[i + 1])

@@ -1,10 +1,12 @@
 -- Fragment: the queue of tickets, and handing what is free to the first waiters that can be told.
 -- Expects hold.lua or units.lua before it, and the locals inbox_prefix and counts_everyone.
 -- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the wire id, and what its grant will be. The amount is the span
--- of a lock's tokens or the number of permits. What it is taken from, the resource, is given by five functions:
+-- of a lock's tokens or the number of permits, after which comes the limit of the call site that asks. What it is taken from,
+-- the resource, is given by the pattern TICKET of its tickets and by five functions:
 -- settle() finds keys of a wrong type and puts the rest in order: 1 if the caller has to call again for more, else 0;
--- room(amount) whether so much is free, room() whether anything is; oversized(amount) whether it will never be;
--- hold(id, lease, amount) writes a hold and returns its token; undo(id, amount) takes a hold away.
+-- room(amount, limit) whether so much is free by that limit, room() whether anybody might find room;
+-- oversized(amount, limit) whether it will never be; hold(id, lease, amount) writes a hold and returns its token;
+-- undo(id, amount) takes a hold away. To hand one over, ends(id, amount) comes before promote() and vacate() after it.
 
 -- A script that stops half-way leaves a hold or a ticket that nobody knows of. So a key of a wrong type is found
 -- here, before anything is written.
@@ -21,8 +23,8 @@ end
 if waiting ~= scored then forget_queue() end
 
 local function parse(ticket)
-  local id, client, lease, amount = string.match(ticket, '^(([^:]+):%d+)/(%d+)/(%d+)$')
-  return id, client, lease, tonumber(amount)
+  local id, client, lease, amount, limit = string.match(ticket, TICKET)
+  return id, client, lease, tonumber(amount), tonumber(limit)
 end
 
 local function expiry(ticket)
@@ -88,6 +90,23 @@ local function listens(client)
   return audible[client]
 end
 
+-- Tells the first live waiter from that place on when the hold in its way ends, if it would not look in time by itself: it
+-- looks after a third of its ticket's life, and when the hold ends that it knows of, which was another.
+local function announce(index, lease, own)
+  for at = index, math.min(index + 7, waiting - 1) do
+    local ticket = redis.call('LINDEX', queue, at)
+    if not ticket then return end
+    local id, client, its_lease = parse(ticket)
+    local expires = expiry(ticket)
+    if id and expires and expires > now then
+      if not own[ticket] and 3 * lease < math.min(its_lease, 1800000) then
+        tell(client, 'ends ' .. lease .. ' ' .. id)
+      end
+      return
+    end
+  end
+end
+
 -- Grants what the live ticket at the head asks for, and goes on to the next, while there is room. Nobody is passed but
 -- tickets of clients that do not listen: theirs stay, and are granted when their client touches them. Tickets in the set
 -- `own` belong to the caller, who reads the reply and needs no message.
@@ -98,12 +117,12 @@ local function promote(own)
   local taken = {}
   if not room() then return again, taken, 'full' end
   if waiting == 0 then return again, taken, 'none' end
-  local index, dropped, granted = 0, 0, 0
+  local index, dropped, granted, shortest = 0, 0, 0, nil
   while room() do
     if index == 128 or silent == 16 then return again, taken, 'bound' end
-    local ticket = redis.call('LINDEX', queue, index == 0 and '0' or index)
+    local ticket = index < waiting and redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
-    local id, client, lease, amount = parse(ticket)
+    local id, client, lease, amount, limit = parse(ticket)
     local expires = expiry(ticket)
     if not id or not expires or expires <= now then
       if dropped == 0 and redis.call('ZCOUNT', tickets, '(' .. now, '+inf') == 0 then
@@ -114,15 +133,15 @@ local function promote(own)
       redis.call('ZREM', tickets, ticket)
       waiting = waiting - redis.call('LREM', queue, '1', ticket)
       dropped = dropped + 1
-    elseif oversized(amount) then
+    elseif oversized(amount, limit) then
       if dropped == 64 then return 1, taken, 'more' end
       remove(ticket, '1')
       tell(client, 'gone ' .. id)
       dropped = dropped + 1
     elseif audible[client] == false and not own[ticket] then
       index = index + 1
-    elseif not room(amount) then
-      return again, taken, 'full'
+    elseif not room(amount, limit) then
+      break
     elseif granted == 128 then
       return 1, taken, 'more'
     elseif not (own[ticket] or listens(client)) then
@@ -133,6 +152,7 @@ local function promote(own)
         remove(ticket, '1')
         if own[ticket] then taken[ticket] = token end
         granted = granted + 1
+        if not shortest or tonumber(lease) < tonumber(shortest) then shortest = lease end
       else
         -- Refused, so it was not executed, and nobody has heard of it.
         undo(id, amount)
@@ -141,6 +161,8 @@ local function promote(own)
       end
     end
   end
+  -- No ticket lives for more than half an hour.
+  if shortest and tonumber(shortest) < 600000 then announce(index, shortest, own) end
   return again, taken, 'full'
 end
 
@@ -149,21 +171,41 @@ local function living()
   return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
 end
 
--- Appends the ticket, or refreshes it where it `stands` already. Returns the number of waiters if that is too many, and
--- nothing is free that would let some of them go first.
-local function enqueue(ticket, stands, ttl, max_waiters)
+-- Drops dead tickets from the two ends of the list, where that costs nothing, a few per call. Those in between are not
+-- counted as waiters, and are dropped when they come to an end.
+local function trim()
+  local dropped = 0
+  local function drop_from(index, side)
+    while dropped < 16 and waiting > 0 do
+      local ticket = redis.call('LINDEX', queue, index)
+      local expires = ticket and expiry(ticket)
+      if not expires or expires > now then return end
+      remove(ticket, side)
+      dropped = dropped + 1
+    end
+  end
+  drop_from('0', '1')
+  drop_from('-1', '-1')
+end
+
+-- The number of waiters, if there are so many that one who asks for that amount may not join them. What is free is handed
+-- over first: that may make room in the queue, or the newcomer is next because none of the others can be told.
+local function overcrowded(max_waiters, amount, own)
+  if max_waiters == 0 or waiting < max_waiters then return nil end
+  trim()
+  if living() < max_waiters then return nil end
+  local _, _, rest = promote({})
+  local waiters = living()
+  if waiters < max_waiters or rest == 'none' and room(amount, own) then return nil end
+  return waiters
+end
+
+-- Appends the ticket, or refreshes it where it `stands` already.
+local function enqueue(ticket, stands, ttl)
   if stands then
     refresh(ticket, ttl)
     keep_queue()
-    return nil
-  end
-  if max_waiters > 0 and waiting >= max_waiters then
-    -- A few of the dead are dropped per call, to keep the call short.
-    for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now, 'LIMIT', 0, 16)) do
-      remove(dead, '1')
-    end
-    local waiters = living()
-    if waiters >= max_waiters and not room() then return waiters end
+    return
   end
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
@@ -173,15 +215,4 @@ local function enqueue(ticket, stands, ttl, max_waiters)
   end
   waiting = waiting + 1
   keep_queue(waiting == 1)
-  return nil
-end
-
--- After what is free was handed over: takes the ticket, which came last, out again if that leaves too many waiters.
--- Returns their number then.
-local function overflow(ticket, max_waiters)
-  if max_waiters == 0 or waiting <= max_waiters then return nil end
-  local waiters = living() - 1
-  if waiters < max_waiters then return nil end
-  remove(ticket, '-1')
-  return waiters
 end

@@ -1,5 +1,6 @@
 //! From what the server replied to typed outcomes. An unexpected shape is an error, never a panic.
 
+pub(crate) mod client;
 pub(crate) mod latch;
 pub(crate) mod lock;
 pub(crate) mod permit;

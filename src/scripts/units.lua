@@ -1,6 +1,6 @@
 -- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
 -- Expects KEYS: permits leases queue tickets fence
--- Expects the local limit: that of the call site, 1048576 for a read-write lock, whose writers take all units.
+-- Expects the local limit: that of the caller, 1048576 for a read-write lock, whose writers take all units.
 -- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per wire id `<units> <token>`.
 -- A hold counts until its lease is over, by the sorted set leases; then it is purged, by whoever comes next.
 
@@ -40,21 +40,29 @@ local function first_left()
   return ends and math.max(ends - now, 0) or -2
 end
 
-local function room(amount)
-  return used + (amount or 1) <= limit
+-- A ticket's amount is its units, and its last part the limit of its call site. Call sites of one semaphore may have
+-- different limits, as in every deployment that changes it: each ticket is judged by its own, unless one is stored.
+local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
+
+local function room(amount, own)
+  -- Only the head knows its limit.
+  if not amount then return used < (stored or ALL) end
+  return used + amount <= (stored or own or limit)
 end
 
--- By the stored limit only: other call sites may have a larger limit of their own.
-local function oversized(amount)
-  return stored and amount > stored
+local function oversized(amount, own)
+  return amount > (stored or own)
 end
+
+-- The wire id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
+local ending, leaving = nil, 0
 
 local function write_used()
   if stored then
-    redis.call('HSET', permits, 'used', used, 'limit', stored)
+    redis.call('HSET', permits, 'used', used + leaving, 'limit', stored)
     outlive(permits, DAY)
-  elseif used > 0 then
-    redis.call('HSET', permits, 'used', used)
+  elseif used + leaving > 0 then
+    redis.call('HSET', permits, 'used', used + leaving)
   else
     redis.call('DEL', permits)
   end
@@ -64,7 +72,7 @@ end
 -- holds, and nothing that the scripts do leads to it. That no lease is left is no such case: the last ones end with
 -- their key while a stored limit keeps the hash.
 local function recount()
-  used = 0
+  used, leaving = 0, 0
   if redis.call('EXISTS', leases) == 0 then
     redis.call('UNLINK', permits)
     write_used()
@@ -73,7 +81,7 @@ local function recount()
   local ids, all = {}, redis.call('HGETALL', permits)
   for i = 1, #all, 2 do
     local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+$'))
-    if units and redis.call('ZSCORE', leases, id) then
+    if units and id ~= ending and redis.call('ZSCORE', leases, id) then
       ids[id] = true
       used = used + units
     elseif id ~= 'used' and id ~= 'limit' then
@@ -109,12 +117,34 @@ end
 -- For how long both keys are known to live, in this call.
 local kept = 0
 
--- Takes the hold away and gives its units back.
-local function undo(id, units)
+-- Takes away a hold whose units are given back already.
+local function drop(id)
+  local leased = used + leaving < 1 and redis.call('ZCARD', leases) or 0
   redis.call('HDEL', permits, id)
-  redis.call('ZREM', leases, id)
-  used, kept = used - units, 0
-  if used < 1 and redis.call('EXISTS', leases) == 1 then recount() else write_used() end
+  local dropped = redis.call('ZREM', leases, id)
+  kept = 0
+  -- Nothing is used, and somebody holds.
+  if leased > dropped then recount() else write_used() end
+end
+
+local function undo(id, units)
+  used = used - units
+  drop(id)
+end
+
+-- Gives the units of a hold back, whose fields go last: a key that is deleted and then written again is refused half-way by
+-- a cluster that is moving it.
+local function ends(id, units)
+  -- A server without memory lets a script go on to the end that has begun to write, but not begin with what takes memory.
+  takes_writes(permits)
+  ending, leaving, used = id, units, used - units
+end
+
+-- After promote(): what `ends` was told of is over.
+local function vacate()
+  if not ending then return end
+  leaving = 0
+  drop(ending)
 end
 
 -- The units and the token that the wire id holds, nil if it holds none. Nobody holds what is over, purged or not.
@@ -158,7 +188,8 @@ end
 
 local function hold(id, lease, units, token)
   token, lease = token or fencing(units, lease), math.max(lease, 1)
-  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units)
+  if id == ending then ending, leaving = nil, 0 end
+  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units + leaving)
   used = used + units
   local ok, why = pcall(function()
     -- It holds already, by a ticket with other words: both were counted.
@@ -172,6 +203,7 @@ local function hold(id, lease, units, token)
   if not ok then
     -- Not a hold for ever.
     undo(id, units)
+    vacate()
     error(why, 0)
   end
   return token

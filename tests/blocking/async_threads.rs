@@ -1,9 +1,10 @@
 //! On a thread that drives async tasks, blocking is an error that says so, and beside one it works.
 
+use std::thread;
 use std::time::Duration;
 
 use bowline::blocking::{Client, connect};
-use bowline::{Error, ErrorKind, Result};
+use bowline::{Error, ErrorKind, Holder, Result};
 
 use crate::lab::{LONG, Lab, Place};
 use crate::support::server::Server;
@@ -48,11 +49,38 @@ fn on_tokio() {
             tokio::task::spawn_blocking(move || works(&here)).await.unwrap();
             // A guard that ends up on such a thread is released all the same.
             let here = client.clone();
-            let guard = tokio::task::spawn_blocking(move || here.lock("a").lock().block().unwrap()).await.unwrap();
-            drop(guard);
+            let job = move || here.lock("a").lock().holder(&Holder::new()).block().unwrap();
+            drop(tokio::task::spawn_blocking(job).await.unwrap());
             client.as_async().lock("a").lock().timeout(LONG).await.unwrap().release().await.unwrap();
         });
     }
+}
+
+/// The pool has one thread, which runs both jobs. The first returns its guard: the compiler asks for a holder, because the
+/// thread would enter what it holds for the second job too.
+#[test]
+fn two_jobs_of_one_pool_thread_exclude_each_other() {
+    let server = Server::start();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).max_blocking_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::new(bowline::tokio::connect(&server.url()).await.unwrap());
+        let job = || {
+            let lock = client.lock("a");
+            tokio::task::spawn_blocking(move || {
+                (thread::current().id(), lock.try_lock().holder(&Holder::new()).block().unwrap())
+            })
+        };
+        let (first_thread, first) = job().await.unwrap();
+        let first = first.expect("nobody holds it");
+        let (second_thread, second) = job().await.unwrap();
+        assert_eq!(first_thread, second_thread, "the pool has one thread");
+        assert!(second.is_none(), "two jobs hold it, with token {}", first.token());
+        assert!(first.is_valid());
+        drop(first);
+        let (_, third) = job().await.unwrap();
+        drop(third.expect("released"));
+    });
 }
 
 #[test]
@@ -93,7 +121,7 @@ fn a_runtime_that_shuts_down_is_an_error() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let client = Client::new(runtime.block_on(bowline::tokio::connect(&lab.url())).unwrap());
     let waits = client.lock("a");
-    let waiter = std::thread::spawn(move || waits.lock().block().map(drop).unwrap_err().kind());
+    let waiter = thread::spawn(move || waits.lock().block().map(drop).unwrap_err().kind());
     crate::lab::eventually("it waits", || holder.lock("a").inspect().unwrap().waiters == 1);
     runtime.shutdown_timeout(Duration::from_secs(5));
     assert_eq!(waiter.join().unwrap(), ErrorKind::Closed);

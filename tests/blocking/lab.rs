@@ -116,12 +116,13 @@ impl Lab {
         self.server.as_ref().expect("a real server").url()
     }
 
-    /// A latch stays for its time to live.
+    /// A latch stays for its time to live, and its calls as long as copies of them may come.
     pub(crate) fn forget_latch(&self) {
-        let key = "bowline:latch:{a}";
-        match &self.server {
-            Some(server) => redis::cmd("DEL").arg(key).exec(&mut server.client()).unwrap(),
-            None => drop(self.embedded.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap()),
+        for key in ["bowline:latch:{a}", "bowline:latch:{a}:calls"] {
+            match &self.server {
+                Some(server) => redis::cmd("DEL").arg(key).exec(&mut server.client()).unwrap(),
+                None => drop(self.embedded.eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap()),
+            }
         }
     }
 

@@ -9,10 +9,12 @@ mod calls;
 mod closing;
 mod connecting;
 mod primaries;
+mod rates;
 mod subscriptions;
 #[cfg(feature = "tokio")]
 mod tokio_alone;
 mod trouble;
+mod without_runtime;
 
 use std::time::Duration;
 
@@ -21,9 +23,11 @@ use calls::*;
 use closing::*;
 use connecting::*;
 use primaries::*;
+use rates::*;
 use subscriptions::*;
 use support::adapters::Runtime;
 use trouble::*;
+use without_runtime::*;
 
 const SHORT: Duration = Duration::from_millis(400);
 
@@ -62,13 +66,20 @@ macro_rules! suite {
             a_call_of_little_use_gives_a_silent_connection_up an_attempt_to_connect_again_leaves_time_for_another
             a_server_that_is_gone messages_arrive_in_order_and_gaps_are_told subscriptions_survive_a_restart
             a_subscription_refused_later_is_told_once
+            what_is_heard_without_a_proof_is_not_delivered
             a_gap_comes_after_every_reconnect_of_the_commands a_subscription_ends_up_where_the_commands_are
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything
             dropping_ends_everything closing_while_the_server_is_away
             a_replica_is_refused a_primary_demoted_behind_one_address_is_left
-            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection);
+            a_primary_demoted_for_good_is_asked_again_and_again a_password_changed_under_a_connection
+            a_server_that_goes_wrong_is_not_called_all_the_time a_quiet_subscription_is_asked_every_ten_seconds
+            a_subscription_that_says_nothing_is_given_up a_password_that_the_server_quotes_is_shown_nowhere
+            a_new_connection_of_the_commands_asks_the_subscription_for_life
+            calls_need_no_runtime calls_polled_together_are_written_together answers_are_those_of_their_calls
+            a_server_that_cannot_be_reached_costs_no_more_than_was_given a_login_that_is_refused_is_no_connection
+            a_server_that_falls_silent_costs_no_more_than_was_given);
     };
 }
 

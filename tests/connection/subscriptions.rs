@@ -1,5 +1,6 @@
 //! Subscriptions: messages, gaps, and their end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bowline::{Connection, Notice};
@@ -42,7 +43,7 @@ pub(crate) async fn a_gap_comes_after_every_reconnect_of_the_commands(rt: Runtim
     let server = Server::start();
     let connection = rt.connect(&server.url()).await;
     let mut notices = connection.subscribe("test:channel").await.unwrap();
-    let subscriptions = || -> Vec<String> {
+    let subscriptions = || -> BTreeSet<String> {
         let lines = ours(&server);
         lines.iter().filter(|line| field(line, "sub") != "0").map(|line| field(line, "id").to_owned()).collect()
     };
@@ -57,6 +58,29 @@ pub(crate) async fn a_gap_comes_after_every_reconnect_of_the_commands(rt: Runtim
         assert_eq!(notices.next().await, Some(Notice::Message(text.into_bytes())));
     }
     assert_eq!(subscriptions(), before, "its own socket stays");
+}
+
+/// While no connection carries commands, nobody can say whether the subscription is where they will be.
+pub(crate) async fn what_is_heard_without_a_proof_is_not_delivered(rt: Runtime) {
+    let servers = [Server::start(), Server::start()];
+    let proxy = Proxy::start(servers[0].port());
+    let connection = rt.connect(&proxy.url()).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    let publish = |n: usize, text| admin(&servers[n], &["PUBLISH", "test:channel", text]);
+    proxy.refuse(true);
+    let commands = ours(&servers[0]).into_iter().find(|line| field(line, "sub") == "0").expect("it stands");
+    admin(&servers[0], &["CLIENT", "KILL", "ID", field(&commands, "id")]);
+    rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
+    assert_eq!(publish(0, "stale"), redis::Value::Int(1), "its own socket stays");
+    // The commands move on, and the subscription has to follow them.
+    proxy.lead_to(servers[1].port());
+    proxy.refuse(false);
+    assert_eq!(notices.next().await, Some(Notice::Gap));
+    publish(0, "stale");
+    assert_eq!(notices.next().await, Some(Notice::Gap));
+    assert_eq!(publish(1, "fresh"), redis::Value::Int(1));
+    assert_eq!(notices.next().await, Some(Notice::Message(b"fresh".to_vec())));
+    rt.eventually("nothing is left on the other", || ours(&servers[0]).is_empty()).await;
 }
 
 /// Dials lead to two servers that know nothing of each other, by turns.

@@ -45,8 +45,10 @@ fn limit(at: usize) -> Text {
 }
 
 fn ticket(at: usize) -> Text {
-    let made = (wire_id(), lease(), units(at)).prop_map(|(id, lease, units)| format!("{id}/{lease}/{units}"));
-    prop_oneof![25 => made, 1 => mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/"], &["c1:1//", "x"])].boxed()
+    let made = (wire_id(), lease(), units(at), limit(at))
+        .prop_map(|(id, lease, units, limit)| format!("{id}/{lease}/{units}/{limit}"));
+    let odd = mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/", "c1:1/30000/1", "c1:1/30000/1/3/"], &["c1:1//", "x"]);
+    prop_oneof![25 => made, 1 => odd].boxed()
 }
 
 /// Long ago, or in the year 2128.

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use real::blocking::{Acquire as Blocking, TryAcquire as TryBlocking};
+use real::blocking::{Acquire as Blocking, AnyThread, TryAcquire as TryBlocking};
 use real::{Holder, Reentrant, Result};
 
 use crate::thread::on_a_thread;
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn of<'a, G>(&self, mut builder: Blocking<'a, G>) -> Blocking<'a, G> {
+    pub fn of<'a, G, T>(&self, mut builder: Blocking<'a, G, T>) -> Blocking<'a, G, T> {
         builder = match self.fair {
             None => builder,
             Some(true) => builder.fair(),
@@ -37,21 +37,24 @@ impl Settings {
         if let Some(limit) = self.max_waiters { builder.max_waiters(limit) } else { builder }
     }
 
-    pub fn of_try<'a, G>(&self, mut builder: TryBlocking<'a, G>) -> TryBlocking<'a, G> {
+    pub fn of_try<'a, G, T>(&self, mut builder: TryBlocking<'a, G, T>) -> TryBlocking<'a, G, T> {
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
         if let Some(lease) = self.lease { builder.lease(lease) } else { builder }
     }
 
     /// With the holder too.
-    pub fn of_reentrant<'a, G: Reentrant>(&self, builder: Blocking<'a, G>) -> Blocking<'a, G> {
-        let builder = self.of(builder);
-        if let Some(holder) = &self.holder { builder.holder(holder) } else { builder }
+    pub fn of_reentrant<'a, G: Reentrant>(&self, builder: Blocking<'a, G>) -> Blocking<'a, G, AnyThread> {
+        self.of(builder).holder(&self.holder())
     }
 
     /// With the holder too.
-    pub fn of_reentrant_try<'a, G: Reentrant>(&self, builder: TryBlocking<'a, G>) -> TryBlocking<'a, G> {
-        let builder = self.of_try(builder);
-        if let Some(holder) = &self.holder { builder.holder(holder) } else { builder }
+    pub fn of_reentrant_try<'a, G: Reentrant>(&self, builder: TryBlocking<'a, G>) -> TryBlocking<'a, G, AnyThread> {
+        self.of_try(builder).holder(&self.holder())
+    }
+
+    /// Each call has a thread of its own, which its guard leaves: a holder of its own stands for the thread's.
+    fn holder(&self) -> Holder {
+        self.holder.unwrap_or_else(Holder::new)
     }
 }
 

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use real::{Loss, Result, Token, blocking};
+use real::blocking::{self, AnyThread};
+use real::{Loss, Result, Token};
 
 use crate::thread::on_a_thread;
 
@@ -21,7 +22,7 @@ pub trait Blocking: Debug + Send + Sync + Sized + 'static {
 
 macro_rules! blocking {
     ($($guard:ident),+) => {$(
-        impl Blocking for blocking::$guard {
+        impl Blocking for blocking::Guard<real::$guard, AnyThread> {
             fn name(&self) -> &str {
                 self.name()
             }
@@ -43,7 +44,7 @@ macro_rules! blocking {
             }
         }
 
-        pub type $guard = Guard<blocking::$guard>;
+        pub type $guard = Guard<blocking::Guard<real::$guard, AnyThread>>;
     )+};
 }
 
@@ -106,13 +107,13 @@ impl<B: Blocking> Guard<B> {
     }
 }
 
-impl Guard<blocking::LockGuard> {
+impl Guard<blocking::LockGuard<AnyThread>> {
     pub fn token(&self) -> Token {
         self.0.token()
     }
 }
 
-impl Guard<blocking::ReadGuard> {
+impl Guard<blocking::ReadGuard<AnyThread>> {
     pub fn token(&self) -> Token {
         self.0.token()
     }
@@ -127,7 +128,7 @@ impl Guard<blocking::ReadGuard> {
     }
 }
 
-impl Guard<blocking::WriteGuard> {
+impl Guard<blocking::WriteGuard<AnyThread>> {
     pub fn token(&self) -> Token {
         self.0.token()
     }

@@ -5,12 +5,14 @@ use bowline::{ErrorKind, ReadGuard, Upgrade};
 use crate::faulty::{Fault, faulty_client};
 use crate::scene::ms;
 use crate::support::env::{Env, on_every_runtime};
+use crate::support::polled::poll_once;
 
 on_every_runtime! {
     a_change_survives_lost_requests_and_replies,
     a_refused_upgrade_survives_lost_requests_and_replies,
     a_late_copy_of_a_refused_upgrade_changes_nothing,
     a_change_that_is_never_answered_leaves_nothing,
+    closing_waits_for_a_change_under_way,
     a_change_is_not_sent_again_after_its_client_was_closed,
 }
 
@@ -113,4 +115,23 @@ async fn a_change_is_not_sent_again_after_its_client_was_closed(env: Env) {
     until_free(&env, "a").await;
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     drop(held);
+}
+
+async fn closing_waits_for_a_change_under_way(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let writing = client.rw_lock("a").write().await.unwrap();
+    faults.next("permit_change", [Fault::HangReply]);
+    let change = env.spawn(writing.downgrade());
+    env.eventually("the change is sent", async || faults.calls("permit_change") > 0).await;
+    let mut closing = env.spawn({
+        let client = client.clone();
+        async move { client.close().await }
+    });
+    env.eventually("what it becomes is cleaned up", async || faults.answered("permit_cancel") > 0).await;
+    env.sleep(ms(200)).await;
+    assert!(poll_once(&mut closing).await.is_none(), "it did not wait");
+    faults.release();
+    assert_eq!(change.await.unwrap_err().kind(), ErrorKind::Closed);
+    closing.await;
+    assert_eq!(env.keys(), [] as [&str; 0]);
 }

@@ -29,6 +29,8 @@ pub enum Fault {
     LoseReplyLater,
     /// The caller is told at once that nobody knows; the server executes it at [`Faults::send_late`].
     Late,
+    /// It is not sent, and the caller is told so.
+    Unreachable,
     /// The server answers with this error line.
     Refuse(&'static str),
     /// The server answers this.

@@ -145,11 +145,18 @@ fn a_shutdown_is_told(runtime: tokio::runtime::Runtime) {
             let lock = lock.clone();
             move || futures::executor::block_on(async { lock.lock().await })
         });
+        // Those in a line behind it are woken by nobody else: one has a ticket, and the others wait for the ledger alone.
+        let line: Vec<_> = (0..4)
+            .map(|_| {
+                let lock = lock.clone();
+                thread::spawn(move || futures::executor::block_on(async { lock.lock().non_fair().await }))
+            })
+            .collect();
         let (lock_key, queue) = ("bowline:lock:{a}", "bowline:lock:{a}:queue");
         // Drives a current-thread runtime until the waiter stands in the queue.
         runtime.block_on(async {
             let start = Instant::now();
-            while !server.keys().iter().any(|key| key == queue) {
+            while !server.keys().iter().any(|key| key == queue) || client.stats().waiting < 5 {
                 assert!(start.elapsed() < Duration::from_secs(10), "it does not wait");
                 tokio::time::sleep(ms(5)).await;
             }
@@ -161,6 +168,9 @@ fn a_shutdown_is_told(runtime: tokio::runtime::Runtime) {
         assert!(!guard.is_valid());
         assert_eq!(told.join().unwrap(), Loss::Closed);
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+        for waiting in line {
+            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
+        }
         for error in [
             futures::executor::block_on(async { lock.lock().await }).unwrap_err(),
             futures::executor::block_on(async { lock.try_lock().await }).unwrap_err(),

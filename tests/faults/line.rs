@@ -17,6 +17,7 @@ on_every_runtime! {
     a_turn_dropped_half_way_leaves_nothing,
     a_late_copy_queues_nothing,
     a_line_does_not_wait_for_the_server_one_after_the_other,
+    whoever_came_later_has_its_own_time,
     closing_ends_the_line_before_the_server_answers,
     a_turn_is_told_who_else_of_its_client_was_granted,
 }
@@ -124,6 +125,29 @@ async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
     assert!(all <= 5 * tries, "{all} tries of {WAITERS}, {tries} of one alone");
     faults.heal();
     env.soon("it works again", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
+}
+
+/// The one in front fails first, and its error is not that of whoever has waited for less.
+async fn whoever_came_later_has_its_own_time(env: Env) {
+    let patience = ms(800);
+    let (client, faults) = faulty_client(&env, |config| config.patience(patience)).await;
+    faults.always("lock_acquire", Fault::LoseRequest);
+    let fails_after = |waiting: Waiting| {
+        let clock = env.clone();
+        let start = env.now();
+        env.spawn(async move {
+            assert_eq!(waiting.await.unwrap_err().kind(), ErrorKind::Unavailable);
+            clock.now() - start
+        })
+    };
+    let first = fails_after(stands(&client.lock("a")));
+    let beside = fails_after(stands(&client.lock("a")));
+    env.sleep(patience / 2).await;
+    let later = fails_after(stands(&client.lock("a")));
+    for waited in [first, beside, later] {
+        let waited = env.soon("it fails", waited).await;
+        assert!(waited >= patience, "{waited:?}");
+    }
 }
 
 async fn closing_ends_the_line_before_the_server_answers(env: Env) {

@@ -3,10 +3,13 @@
 use bowline::ErrorKind;
 
 use crate::faulty::{Fault, faulty_client};
-use crate::scene::{SLACK, acquiring, assert_holds, is_free, ms, until_free, until_waiting};
+use crate::scene::{SLACK, acquiring, assert_holds, is_free, key, ms, until_free, until_waiting};
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
+    behind_hundreds_of_expired_tickets_the_living_is_served,
+    refused_requests_are_repeated_with_pauses,
+    a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released,
     a_release_survives_lost_requests_and_replies,
     a_release_hands_over_once_however_often_it_is_sent,
     a_release_that_is_refused_for_ever_ends_with_the_lease,
@@ -84,4 +87,72 @@ async fn a_late_release_does_not_touch_the_next_hold(env: Env) {
     faults.send_late().await[0].as_ref().unwrap();
     assert_holds(&env, &guard);
     guard.release().await.unwrap();
+}
+
+/// Two faults in a row, and then the server does not have the hold.
+async fn a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let refused = || Fault::Refuse("LOADING Redis is loading the dataset in memory");
+    // Not executed, any of them: somebody else took it.
+    for before in [vec![], vec![Fault::Unreachable], vec![refused()], vec![refused(), Fault::Unreachable]] {
+        let shown = format!("{before:?}");
+        let guard = client.lock("a").lock().await.unwrap();
+        env.redis::<()>(&["DEL", &key("a")]);
+        faults.next("lock_release", before);
+        let error = guard.release().await.expect_err(&shown);
+        assert_eq!(error.kind(), ErrorKind::Lost, "{shown}: {error}");
+    }
+    // One of them was, and released.
+    for before in [
+        vec![Fault::LoseReply],
+        vec![Fault::LoseReply, Fault::Unreachable],
+        vec![Fault::Unreachable, Fault::LoseReply],
+        vec![Fault::LoseReply, refused(), Fault::Unreachable],
+        vec![Fault::LoseReply, Fault::LoseRequest],
+    ] {
+        let (shown, tries) = (format!("{before:?}"), before.len() as u64 + 1);
+        let (guard, sent) = (client.lock("a").lock().await.unwrap(), faults.calls("lock_release"));
+        faults.next("lock_release", before);
+        guard.release().await.expect(&shown);
+        assert_eq!(faults.calls("lock_release") - sent, tries, "{shown}");
+        assert!(is_free(&env, "a"));
+    }
+}
+
+/// One call drops 64 of them.
+async fn behind_hundreds_of_expired_tickets_the_living_is_served(env: Env) {
+    let hour = |config: bowline::ConfigBuilder| config.lease(ms(3_600_000));
+    // Nobody looks by himself for as long as the test takes.
+    let (client, other) = (env.client_with(hour).await, env.client_with(hour).await);
+    let held = client.lock("a").lock().await.unwrap();
+    let dead = "for n = 1, 300 do
+        local ticket = 'c0ffee00-0000-4000-8000-000000000000:' .. n .. '/30000/1'
+        redis.call('RPUSH', KEYS[1], ticket)
+        redis.call('ZADD', KEYS[2], 1, ticket)
+    end
+    redis.call('PEXPIRE', KEYS[1], 3600000)
+    redis.call('PEXPIRE', KEYS[2], 3600000)";
+    let (queue, tickets) = (format!("{}:queue", key("a")), format!("{}:tickets", key("a")));
+    env.redis::<()>(&["EVAL", dead, "2", &queue, &tickets]);
+    let waiter = acquiring(&env, &other, "a");
+    until_waiting(&env, "a", 301).await;
+    held.release().await.unwrap();
+    env.soon("the living", waiter).await.unwrap().release().await.unwrap();
+}
+
+/// A server that refuses at once is not asked again at once.
+async fn refused_requests_are_repeated_with_pauses(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config.patience(ms(1000))).await;
+    let refuse = || Fault::Refuse("LOADING Redis is loading the dataset in memory");
+    let guard = client.lock("a").lock().await.unwrap();
+    for script in ["lock_acquire", "lock_release"] {
+        faults.always(script, refuse());
+    }
+    let (acquires, releases) = (faults.calls("lock_acquire"), faults.calls("lock_release"));
+    assert_eq!(client.lock("b").lock().await.unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Refused);
+    for calls in [faults.calls("lock_acquire") - acquires, faults.calls("lock_release") - releases] {
+        assert!((3..=10).contains(&calls), "{calls} in a second");
+    }
+    until_free(&env, "a").await;
 }

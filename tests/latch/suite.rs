@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::counted::TestClient;
 use crate::support::env::{Env, on_every_server};
 use bowline::{CountDownLatch, ErrorKind, MAX_COUNT, MAX_LATCH_TTL};
 use futures::future::{BoxFuture, join_all};
@@ -11,6 +12,7 @@ on_every_server! {
     an_open_latch_and_none_keep_nobody_waiting,
     set_once_and_again_when_it_is_open,
     counting_down_below_zero_changes_nothing,
+    counting_down_what_does_not_exist_leaves_nothing,
     bad_numbers_are_errors_and_nothing_is_sent,
     a_timeout_is_kept_and_leaves_nothing,
     a_deleted_latch_is_told_and_lets_nobody_through,
@@ -39,10 +41,10 @@ pub(crate) async fn waiter(env: &Env, latch: &CountDownLatch) -> BoxFuture<'stat
     passed
 }
 
-/// Ends the latch, which would live on. What remembers the calls goes by itself, after a command timeout.
+/// Ends the latch, which would live on. What remembers the calls goes by itself, when no copies of them can come.
 pub(crate) async fn end(env: &Env, latch: &CountDownLatch) {
     latch.delete().await.unwrap();
-    env.eventually("nobody waits", async || env.keys().iter().all(|key| key == "bowline:latch:{a}")).await;
+    env.eventually("nobody waits", async || env.keys().iter().all(|key| key == "bowline:latch:{a}:calls")).await;
     env.leaves_keys();
 }
 
@@ -103,6 +105,15 @@ async fn counting_down_below_zero_changes_nothing(env: Env) {
     end(&env, &latch).await;
 }
 
+async fn counting_down_what_does_not_exist_leaves_nothing(env: Env) {
+    let latch = env.client().await.latch("a");
+    for _ in 0..20 {
+        assert_eq!(latch.count_down().await.unwrap(), 0);
+    }
+    assert!(!latch.delete().await.unwrap());
+    assert_eq!(env.keys(), [""; 0]);
+}
+
 async fn bad_numbers_are_errors_and_nothing_is_sent(env: Env) {
     let client = env.client().await;
     let latch = client.latch("a");
@@ -138,8 +149,14 @@ async fn a_deleted_latch_is_told_and_lets_nobody_through(env: Env) {
     }
 }
 
+/// A client of which no copy of a request comes half a second after the first.
+async fn impatient(env: &Env) -> TestClient {
+    let soon = Duration::from_millis(200);
+    env.client_with(|config| config.command_timeout(soon).patience(soon)).await
+}
+
 async fn an_expired_latch_lets_nobody_through(env: Env) {
-    let latch = env.client().await.latch("a");
+    let latch = impatient(&env).await.latch("a");
     latch.try_set(1, Duration::from_millis(300)).await.unwrap();
     let error = env.soon("told", latch.wait()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
@@ -176,7 +193,7 @@ async fn closing_the_client_ends_the_wait(env: Env) {
 }
 
 async fn an_uncontended_use_is_one_command_each(env: Env) {
-    let client = env.client().await;
+    let client = impatient(&env).await;
     let latch = client.latch("a");
     latch.try_set(1, TTL).await.unwrap();
     latch.count_down().await.unwrap();

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Loss};
 
-use super::waiter;
+use super::{LONG, waiter};
 use crate::support::env::{Env, on_every_server};
 
 on_every_server! {
     inspect_shows_the_holder_and_those_who_wait,
+    inspect_counts_a_line_as_one_ticket_or_none,
     force_release_tells_the_holder_and_serves_the_next,
     force_release_of_a_free_lock_is_nothing,
 }
@@ -36,6 +37,32 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
     env.soon("two", two).await.release().await.unwrap();
     let state = lock.inspect().await.unwrap();
     assert_eq!((state.holder.is_none(), state.waiters), (true, 0));
+}
+
+async fn inspect_counts_a_line_as_one_ticket_or_none(env: Env) {
+    // Far longer than the test: what is handed on stays in the line.
+    let (a, b) = (env.client_with(|config| config.line_time(Duration::from_secs(10))).await, env.client().await);
+    let lock = b.lock("a");
+    let fair = b.lock("a").lock().await.unwrap();
+    let line: Vec<_> = (0..3)
+        .map(|_| {
+            let lock = a.lock("a");
+            env.spawn(async move { lock.lock().non_fair().timeout(LONG).await.unwrap() })
+        })
+        .collect();
+    env.eventually("they stand in the line", async || a.stats().waiting == 3).await;
+    env.eventually("the line is queued", async || lock.inspect().await.unwrap().waiters == 1).await;
+    assert_eq!(a.stats().waiting, 3, "one ticket for three");
+    fair.release().await.unwrap();
+    let mut waiting = line;
+    for left in (0..3).rev() {
+        let (guard, _, others) = env.soon("one of the line", futures::future::select_all(waiting)).await;
+        waiting = others;
+        let state = lock.inspect().await.unwrap();
+        assert_eq!((state.holder.unwrap().client, state.waiters), (Some(a.id()), 0), "{left} wait in the line");
+        assert_eq!(a.stats().waiting, left);
+        guard.release().await.unwrap();
+    }
 }
 
 async fn force_release_tells_the_holder_and_serves_the_next(env: Env) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lab::{Attempt, CANCELLED, Lab, RELEASED, State, attempt};
+use crate::lab::{Acquired, Attempt, CANCELLED, Lab, RELEASED, State, attempt};
 
 const WAITERS: u32 = 10_000;
 
@@ -76,4 +76,60 @@ fn ten_thousand_dead_tickets() {
     lab.assert_holder(&live);
     lab.assert_queue(&[]);
     assert_eq!(lab.read(&inbox).len(), 1);
+}
+
+/// `dead` of many tickets, at these places in the queue.
+fn crowd(lab: &mut Lab, dead: std::ops::Range<u32>) {
+    lab.checked = false;
+    lab.acquire(&attempt(1, 1).patient()).token();
+    // With its keys' times to live; the rest is put behind it, as the script would.
+    lab.acquire(&attempt(9, 0).patient());
+    let (queue, tickets) = (lab.keys[1].clone(), lab.keys[2].clone());
+    let (now, mut list, mut zset) = (lab.now(), redis::cmd("RPUSH"), redis::cmd("ZADD"));
+    list.arg(queue);
+    zset.arg(tickets);
+    for n in 1..WAITERS {
+        let ticket = attempt(9, u64::from(n)).patient().ticket();
+        list.arg(&ticket);
+        zset.arg(if dead.contains(&n) { now - 1 } else { now + 600_000 }).arg(&ticket);
+    }
+    let () = list.query(&mut lab.connection).unwrap();
+    let () = zset.query(&mut lab.connection).unwrap();
+}
+
+#[test]
+fn a_full_queue_is_not_searched_for_the_dead() {
+    let mut lab = Lab::new();
+    crowd(&mut lab, 5000..5100);
+    lab.count_commands();
+    assert_eq!(lab.acquire(&attempt(2, 1).max_waiters(9000)), Acquired::Full(9900));
+    assert_eq!(lab.executed("lrem"), 0, "it walks through the list to each of them");
+    for command in ["zrangebyscore", "zrem"] {
+        assert_eq!(lab.executed(command), 0, "{command}");
+    }
+    for command in ["zscore", "lindex", "zcount"] {
+        assert!(lab.executed(command) <= 4, "{command}: {}", lab.executed(command));
+    }
+    assert_list_is_zset(&mut lab, 10_000);
+}
+
+#[test]
+fn the_dead_at_the_ends_of_a_full_queue_are_dropped_a_few_a_call() {
+    for dead in [0..100, 9_950..10_000] {
+        let mut lab = Lab::new();
+        crowd(&mut lab, dead.clone());
+        if dead.contains(&0) {
+            lab.expire_ticket(&attempt(9, 0).patient());
+        }
+        let left = WAITERS - dead.len() as u32;
+        let mut calls = 0;
+        while lab.waiters().len() > left as usize {
+            lab.count_commands();
+            assert_eq!(lab.acquire(&attempt(2, 1).max_waiters(9000)), Acquired::Full(left.into()));
+            assert!((1..=16).contains(&lab.executed("lrem")));
+            calls += 1;
+        }
+        assert_eq!(calls, dead.len().div_ceil(16));
+        assert_list_is_zset(&mut lab, left as usize);
+    }
 }

@@ -16,9 +16,12 @@ fn full_counts_the_living_only() {
     lab.acquire(&waiters[4]).queued();
     lab.try_acquire(&late).busy();
     lab.expire_ticket(&waiters[2]);
-    assert_eq!(lab.acquire(&late).queued(), 5);
-    lab.assert_queue(&[&waiters[0], &waiters[1], &waiters[3], &waiters[4], &late]);
-    assert_eq!(lab.acquire(&attempt(10, 1)).queued(), 6, "no limit of its own");
+    // The dead in the middle stay until they come to an end of the list: to search for them would take time.
+    assert_eq!(lab.acquire(&late).queued(), 6);
+    lab.expire_ticket(&waiters[0]);
+    lab.acquire(&attempt(10, 1).max_waiters(5)).queued();
+    lab.assert_queue(&[&waiters[1], &waiters[2], &waiters[3], &waiters[4], &late, &attempt(10, 1)]);
+    assert_eq!(lab.acquire(&attempt(11, 1)).queued(), 7, "no limit of its own");
 }
 
 /// More dead ones than one call drops: they are not waiters all the same.
@@ -241,4 +244,60 @@ fn junk_in_the_queue_is_dropped() {
     lab.assert_queue(&[]);
     assert_eq!(lab.cancel(&b), crate::lab::CANCEL_RELEASED);
     assert_eq!(lab.cancel(&b), crate::lab::CANCEL_GONE);
+}
+
+/// A holder that was granted the lock with a short lease may die: the next in the queue looks when that is over, and not
+/// when its own ticket needs a sign of life.
+#[test]
+fn the_next_in_the_queue_is_told_of_a_lease_shorter_than_it_expects() {
+    let rows = [(2_000, 30_000, true), (9_999, 30_000, true), (10_000, 30_000, false), (30_000, 30_000, false)];
+    let long = [(30_000, 90_001, true), (599_999, 86_400_000, true), (600_000, 86_400_000, false)];
+    for (short, lease, told) in rows.into_iter().chain(long) {
+        let (mut lab, a, _) = Lab::held();
+        let (b, c, d) = (attempt(2, 1).lease(short), attempt(3, 1).lease(lease), attempt(4, 1).lease(lease));
+        let [_inbox, next, behind] = [2, 3, 4].map(|client| lab.listen(client));
+        for waiter in [&b, &c, &d] {
+            lab.acquire(waiter).queued();
+        }
+        assert_eq!(lab.release(&a), RELEASED);
+        lab.assert_holder(&b);
+        let message = told.then(|| format!("ends {short} {}", c.id));
+        assert_eq!(lab.read(&next), Vec::from_iter(message), "{short} before {lease}");
+        assert_eq!(lab.read(&behind), [""; 0], "only the next is told");
+    }
+}
+
+#[test]
+fn the_dead_are_not_told_of_a_short_lease_but_the_first_that_lives() {
+    let (mut lab, a, _) = Lab::held();
+    let (b, dead, c) = (attempt(2, 1).lease(2_000), attempt(3, 1), attempt(4, 1));
+    let [_inbox, of_dead, of_c] = [2, 3, 4].map(|client| lab.listen(client));
+    for waiter in [&b, &dead, &c] {
+        lab.acquire(waiter).queued();
+    }
+    lab.expire_ticket(&dead);
+    assert_eq!(lab.release(&a), RELEASED);
+    assert_eq!(lab.read(&of_dead), [""; 0]);
+    assert_eq!(lab.read(&of_c), [format!("ends 2000 {}", c.id)]);
+}
+
+/// Who reads the reply is told there.
+#[test]
+fn the_caller_needs_no_message_about_a_short_lease() {
+    let (mut lab, a, _) = Lab::held();
+    let (b, own) = (attempt(2, 1).lease(2_000), attempt(1, 2));
+    let [inbox, _other] = [1, 2].map(|client| lab.listen(client));
+    lab.acquire(&b).queued();
+    lab.acquire(&own).queued();
+    assert_eq!(lab.release_listening(&a), ("RELEASED".to_owned(), vec![format!("ends 2000 {}", own.id)]));
+    assert_eq!(lab.read(&inbox), [""; 0]);
+    // A touch is told how much is left anyway.
+    let (mut lab, _, _) = Lab::held();
+    let [inbox, _other] = [1, 2].map(|client| lab.listen(client));
+    lab.acquire(&b).queued();
+    lab.acquire(&own).queued();
+    lab.expire_hold();
+    let touched = lab.touch(&[&own]);
+    assert!((1..=2_000).contains(&touched.ttl), "{touched:?}");
+    assert_eq!(lab.read(&inbox), [""; 0]);
 }

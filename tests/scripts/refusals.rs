@@ -190,7 +190,7 @@ fn nothing_about_permits_is_absent() {
             let before = lab.dump();
             refused(lab.release_and_queue(&c, None), refusal);
             refused(lab.release_and_queue(&c, Some(&attempt(3, 2))), refusal);
-            refused(lab.cancel_ticket(&c.ticket(), false), refusal);
+            refused(lab.cancel_ticket(&lab.ticket(&c), false), refusal);
             refused(lab.try_touch(&[&c]), refusal);
             refused(lab.try_touch(&[&b]), refusal);
             refused::<Changed>(lab.try_change(&c, &attempt(3, 2)), refusal);

@@ -84,6 +84,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("refused_set", |stage| Box::pin(latch::refused_set(stage))),
     ("idle_count", |stage| Box::pin(latch::idle_count(stage))),
     ("later_copy", |stage| Box::pin(latch::later_copy(stage))),
+    ("late_count", |stage| Box::pin(latch::late_count(stage))),
     ("rest_of_a_latch", |stage| Box::pin(latch::rest_of_a_latch(stage))),
 ];
 

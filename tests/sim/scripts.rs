@@ -21,7 +21,7 @@ impl Scripts {
         for (from, to) in patches {
             let mut fits = 0;
             for script in Script::all() {
-                let source = altered.get(script.name()).map_or(script.source(), String::as_str);
+                let source = altered.get(script.name()).map_or(script.text(), String::as_str);
                 let times = source.matches(from).count();
                 if times > 1 {
                     return Err(format!("it stands {times} times in {}: {from}", script.name()));

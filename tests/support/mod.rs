@@ -11,6 +11,7 @@ pub mod cost;
 pub mod counted;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
+pub mod fake;
 pub mod polled;
 pub mod proxy;
 pub mod request;
@@ -19,4 +20,6 @@ pub mod rows;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod run;
 pub mod server;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod stepped;
 pub mod tracking;

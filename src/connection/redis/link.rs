@@ -35,8 +35,8 @@ pub(super) struct Shared {
     pub(super) dialer: Box<dyn Dial>,
     pub(super) target: Target,
     pub(super) timeout: Duration,
-    /// How long an attempt to connect may take, after the first.
-    redial: Duration,
+    /// How long the connections' own work may take, after the first: an attempt to connect, a proof, a heartbeat.
+    pub(super) upkeep: Duration,
     pub(super) seed: u64,
     /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
     /// lock.
@@ -64,12 +64,17 @@ pub(super) struct Up {
 }
 
 impl Shared {
-    pub(super) fn new(executor: Arc<dyn Executor>, dialer: Box<dyn Dial>, target: Target, config: &Config) -> Self {
-        let (high, low) = config.client_id.as_u64_pair();
-        let (timeout, redial, seed) = (config.command_timeout, redial(config), high ^ low);
+    pub(super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        target: Target,
+        config: &Config,
+        seed: u64,
+    ) -> Self {
+        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { executor, dialer, target, timeout, redial, seed, current, reconnects, state, changed: Event::new() }
+        Self { executor, dialer, target, timeout, upkeep, seed, current, reconnects, state, changed: Event::new() }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -121,7 +126,7 @@ impl Shared {
 
     /// One attempt at making the connection anew.
     pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        self.attempt_within(self.redial, attempt).await
+        self.attempt_within(self.upkeep, attempt).await
     }
 
     async fn attempt_within<T>(
@@ -177,9 +182,9 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: an attempt that is lost in a black hole must leave time for another one. But no
-/// shorter than a login over a slow network takes.
-fn redial(config: &Config) -> Duration {
+/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt. But no shorter than
+/// a login over a slow network takes.
+fn upkeep(config: &Config) -> Duration {
     const SHORTEST: Duration = Duration::from_millis(500);
     config.command_timeout.min(SHORTEST.max(config.lease / 3))
 }
@@ -259,4 +264,21 @@ fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {
     let Fresh { connection, driver } = fresh;
     shared.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
     driver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upkeep_leaves_time_for_another_attempt() {
+        let of = |timeout, lease| {
+            let [timeout, lease] = [timeout, lease].map(Duration::from_millis);
+            upkeep(&Config::builder().command_timeout(timeout).lease(lease).build().unwrap()).as_millis()
+        };
+        assert_eq!(of(3000, 30_000), 3000);
+        assert_eq!(of(25_000, 30_000), 10_000);
+        assert_eq!(of(3000, 1000), 500);
+        assert_eq!(of(200, 1000), 200);
+    }
 }

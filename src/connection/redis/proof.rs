@@ -6,8 +6,6 @@
 //! socket subscribes a probe, a channel that nobody else knows, and the commands' server is asked how many subscribe that.
 //! An address would prove nothing, and the id of a server is not for every user to read.
 
-use std::future::pending;
-
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
@@ -36,21 +34,17 @@ pub(super) fn probe(channel: &str) -> String {
     format!("{channel}:{}", Uuid::new_v4().simple())
 }
 
-/// Waits for a connection that carries commands, and asks over it.
-pub(super) async fn prove(shared: &Shared, probe: &str) -> Proof {
-    let Ok(up) = shared.ready().await else {
-        // Closed, and the task that asks is about to be dropped. An answer would have it ask again at once.
-        return pending().await;
-    };
+/// Asks over the connection that carries commands.
+pub(super) async fn prove(shared: &Shared, up: &Up, probe: &str) -> Proof {
     if mutant::on(Mutant::OneLinkRedialled) {
         return Proof::Here(up.generation);
     }
     let mut connection = up.connection.clone();
     let command = how_many(probe);
-    match shared.within(shared.timeout, connection.send_packed_command(&command)).await {
-        Some(Ok(value)) => judge(shared, &up, value),
-        Some(Err(error)) => unanswered(shared, &up, error.to_string()),
-        None => unanswered(shared, &up, "the connection gave no answer".to_owned()),
+    match shared.within(shared.upkeep, connection.send_packed_command(&command)).await {
+        Some(Ok(value)) => judge(shared, up, value),
+        Some(Err(error)) => unanswered(shared, up, error.to_string()),
+        None => unanswered(shared, up, "the connection gave no answer".to_owned()),
     }
 }
 

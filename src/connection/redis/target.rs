@@ -14,15 +14,16 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Shown as `host:port/db`, and never with the user's name or password.
 pub(super) struct Target {
-    address: Address,
+    pub(super) address: Address,
     #[cfg(feature = "tls")]
-    tls: Option<Tls>,
+    pub(super) tls: Option<Tls>,
     /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
     pub(super) login: RedisConnectionInfo,
     pub(super) db: i64,
 }
 
-enum Address {
+#[derive(Clone)]
+pub(super) enum Address {
     Tcp(String, u16),
     #[cfg(unix)]
     Unix(PathBuf),

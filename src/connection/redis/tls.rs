@@ -1,13 +1,13 @@
 //! TLS over an open stream, by rustls.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Stream;
 use crate::error::{Error, ErrorKind, Result};
@@ -44,6 +44,12 @@ impl Tls {
     pub(super) async fn wrap(&self, stream: Stream) -> io::Result<Stream> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         Ok(Box::new(connector.connect(self.name.clone(), stream).await?))
+    }
+
+    /// TLS over a blocking stream; the handshake is a part of the first write. `None`: rustls takes the settings for unfit.
+    pub(super) fn wrap_blocking<S: Read + Write>(&self, stream: S) -> Option<StreamOwned<ClientConnection, S>> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
+        Some(StreamOwned::new(session, stream))
     }
 }
 

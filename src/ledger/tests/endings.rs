@@ -50,14 +50,15 @@ fn nothing_is_left_of_an_attempt() {
 #[test]
 fn nothing_is_left_of_a_hold_that_is_lost() {
     let a = keys("a");
-    let losses: [(Loss, fn(&mut Setup, &Arc<Hold>)); 5] = [
+    type Lose = fn(&mut Setup, &Arc<Hold>);
+    let losses: [(Loss, Lose); 5] = [
         (Loss::Expired, |setup, _| {
             setup.now += LEASE;
             let work = setup.ledger.work(setup.now);
             assert_eq!(work.cleanups.len(), 1);
             setup.answer(&work);
         }),
-        (Loss::Gone, |setup, hold| setup.ledger.renewed(setup.now, setup.now, &[], &[hold.clone()])),
+        (Loss::Gone, |setup, hold| setup.ledger.renewed(setup.now, setup.now, &[], std::slice::from_ref(hold))),
         (Loss::Revoked, |setup, hold| setup.ledger.deliver(Message::Revoked { id: hold.id }, setup.now)),
         (Loss::Closed, |setup, _| setup.ledger.close(setup.now)),
         (Loss::Closed, |setup, _| assert_eq!(setup.ledger.die(setup.now).len(), 1)),

@@ -127,3 +127,32 @@ fn nothing_stays_when_the_tickets_are_gone() {
     assert_eq!(touches.next(), None);
     assert!(touches.names.is_empty() && touches.serials.is_empty() && touches.events.is_empty());
 }
+
+#[test]
+fn asks_when_the_lease_of_another_hold_ends() {
+    let (mut touches, keys, start) = setup();
+    let soon = start + Duration::from_secs(2);
+    touches.holder_ends_at(&keys, soon);
+    assert_eq!(touches.next(), None, "nothing waits");
+    touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+    touches.holder_ends_at(&keys, soon);
+    assert_eq!(touches.next(), Some(soon));
+    // A longer one puts nothing off, and a shorter one is no reason to poll.
+    touches.holder_ends_at(&keys, start + TTL);
+    assert_eq!(touches.next(), Some(soon));
+    touches.holder_ends_at(&keys, start);
+    assert!(touches.next().unwrap() >= start + SHORTEST);
+}
+
+/// The touch may have been executed while the hold before it was in the way.
+#[test]
+fn a_hold_that_begins_while_a_touch_is_under_way_is_asked_about() {
+    let (mut touches, keys, start) = setup();
+    touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+    touches.touch_soon(&keys, start);
+    touches.due(start).unwrap();
+    touches.holder_ends_at(&keys, start + Duration::from_secs(2));
+    assert_eq!(touches.next(), None, "one call at a time");
+    touches.answered(&keys, start, start, &[(1, TTL)], Some(TTL), false);
+    assert_eq!(touches.next(), Some(start));
+}

@@ -93,6 +93,8 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
         1 => of("lock_force_release", vec![wire_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
+        1 => select(vec!["c1", "c2", "c4"])
+            .prop_map(|client| ("client_listeners", keys_from(0, 1), vec![format!("{INBOX}{client}")])),
     ];
     cut(calls)
 }

@@ -58,6 +58,7 @@ impl Connection for Faulty {
                 self.faults.state().late.push(Request::new(&call));
                 Err(lost())
             }
+            Fault::Unreachable => Err(ConnectionError::Unreachable("by the test".to_owned())),
             Fault::Refuse(line) => Err(ConnectionError::refused(line)),
             Fault::Answer(reply) => Ok(reply),
             Fault::Hang => {

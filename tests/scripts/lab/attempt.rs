@@ -13,12 +13,14 @@ pub struct Attempt {
     pub ttl: u64,
     pub max_waiters: u32,
     pub not_after: u64,
+    /// Of permits: the call site's, if it is not that of the lab.
+    pub limit: Option<u32>,
 }
 
 /// The n-th attempt of a client.
 pub fn attempt(client: u32, n: u64) -> Attempt {
     let id = format!("{}:{n}", uuid(client));
-    Attempt { client, id, lease: LEASE, span: 1, ttl: TICKET_TTL, max_waiters: 0, not_after: 0 }
+    Attempt { client, id, lease: LEASE, span: 1, ttl: TICKET_TTL, max_waiters: 0, not_after: 0, limit: None }
 }
 
 pub(super) fn uuid(client: u32) -> String {
@@ -53,6 +55,11 @@ impl Attempt {
         args.extend([self.ttl.to_string(), self.max_waiters.to_string(), self.not_after.to_string()]);
         args
     }
+    /// By a call site with that limit.
+    pub fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+    /// Of the lock; that of permits is made by their lab, which knows the limit.
     pub fn ticket(&self) -> String {
         format!("{}/{}/{}", self.id, self.lease, self.span)
     }

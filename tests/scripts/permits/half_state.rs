@@ -22,7 +22,7 @@ fn assert_all_refuse(lab: &mut Permits, r: &Attempt, w: &Attempt) {
     }
     lab.assert_refused("WRONGTYPE", |lab| lab.release_and_queue(r, None));
     lab.assert_refused("WRONGTYPE", |lab| lab.release_and_queue(r, Some(&attempt(1, 2))));
-    for ticket in [r.ticket(), w.ticket(), "x".to_owned()] {
+    for ticket in [lab.ticket(r), lab.ticket(w), "x".to_owned()] {
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&ticket, false));
     }
     lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[w]));
@@ -64,7 +64,7 @@ fn a_wrong_key_and_nobody_waits() {
             }
         }
         lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[&attempt(1, 1)]));
-        lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&attempt(1, 1).ticket(), false));
+        lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&lab.ticket(&attempt(1, 1)), false));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_set_limit(3, 0));
     }
     // What needs no token works.

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::lab::{Acquired as Granted, Around, Attempt, Inbox, Lab, attempt, permit_keys, tickets};
+use crate::lab::{Acquired as Granted, Around, Attempt, Inbox, Lab, attempt, permit_keys};
 
 mod calls;
 
@@ -109,6 +109,14 @@ impl Permits {
         self.keys = permit_keys(kind, name);
     }
 
+    pub fn limit_of(&self, attempt: &Attempt) -> u32 {
+        attempt.limit.unwrap_or(self.limit)
+    }
+
+    pub fn ticket(&self, attempt: &Attempt) -> String {
+        format!("{}/{}", attempt.ticket(), self.limit_of(attempt))
+    }
+
     // Faults and short cuts.
 
     pub fn del(&mut self, key: usize) {
@@ -128,8 +136,8 @@ impl Permits {
     }
 
     pub fn expire_ticket(&mut self, attempt: &Attempt) {
-        let key = self.keys[TICKETS].clone();
-        self.lapse(&key, &attempt.ticket(), 1);
+        let (key, ticket) = (self.keys[TICKETS].clone(), self.ticket(attempt));
+        self.lapse(&key, &ticket, 1);
     }
 
     /// As it is stored.
@@ -149,7 +157,8 @@ impl Permits {
 
     #[track_caller]
     pub fn assert_queue(&mut self, expected: &[&Attempt]) {
-        assert_eq!(self.waiters(), tickets(expected));
+        let expected: Vec<_> = expected.iter().map(|attempt| self.ticket(attempt)).collect();
+        assert_eq!(self.waiters(), expected);
     }
 
     /// Exactly these hold, in any order.

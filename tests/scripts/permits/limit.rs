@@ -129,23 +129,6 @@ fn tickets_far_back_that_fit_no_more() {
     lab.assert_held(&[&last]);
 }
 
-/// Call sites with other limits: nobody drops the ticket of one who has more.
-#[test]
-fn a_call_sites_smaller_limit_drops_no_ticket() {
-    let mut lab = Permits::semaphore(5);
-    let a = attempt(1, 1).units(3);
-    lab.hold(&[&a]);
-    let big = attempt(2, 1).units(4);
-    lab.queue(&[&big]);
-    lab.listen(2);
-    lab.limit = 3;
-    assert_eq!(lab.release(&a), RELEASED);
-    lab.assert_queue(&[&big]);
-    assert_eq!(lab.try_acquire(&attempt(3, 1)), Granted::Busy { ttl: -2, more: false });
-    lab.limit = 5;
-    assert!(matches!(lab.state(&big), State::Granted(0)));
-}
-
 /// The stored limit is lost while somebody waits for more than the call site's own: it would wait for ever at the head.
 #[test]
 fn a_ticket_beyond_what_is_left_of_the_limit_is_dropped() {

@@ -12,5 +12,6 @@ mod queue;
 mod read_write;
 mod release;
 mod renew;
+mod sites;
 mod touch;
 mod walk;

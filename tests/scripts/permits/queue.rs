@@ -67,13 +67,15 @@ fn the_unreachable_are_passed_and_keep_their_places() {
     lab.assert_queue(&[&deaf_again, &d]);
 }
 
-/// What the unreachable head was given and what was taken back leaves no key without a TTL, and no unit behind.
+/// What the head was given before it turned out that it cannot be told leaves no key without a TTL, and no unit behind.
 #[test]
 fn what_is_taken_back_is_taken_back_whole() {
     for (mut lab, deaf) in [(Permits::semaphore(1), attempt(2, 1)), (Permits::read_write(), writer(2, 1))] {
         let a = Attempt { client: 1, id: attempt(1, 1).id, ..deaf.clone() };
         lab.hold(&[&a]);
         lab.queue(&[&deaf]);
+        lab.listen(2);
+        lab.raw(&["ACL", "SETUSER", "default", "-publish"]);
         assert_eq!(lab.release(&a), RELEASED);
         lab.assert_held(&[]);
         assert_eq!(lab.ttl(super::lab::PERMITS), -2);
@@ -123,14 +125,14 @@ fn the_dead_are_dropped_within_bounds() {
     let a = attempt(1, 1);
     lab.hold(&[&a]);
     lab.checked = false;
-    for n in 1..=150 {
-        let dead = attempt(2, n);
-        lab.queue(&[&dead]);
-        lab.expire_ticket(&dead);
-    }
-    lab.checked = true;
+    let dead: Vec<_> = (1..=150).map(|n| attempt(2, n)).collect();
+    lab.queue(&dead.iter().collect::<Vec<_>>());
     let live = attempt(3, 1);
     lab.queue(&[&live]);
+    for dead in &dead {
+        lab.expire_ticket(dead);
+    }
+    lab.checked = true;
     lab.listen(3);
     assert_eq!(lab.release(&a), Released::Released { more: true });
     assert_eq!(lab.waiters().len(), 151 - 64);
@@ -166,4 +168,20 @@ fn one_wire_id_is_counted_once() {
     lab.assert_held(&[&again]);
     assert_eq!(lab.release(&again), RELEASED);
     lab.assert_held(&[]);
+}
+
+/// The one who waits for the permits of a hold with a short lease.
+#[test]
+fn the_next_is_told_of_the_shortest_lease_that_was_granted() {
+    let mut lab = Permits::semaphore(3);
+    let a = attempt(1, 1).units(3);
+    lab.hold(&[&a]);
+    let granted = [attempt(2, 1), attempt(2, 2).lease(3_000), attempt(2, 3).lease(4_000)];
+    let next = attempt(3, 1);
+    lab.queue(&granted.iter().chain([&next, &attempt(4, 1)]).collect::<Vec<_>>());
+    let [_inbox, inbox, behind] = [2, 3, 4].map(|client| lab.listen(client));
+    assert_eq!(lab.release(&a), RELEASED);
+    lab.assert_held(&granted.iter().collect::<Vec<_>>());
+    lab.assert_messages(&inbox, &[format!("ends 3000 {}", next.id)]);
+    lab.assert_messages(&behind, &[]);
 }

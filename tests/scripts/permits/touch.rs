@@ -21,7 +21,7 @@ fn a_waiting_ticket_is_refreshed_and_the_queue_lives_on() {
     assert!((1..=LEASE as i64).contains(&touched.ttl));
     assert_eq!(lab.inspect().waiters, 1);
     let key = lab.keys[TICKETS].clone();
-    let expiry: u64 = redis::cmd("ZSCORE").arg(key).arg(b.ticket()).query(&mut lab.connection).unwrap();
+    let expiry: u64 = redis::cmd("ZSCORE").arg(key).arg(lab.ticket(&b)).query(&mut lab.connection).unwrap();
     assert!(expiry > lab.now() + TICKET_TTL - 10_000);
     assert!(lab.ttl(QUEUE) > 3_000_000 && lab.ttl(TICKETS) > 3_000_000);
 }
@@ -80,10 +80,10 @@ fn a_cancel_takes_the_ticket_or_the_hold() {
             let mut waiters: Vec<_> = (2..6).map(|client| attempt(client, 1)).collect();
             lab.queue(&waiters.iter().collect::<Vec<_>>());
             let cancelled = waiters.remove(gone);
-            assert_eq!(lab.cancel_ticket(&cancelled.ticket(), from_tail), Ok(CANCELLED));
+            assert_eq!(lab.cancel_ticket(&lab.ticket(&cancelled), from_tail), Ok(CANCELLED));
             lab.assert_queue(&waiters.iter().collect::<Vec<_>>());
             let _inboxes: Vec<_> = (2..6).map(|client| lab.listen(client)).collect();
-            assert_eq!(lab.cancel_ticket(&a.ticket(), from_tail), Ok(CANCEL_RELEASED));
+            assert_eq!(lab.cancel_ticket(&lab.ticket(&a), from_tail), Ok(CANCEL_RELEASED));
             lab.assert_held(&[&waiters[0], &waiters[1]]);
             assert_eq!(lab.cancel(&a), CANCEL_GONE);
         }

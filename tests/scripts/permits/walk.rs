@@ -51,7 +51,7 @@ fn walk(mut lab: Permits, listening: bool, seed: u64) {
                 known.push(fresh);
             }
             4 | 5 => drop(lab.release(&old)),
-            6 => drop(lab.cancel_ticket(&old.ticket(), chance.below(2) == 0)),
+            6 => drop(lab.cancel_ticket(&lab.ticket(&old), chance.below(2) == 0)),
             7 => drop(lab.touch(&[&old])),
             8 => {
                 lab.change(&old, &fresh);

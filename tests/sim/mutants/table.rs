@@ -140,13 +140,13 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = promote({[ticket] = true})",
-        "waits(ticket), ARGV[5], 0) end\nlocal more, taken = 0, {}",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = promote({[ticket] = true})",
+        "waits(ticket), ARGV[5]) end\nlocal more, taken = 0, {}",
     )], FAULT_FREE, I3),
     lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
-        "local more = promote({})\nreturn {outcome,",
-        "local more = 0\nreturn {outcome,",
+        "local more = promote({})\nvacate()\nreturn {outcome,",
+        "local more = 0\nvacate()\nreturn {outcome,",
     )], FAULT_FREE, I3),
     lua("fast_path_barges", &[(
         "if redis.call('EXISTS', lock, queue, tickets) == 0 and",
@@ -178,7 +178,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
-        ("'LIMIT', 0, 16", "'LIMIT', 0, 0"),
+        ("while dropped < 16 and", "while dropped < 0 and"),
         ("return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "return waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
@@ -217,7 +217,7 @@ pub const MUTANTS: &[Row] = &[
         "  if units == ALL then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6], 0) end\n",
+        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
@@ -263,8 +263,8 @@ pub const MUTANTS: &[Row] = &[
             "  undo(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nundo(id, held)",
-            "undo(id, held or 1)",
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nends(id, held)",
+            "ends(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("used_outlives_its_leases", &[(
@@ -274,13 +274,13 @@ pub const MUTANTS: &[Row] = &[
 
     lua("smaller_limit_ignored", &[(
         "limit = stored or limit\n\n",
-        "limit = math.max(stored or 0, limit)\n\n",
+        "stored = stored and math.max(stored, limit)\nlimit = stored or limit\n\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("oversized_stays", &[("  if id and oversized(amount) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("oversized_stays", &[("  if id and oversized(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
@@ -299,8 +299,8 @@ pub const MUTANTS: &[Row] = &[
     lua("deletion_opens", &[("tell(left or 'gone')", "tell('open')")], LATCHES_FAULT_FREE, I13),
     lua("end_opens", &[("elseif count and count < 1 then\n", "elseif not count or count < 1 then\n")], LATCHES_FAULT_FREE, I13),
     lua("open_latch_waited_for", &[(
-        "if not count or count < 1 then\n  takes_writes()\n  return {'OPEN', now}",
-        "if not count then\n  takes_writes()\n  return {'OPEN', now}",
+        "if not count or count < 1 then\n  takes_writes(latch)\n  return {'OPEN', now}",
+        "if not count then\n  takes_writes(latch)\n  return {'OPEN', now}",
     )], LATCHES_FAULT_FREE, I13),
     lua("late_wait_honoured", &[(
         "if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end\n",
@@ -309,16 +309,16 @@ pub const MUTANTS: &[Row] = &[
     lua("late_count_honoured", &[(
         "if late(not_after) then return {'STALE', now} end\nif not count or count < 1",
         "if not count or count < 1",
-    )], LATCHES_NETWORK, &["I9", "I10"]),
+    )], scene("late_count"), I10),
     lua("counted_twice", &[(
-        "if is_known(id) then\n  takes_writes()\n  return {'COUNT',",
+        "if is_known(id) then\n  takes_writes(latch)\n  return {'COUNT',",
         "if false then\n  return {'COUNT',",
     )], LATCHES_NETWORK, I10),
     lua("call_forgotten_with_its_latch", &[
         ("outlive(calls, known_until - now + 1)", "redis.call('PEXPIRE', calls, math.max(ends - now, 1))"),
     ], LATCHES_NETWORK, I10),
-    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes()\n  return {'EXISTS'")], scene("refused_set"), I10),
-    lua("idle_call_forgotten", &[("  if resent then return remember(member, takes_writes) end\n", "")], scene("idle_count"), I10),
+    lua("refused_call_forgotten", &[("unchanged('-' .. id)\n  return {'EXISTS'", "takes_writes(latch)\n  return {'EXISTS'")], scene("refused_set"), I10),
+    lua("idle_call_forgotten", &[("  if resent then return remember(member, function() end) end\n", "")], scene("idle_count"), I10),
     lua("call_forgotten_after_its_first_copy", &[
         ("redis.call('ZADD', calls, known_until, member)", "redis.call('ZADD', calls, not_after, member)"),
         ("outlive(calls, known_until - now + 1)", "outlive(calls, not_after - now + 1)"),
@@ -332,7 +332,7 @@ pub const MUTANTS: &[Row] = &[
         "if left and tell(left) == 1 then return {'MORE', now} end\n",
         "",
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
-    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.

@@ -1,5 +1,6 @@
 //! Scenes about calls of latches of which several copies are under way.
 
+use crate::network::COMMAND_TIMEOUT;
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
@@ -78,4 +79,21 @@ pub async fn rest_of_a_latch(mut stage: Stage) -> Played {
     latch.count_down().await.unwrap();
     let told = stage.within(4 * stage.hop + MS, "I3 a waiter does not hear that its latch was opened", next);
     must(told.await?.is_ok(), "I13 a waiter was told that its latch is gone")
+}
+
+/// A connection breaks, and the count that it carried is executed when it has long been given up.
+pub async fn late_count(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (latch, of_other) = (stage.client(process).latch(NAME), stage.client(other).latch(NAME));
+    of_other.try_set(3, LONG).await.unwrap();
+    let counting = stage.spawn(process, async move { latch.count_down().await });
+    // Sent, and not there yet.
+    stage.sleep(MS / 20).await;
+    stage.kill(process);
+    drop(counting);
+    // The client may be wrong about the server's clock by a tenth of a second.
+    stage.sleep(COMMAND_TIMEOUT + 200 * MS + 2 * stage.hop).await;
+    let left = of_other.count().await.unwrap();
+    stage.sleep(7000 * MS).await;
+    must(of_other.count().await.unwrap() == left, "I10 a count was executed long after it was given up")
 }

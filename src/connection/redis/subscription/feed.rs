@@ -77,7 +77,10 @@ impl Feed {
         loop {
             match self.open().await {
                 Ok(mut socket) => match socket.prove(&self.shared).await {
-                    Some(Proof::Here(generation)) => return Ok(Standing { socket, generation }),
+                    Some(Proof::Here(generation)) => {
+                        self.refuted = 0;
+                        return Ok(Standing { socket, generation });
+                    }
                     Some(Proof::Refused(refusal)) => return Err(Failure::Refused(refusal)),
                     Some(Proof::Elsewhere(generation)) => *last = self.refute(generation),
                     Some(Proof::Unanswered) | None => *last = Failure::Io("the connection was lost".to_owned()),

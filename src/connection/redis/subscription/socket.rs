@@ -1,5 +1,6 @@
 //! One socket of a subscription, from the dial to its end.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +9,9 @@ use std::time::Duration;
 use ::redis::aio::SendError;
 use ::redis::{PushInfo, PushKind, Value};
 use futures::channel::mpsc::UnboundedSender;
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 
+use super::super::convert;
 use super::super::handshake::{self, Failure, Fresh};
 use super::super::link::Shared;
 use super::super::proof::{self, Proof};
@@ -37,7 +39,8 @@ pub(super) enum End {
 }
 
 impl Socket {
-    /// Connects, subscribes and waits for the confirmation.
+    /// Connects, subscribes and waits for the confirmation. A replica is no place for it, and not the last word: behind a
+    /// balancer the next dial may lead to the primary.
     pub(super) async fn open(shared: &Shared, channel: &str, notices: &UnboundedSender<Told>) -> Result<Self, Failure> {
         let proven = Arc::new(AtomicU64::new(0));
         let push = {
@@ -45,6 +48,10 @@ impl Socket {
             move |push: PushInfo| deliver(&notices, &proven, push)
         };
         let mut fresh = handshake::login(shared, Some(Arc::new(push))).await?;
+        handshake::prepare(shared, &mut fresh, false).await.map_err(|failure| match failure {
+            Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
+            other => other,
+        })?;
         let probe = proof::probe(channel);
         let subscribed = {
             let channels = [channel, &*probe];
@@ -68,10 +75,22 @@ impl Socket {
         }
     }
 
-    /// Asks the commands' server for a proof. `None`: the socket has ended meanwhile.
+    /// Waits for a connection that carries commands, and asks its server for a proof, and the own one for a sign of life:
+    /// a server may not have noticed yet that a socket is dead. `None`: the socket has ended meanwhile.
     pub(super) async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
-        let proof = match select(pin!(proof::prove(shared, &self.probe)), &mut self.fresh.driver).await {
-            Either::Left((proof, _)) => proof,
+        let Fresh { connection, driver } = &mut self.fresh;
+        let asked = pin!(async {
+            let Ok(up) = shared.ready().await else {
+                // Closed, and this task is about to be dropped. An answer would have it ask again at once.
+                return pending().await;
+            };
+            let ping = handshake::ping();
+            let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping));
+            let (proof, pong) = join(proof::prove(shared, &up, &self.probe), pong).await;
+            matches!(pong, Some(Ok(_))).then_some(proof)
+        });
+        let proof = match select(asked, driver).await {
+            Either::Left((proof, _)) => proof?,
             Either::Right(((), _)) => return None,
         };
         if let Proof::Here(generation) = proof {
@@ -87,7 +106,7 @@ impl Socket {
             let ping = handshake::ping();
             loop {
                 shared.executor.sleep(HEARTBEAT).await;
-                let pong = shared.within(shared.timeout, connection.send_packed_command(&ping)).await;
+                let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping)).await;
                 if !matches!(pong, Some(Ok(_))) {
                     return;
                 }

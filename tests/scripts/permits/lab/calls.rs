@@ -20,7 +20,7 @@ impl Permits {
     }
 
     pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
-        let args = [attempt.asks(mode, Some(self.limit)), vec![INBOX.to_owned(), self.counts()]].concat();
+        let args = [attempt.asks(mode, Some(self.limit_of(attempt))), vec![INBOX.to_owned(), self.counts()]].concat();
         self.call("permit_acquire", &args, |words| match &*words.word() {
             "OVER" => Acquired::Over(words.next()),
             word => Acquired::As(Granted::read(word, words, Words::any_token)),
@@ -48,16 +48,16 @@ impl Permits {
     }
 
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
-        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
-        let site = self.site();
+        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (self.ticket(next), next.ttl));
+        let site = self.site_of(attempt);
         let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string(), "0".to_owned()]].concat();
         self.call("permit_release", &args, |words| Released::read(words, Words::any_token))
     }
 
     /// Releases and queues up, and reads in the reply what its client is told.
     pub fn release_listening_for(&mut self, attempt: &Attempt, next: &Attempt) -> (String, Vec<String>) {
-        let (ticket, ttl) = (next.ticket(), next.ttl.to_string());
-        let args = [vec![attempt.id.clone()], self.site(), vec![ticket, ttl, "1".to_owned()]].concat();
+        let (ticket, ttl) = (self.ticket(next), next.ttl.to_string());
+        let args = [vec![attempt.id.clone()], self.site_of(attempt), vec![ticket, ttl, "1".to_owned()]].concat();
         let read = |words: &mut Words| {
             let word = words.word();
             if word == "GRANTED" {
@@ -70,7 +70,7 @@ impl Permits {
     }
 
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
-        self.cancel_ticket(&attempt.ticket(), false).unwrap()
+        self.cancel_ticket(&self.ticket(attempt), false).unwrap()
     }
 
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
@@ -89,7 +89,7 @@ impl Permits {
 
     pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
         let mut args = self.site();
-        args.extend(attempts.iter().flat_map(|attempt| [attempt.ticket(), attempt.ttl.to_string()]));
+        args.extend(attempts.iter().flat_map(|attempt| [self.ticket(attempt), attempt.ttl.to_string()]));
         let n = attempts.len();
         let keys = self.keys.clone();
         self.lab.run("permit_touch", &keys, &args, true, |words| Touched::read(words, n, Words::any_token))
@@ -164,7 +164,15 @@ impl Permits {
     }
 
     fn site(&self) -> Vec<String> {
-        vec![self.limit.to_string(), INBOX.to_owned(), self.counts()]
+        self.site_with(self.limit)
+    }
+
+    fn site_of(&self, attempt: &Attempt) -> Vec<String> {
+        self.site_with(self.limit_of(attempt))
+    }
+
+    fn site_with(&self, limit: u32) -> Vec<String> {
+        vec![limit.to_string(), INBOX.to_owned(), self.counts()]
     }
 
     fn call<T>(&mut self, script: &str, args: &[String], read: impl FnOnce(&mut Words) -> T) -> Result<T, String> {

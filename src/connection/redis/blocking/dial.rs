@@ -1,0 +1,102 @@
+//! Opening std's sockets, within a deadline.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::super::dial::tune;
+use super::super::target::{Address, Target};
+use super::deadline::Deadline;
+
+/// A blocking stream to the server, whatever carries it.
+pub(super) trait Duplex: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Duplex for T {}
+
+/// Opens a stream to the target, TLS included, of which nothing takes longer than the deadline.
+pub(super) fn dial(target: &Target, deadline: Deadline) -> Option<Box<dyn Duplex>> {
+    let (opened, socket) = mpsc::channel();
+    let address = target.address.clone();
+    // Neither the resolution of a name nor the connection to a unix socket can be given a time. If it takes longer, the
+    // thread is left to itself: it ends with the system's answer.
+    let dialling = thread::Builder::new().name("bowline-dial".to_owned()).spawn(move || {
+        let _ = opened.send(open(&address, deadline));
+    });
+    drop(dialling.ok()?);
+    let socket = socket.recv_timeout(deadline.left().ok()?).ok()?.ok()?;
+    let timed = Timed { socket, deadline };
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &target.tls {
+        return Some(Box::new(tls.wrap_blocking(timed)?));
+    }
+    Some(Box::new(timed))
+}
+
+fn open(address: &Address, deadline: Deadline) -> io::Result<Socket> {
+    match address {
+        Address::Tcp(host, port) => {
+            let mut failed = io::Error::from(io::ErrorKind::NotFound);
+            for address in (&**host, *port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&address, deadline.left()?) {
+                    Ok(stream) => {
+                        tune(&stream)?;
+                        return Ok(Socket::Tcp(stream));
+                    }
+                    Err(error) => failed = error,
+                }
+            }
+            Err(failed)
+        }
+        #[cfg(unix)]
+        Address::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path)?)),
+    }
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+/// A socket whose every read and write ends by the deadline.
+struct Timed {
+    socket: Socket,
+    deadline: Deadline,
+}
+
+impl Timed {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        self.deadline.left().map(Some)
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.set_read_timeout(left).and_then(|()| socket.read(buffer)),
+            #[cfg(unix)]
+            Socket::Unix(socket) => socket.set_read_timeout(left).and_then(|()| socket.read(buffer)),
+        }
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.set_write_timeout(left).and_then(|()| socket.write(bytes)),
+            #[cfg(unix)]
+            Socket::Unix(socket) => socket.set_write_timeout(left).and_then(|()| socket.write(bytes)),
+        }
+    }
+
+    /// Sockets have no buffer of their own.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

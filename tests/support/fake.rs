@@ -1,0 +1,108 @@
+//! A server that is none: it answers what a client says when it connects, and goes wrong at a point of that.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Where it goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub enum Wrong {
+    /// It answers each login with this line.
+    Login(&'static str),
+    /// It hangs up as soon as a client takes the connection for good.
+    HangsUp,
+    /// It executes no script.
+    Scripts(&'static str),
+    /// It has no subscriber of anything.
+    Subscribers,
+}
+
+/// Dropping it ends it. Connections are counted.
+pub struct Fake {
+    port: u16,
+    accepted: Arc<AtomicU64>,
+    stopped: Arc<AtomicBool>,
+}
+
+/// No test needs more, and no client that goes wrong may take the machine.
+const MOST: u64 = 5000;
+
+impl Fake {
+    pub fn start(wrong: Wrong) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (accepted, stopped) = <(Arc<AtomicU64>, Arc<AtomicBool>)>::default();
+        thread::spawn({
+            let (accepted, stopped) = (accepted.clone(), stopped.clone());
+            move || {
+                while let Ok((stream, _)) = listener.accept() {
+                    if stopped.load(Ordering::SeqCst) || accepted.fetch_add(1, Ordering::SeqCst) >= MOST {
+                        return;
+                    }
+                    thread::spawn(move || serve(stream, wrong));
+                }
+            }
+        });
+        Self { port, accepted, stopped }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), Duration::from_secs(1));
+    }
+}
+
+/// What a client says is short, and read at once.
+fn serve(mut stream: TcpStream, wrong: Wrong) {
+    let mut buffer = [0; 64 * 1024];
+    let mut logged_in = false;
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+        let words: Vec<&str> = text.split("\r\n").filter(|word| !word.starts_with(['$', '*'])).collect();
+        let (mut answers, mut hang_up) = (String::new(), false);
+        for (n, word) in words.iter().enumerate() {
+            match *word {
+                "HELLO" => match wrong {
+                    Wrong::Login(line) => answers.push_str(line),
+                    _ => {
+                        hang_up |= matches!(wrong, Wrong::HangsUp) && logged_in;
+                        logged_in = true;
+                        answers.push_str("%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n");
+                    }
+                },
+                "SUBSCRIBE" => {
+                    hang_up |= matches!(wrong, Wrong::HangsUp);
+                    for (count, channel) in words[n + 1..].iter().take(2).enumerate() {
+                        let (length, count) = (channel.len(), count + 1);
+                        answers += &format!(">3\r\n$9\r\nsubscribe\r\n${length}\r\n{channel}\r\n:{count}\r\n");
+                    }
+                }
+                "NUMSUB" => {
+                    let subscribers = u8::from(!matches!(wrong, Wrong::Subscribers));
+                    answers += &format!("*2\r\n$1\r\nx\r\n:{subscribers}\r\n");
+                }
+                "EVAL" | "EVALSHA" => answers.push_str(if let Wrong::Scripts(line) = wrong { line } else { "*0\r\n" }),
+                "PING" => answers.push_str("+PONG\r\n"),
+                "INFO" => answers.push_str("$0\r\n\r\n"),
+                _ => {}
+            }
+        }
+        if stream.write_all(answers.as_bytes()).is_err() || hang_up {
+            return;
+        }
+    }
+}
