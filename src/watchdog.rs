@@ -128,7 +128,7 @@ impl Watchdog {
             Ok(touched) => {
                 self.clock.observe(now, touched.now);
                 let states = tickets.iter().map(|(id, ..)| *id).zip(touched.tickets);
-                self.ledger.touched(&keys, sent, now, states, touched.holder_left, touched.more);
+                self.ledger.touched(&keys, sent, now, touched.now, states, touched.holder_left, touched.more);
             }
             Err(failure) => {
                 let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();

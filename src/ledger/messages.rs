@@ -36,8 +36,15 @@ impl Ledger {
     pub(crate) fn deliver(&self, message: Message, now: Instant) {
         self.change(|state, effects| match message {
             Message::Granted { id, token } if id.client == self.client => {
-                if let Some(counted_from) = state.open.get(&id.n).map(|attempt| attempt.counted_from) {
-                    state.decide(id, Outcome::Granted { token, counted_from }, now, effects);
+                if let Some(attempt) = state.open.get(&id.n) {
+                    if attempt.is_outdated(token) {
+                        let keys = attempt.keys.clone();
+                        state.touches.touch_soon(&keys, now);
+                        state.wake_if_sooner(effects);
+                    } else {
+                        let counted_from = attempt.counted_from;
+                        state.decide(id, Outcome::Granted { token, counted_from }, now, effects);
+                    }
                 } else if mutant::on(Mutant::LateGrantReleased)
                     && let Some((hold, now)) = state.holds.get(&id.n).and_then(|hold| Some((hold, hold.deadline()?)))
                 {

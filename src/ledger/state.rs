@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::key::Keys;
+use crate::key::{Keys, Kind};
 use crate::lease::{Hold, Loss};
 use crate::ledger::cleanups::Cleanups;
 use crate::ledger::lines::{LineId, Lines};
@@ -14,8 +14,10 @@ use crate::ledger::schedule::Schedule;
 use crate::ledger::touches::Touches;
 use crate::ledger::{Cleanup, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::scripts::reply::ServerMillis;
 use crate::stats::Stats;
 use crate::ticket::{WireId, ticket};
+use crate::token::Token;
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
 const NEAR_TAIL: Duration = Duration::from_millis(100);
@@ -65,6 +67,8 @@ pub(super) struct Attempt {
     /// When the last request was sent that the server answered with "waiting": no grant can be older.
     pub(super) counted_from: Instant,
     pub(super) queued_at: Option<Instant>,
+    /// When it waited for certain, by the server's clock: no grant of the ticket that waits is older.
+    pub(super) waiting_at: ServerMillis,
     /// Of whoever asks for it, in a line.
     pub(super) place: Option<u64>,
     /// How often it was asked for when it was queued.
@@ -208,6 +212,7 @@ impl Attempt {
             lease,
             counted_from: now,
             queued_at: None,
+            waiting_at: 0,
             place: None,
             asked: 0,
             before: None,
@@ -216,6 +221,17 @@ impl Attempt {
             outcome: None,
             waker: None,
         }
+    }
+
+    /// Whether the grant is of an earlier ticket of the same wire id, which a second copy of its request has queued up anew.
+    /// A token is no smaller than the server's clock was, if nobody else has it.
+    pub(super) fn is_outdated(&self, token: Token) -> bool {
+        let alone = match self.keys.kind {
+            Kind::Lock => true,
+            Kind::ReadWrite => self.amount > 1,
+            Kind::Semaphore { .. } | Kind::Latch => false,
+        };
+        alone && token.get() / 1000 < self.waiting_at && !mutant::on(Mutant::GrantTrustedAfterResend)
     }
 
     /// The first outcome stays until it is taken.

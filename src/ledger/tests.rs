@@ -54,7 +54,7 @@ impl Setup {
     fn answer(&self, work: &Work) {
         for touch in &work.touch {
             let waiting = touch.tickets.iter().map(|(id, ..)| (*id, TicketState::Waiting));
-            self.ledger.touched(&touch.keys, self.now, self.now, waiting, Some(LEASE), false);
+            self.ledger.touched(&touch.keys, self.now, self.now, 0, waiting, Some(LEASE), false);
         }
         for (n, _) in &work.cleanups {
             self.ledger.cleanup_done(*n);

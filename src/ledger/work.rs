@@ -10,7 +10,7 @@ use crate::lease::{Hold, Loss, deadline};
 use crate::ledger::{Cleanup, Ledger, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
-use crate::scripts::reply::TicketState;
+use crate::scripts::reply::{ServerMillis, TicketState};
 use crate::sync::lock;
 use crate::ticket::{ticket, ticket_ttl};
 
@@ -104,6 +104,7 @@ impl Ledger {
         keys: &Arc<Keys>,
         sent: Instant,
         now: Instant,
+        server: ServerMillis,
         tickets: impl Iterator<Item = (u64, TicketState)>,
         holder_left: Option<Duration>,
         more: bool,
@@ -117,6 +118,7 @@ impl Ledger {
                     TicketState::Waiting => {
                         if !mutant::on(Mutant::LeaseFromFirstRequest) {
                             attempt.counted_from = sent;
+                            attempt.waiting_at = server;
                         }
                         waiting.push((id, ticket_ttl(attempt.lease)));
                         None

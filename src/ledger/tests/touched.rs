@@ -88,9 +88,36 @@ fn a_ticket_that_is_gone_is_touched_no_more() {
     let id = setup.waits(&a);
     setup.ledger.gap(setup.now);
     assert_eq!(setup.ledger.work(setup.now).touch.len(), 1);
-    setup.ledger.touched(&a, setup.now, setup.now, [(id.n, TicketState::Gone)].into_iter(), None, false);
+    setup.ledger.touched(&a, setup.now, setup.now, 0, [(id.n, TicketState::Gone)].into_iter(), None, false);
     assert_eq!(setup.outcome(id), Poll::Ready(Outcome::Gone));
     assert!(lock(&setup.ledger.state).touches.is_empty());
     setup.ledger.forget(id);
     setup.assert_empty();
+}
+
+/// The network has a copy of the request executed when its grant is over, and the message about that grant comes later still.
+#[test]
+fn a_grant_that_is_older_than_the_wait_is_not_believed() {
+    let (read_write, permits) = (Kind::ReadWrite, Kind::Semaphore { limit: 5 });
+    for (kind, amount, believed) in
+        [(Kind::Lock, 1, false), (read_write, 9, false), (read_write, 1, true), (permits, 9, true)]
+    {
+        let setup = setup();
+        let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
+        let id = setup.ledger.open(&keys, amount, LEASE, setup.now).unwrap();
+        setup.queue(id);
+        setup.ledger.gap(setup.now);
+        assert_eq!(setup.ledger.work(setup.now).touch.len(), 1);
+        let waits = || [(id.n, TicketState::Waiting)].into_iter();
+        setup.ledger.touched(&keys, setup.now, setup.now, 2_000, waits(), Some(LEASE), false);
+        let granted = |at_ms: u64| crate::ticket::Message::Granted { id, token: Token::new(at_ms * 1000 + 7) };
+        setup.ledger.deliver(granted(1_999), setup.now);
+        assert_eq!(setup.outcome(id).is_ready(), believed, "{kind:?}");
+        // The server is asked at once.
+        assert_eq!(setup.ledger.work(setup.now).touch.len(), usize::from(!believed));
+        if !believed {
+            setup.ledger.deliver(granted(2_000), setup.now);
+            assert!(setup.outcome(id).is_ready());
+        }
+    }
 }
