@@ -263,7 +263,7 @@ impl Actor {
         let expected = match error.kind() {
             ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost | ErrorKind::OverLimit => true,
             ErrorKind::Unavailable => self.world.faults.any(),
-            ErrorKind::Refused => self.world.faults.freezes,
+            ErrorKind::Refused => self.world.faults.freezes || self.world.faults.failovers,
             _ => false,
         };
         self.world.must(expected, || format!("{}: {error}", self.name));

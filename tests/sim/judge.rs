@@ -116,6 +116,13 @@ impl Judge {
         }
     }
 
+    /// A failover has brought the client so many subscriptions more, or fewer. It does not know: nothing was interrupted.
+    pub fn listens_elsewhere(&self, client: &str, count: usize, here: bool) {
+        let mut state = self.lock();
+        let listener = state.listeners.entry(client.to_owned()).or_default();
+        listener.0 = if here { listener.0 + count } else { listener.0 - count };
+    }
+
     /// Clients that the server still has subscriptions of.
     pub fn listeners(&self) -> Vec<String> {
         self.lock().listeners.iter().filter(|(_, (n, _))| *n > 0).map(|(client, _)| client.clone()).collect()

@@ -50,8 +50,13 @@ fn seeds(name: &str, workload: Workload, faults: Faults) {
         assert_eq!(report.violation, None, "{name}, seed {seed}");
         return;
     }
-    // Latches have fewer states.
-    let usual = if workload == Workload::Latches { SEEDS * 2 / 5 } else { SEEDS };
+    let usual = match workload {
+        // Every script is compiled anew, and executed by the replica too.
+        _ if faults.failovers => SEEDS.div_ceil(5),
+        // They have fewer states.
+        Workload::Latches => SEEDS * 2 / 5,
+        Workload::Locks | Workload::Permits => SEEDS,
+    };
     let count = number("BOWLINE_SIM_SEEDS").unwrap_or(usual);
     let (mut acquired, mut struck) = (0, 0);
     let first = number("BOWLINE_SIM_FIRST").unwrap_or(0);
@@ -67,12 +72,13 @@ fn seeds(name: &str, workload: Workload, faults: Faults) {
     println!("{name}: {count} seeds, {acquired} acquisitions, {struck} faults, no violation");
 }
 
-const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false };
+const NONE: Faults = Faults { network: false, freezes: false, crashes: false, losses: false, failovers: false };
 const NETWORK: Faults = Faults { network: true, ..NONE };
 const FREEZES: Faults = Faults { freezes: true, ..NETWORK };
 const CRASHES: Faults = Faults { crashes: true, ..NETWORK };
 const LOSSES: Faults = Faults { losses: true, ..NONE };
-const EVERYTHING: Faults = Faults { network: true, freezes: true, crashes: true, losses: true };
+const FAILOVERS: Faults = Faults { failovers: true, ..NETWORK };
+const EVERYTHING: Faults = Faults { network: true, freezes: true, crashes: true, losses: true, failovers: false };
 
 #[test]
 fn fault_free() {
@@ -97,6 +103,11 @@ fn crashes() {
 #[test]
 fn losses() {
     seeds("losses", Workload::Locks, LOSSES);
+}
+
+#[test]
+fn failovers() {
+    seeds("failovers", Workload::Locks, FAILOVERS);
 }
 
 #[test]
@@ -127,6 +138,11 @@ fn permits_crashes() {
 #[test]
 fn permits_losses() {
     seeds("permits_losses", Workload::Permits, LOSSES);
+}
+
+#[test]
+fn permits_failovers() {
+    seeds("permits_failovers", Workload::Permits, FAILOVERS);
 }
 
 #[test]

@@ -351,7 +351,7 @@ impl Listeners {
     fn moved(&mut self, judge: &Judge, primary: Node) {
         self.primary = primary;
         for ((node, client), count) in &self.all {
-            (0..*count).for_each(|_| judge.listens(client, *node == primary));
+            judge.listens_elsewhere(client, *count, *node == primary);
         }
     }
 }

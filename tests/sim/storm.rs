@@ -61,6 +61,9 @@ impl Storm {
             // One or the other: data lost and a clock set back together may take tokens back, which is no bug.
             kinds.extend(if self.sets_clock { [8, 8] } else { [6, 7] });
         }
+        if faults.failovers {
+            kinds.extend([14, 14]);
+        }
         if faults.crashes && self.links.len() > 1 {
             kinds.push(9);
         }
@@ -114,6 +117,19 @@ impl Storm {
                 let line = *self.random.pick(&REFUSALS);
                 self.world.server.refuse(line, outage);
                 format!("for {outage:?}, writes are answered {line}")
+            }
+            14 => {
+                let told = self.world.server.fail_over(false);
+                let parts = self.links.iter().map(|link| {
+                    link.failed_over();
+                    let (commands, messages) = (self.random.one_in(2), self.random.one_in(2));
+                    if commands || messages {
+                        link.cut(commands, messages, outage);
+                    }
+                    format!("{}{}", if commands { "c" } else { "-" }, if messages { "m" } else { "-" })
+                });
+                let parts: Vec<String> = parts.collect();
+                format!("a failover: {told}; cut for {outage:?}: {parts:?}")
             }
             6 => {
                 self.lose();

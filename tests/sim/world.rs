@@ -37,11 +37,14 @@ pub struct Faults {
     pub crashes: bool,
     /// The server loses everything, or one key, or its clock is set. Exclusion is waived for holds granted before.
     pub losses: bool,
+    /// A replica, which is behind, becomes the primary behind the one address, and catches up before. Connections stay where
+    /// they are, or break.
+    pub failovers: bool,
 }
 
 impl Faults {
     pub fn any(self) -> bool {
-        self.network || self.freezes || self.crashes || self.losses
+        self.network || self.freezes || self.crashes || self.losses || self.failovers
     }
 }
 
@@ -115,6 +118,9 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
     // Not drawn either, see below.
     if workload == Workload::Latches && seed % 3 == 1 {
         server.tell_one_at_a_time();
+    }
+    if faults.failovers {
+        server.replicate(*random.pick(&[MS / 5, 20 * MS, 300 * MS]));
     }
     let (shortest, longest) = (MS / 10, *random.pick(&[MS / 2, 2 * MS, 20 * MS]));
     let world = Arc::new(World {

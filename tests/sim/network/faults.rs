@@ -52,6 +52,11 @@ impl Link {
         self.disturb(|state| state.silent = Some(state.commands));
     }
 
+    /// The server has changed, and the client has not noticed yet.
+    pub fn failed_over(&self) {
+        self.disturb(|_| ());
+    }
+
     /// From now on, some requests are executed twice.
     pub fn duplicate(&self) {
         self.change(|state| state.twice = true);
