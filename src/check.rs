@@ -169,14 +169,14 @@ async fn take(scripts: Scripts<'_>, keys: &Keys, set: &str, member: &str) -> Che
     Ok(scripts.latch().cancel([keys.main(), set, set], member).await?.now)
 }
 
-/// The line of a script that the user may not run. The server says its number, and not what stands there.
+/// The line of a script that the user may not run. The server says its number, and not what stands there: since 7.0 as
+/// `script: <sha1>, on @user_script:<line>.`, before as `(call to f_<sha1>): @user_script:<line>:`.
 fn denied_at(failure: &Failure) -> Option<String> {
     let Failure::Connection(ConnectionError::Refused { message, .. }) = failure else { return None };
-    let (_, place) = message.split_once("script: ")?;
-    let (sha1, place) = place.split_once(", on @user_script:")?;
-    let number: usize = place.trim_end_matches('.').parse().ok()?;
-    let script = Script::all().find(|script| script.sha1() == sha1)?;
-    let line = script.source().lines().nth(number.checked_sub(1)?)?;
+    let script = Script::all().find(|script| message.contains(script.sha1()))?;
+    let (_, place) = message.split_once("@user_script:")?;
+    let digits = place.split(|c: char| !c.is_ascii_digit()).next()?;
+    let line = script.source().lines().nth(digits.parse::<usize>().ok()?.checked_sub(1)?)?;
     Some(format!(" ({}: {})", script.name(), line.trim()))
 }
 
