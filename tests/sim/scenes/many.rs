@@ -28,7 +28,7 @@ async fn holds(stage: &Stage, process: Process, count: usize) -> Vec<LockGuard> 
 
 fn all_are_valid(guards: &[LockGuard]) -> Played {
     let lost = guards.iter().filter(|guard| !guard.is_valid()).count();
-    must(lost == 0, &format!("a lease is lost, or rather {lost} of {}", guards.len()))
+    must(lost == 0, &format!("a lease is lost although a burst would have renewed it: {lost} of {}", guards.len()))
 }
 
 /// A client has more holds than one renewal takes, and its subscription is interrupted all the time.
