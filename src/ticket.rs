@@ -65,6 +65,8 @@ pub(crate) enum Message {
     Granted {
         id: WireId,
         token: Token,
+        /// When it was granted, in ms by the server's clock.
+        at: u64,
     },
     Revoked {
         id: WireId,
@@ -104,9 +106,9 @@ impl Message {
         }
         let mut words = text.split(' ');
         let token: u64 = words.next()?.parse().ok()?;
-        let _lease_ms: u64 = words.next()?.parse().ok()?;
+        let at = words.next()?.parse().ok()?;
         let id = WireId::parse(words.next()?)?;
-        (words.next().is_none() && token <= Token::MAX).then_some(Self::Granted { id, token: Token::new(token) })
+        (words.next().is_none() && token <= Token::MAX).then_some(Self::Granted { id, token: Token::new(token), at })
     }
 }
 
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn messages() {
-        let granted = Message::Granted { id: id(), token: Token::new(9) };
+        let granted = Message::Granted { id: id(), token: Token::new(9), at: 30_000 };
         assert_eq!(Message::parse(format!("9 30000 {}", id().text()).as_bytes()), Some(granted));
         let revoked = Message::Revoked { id: id() };
         assert_eq!(Message::parse(format!("revoked {}", id().text()).as_bytes()), Some(revoked));

@@ -35,9 +35,9 @@ impl Ledger {
     /// A message from the inbox.
     pub(crate) fn deliver(&self, message: Message, now: Instant) {
         self.change(|state, effects| match message {
-            Message::Granted { id, token } if id.client == self.client => {
+            Message::Granted { id, token, at } if id.client == self.client => {
                 if let Some(attempt) = state.open.get(&id.n) {
-                    if attempt.is_outdated(token) {
+                    if attempt.is_outdated(at) {
                         let keys = attempt.keys.clone();
                         state.touches.touch_soon(&keys, now);
                         state.wake_if_sooner(effects);

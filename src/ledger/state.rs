@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::key::{Keys, Kind};
+use crate::key::Keys;
 use crate::lease::{Hold, Loss};
 use crate::ledger::cleanups::Cleanups;
 use crate::ledger::lines::{LineId, Lines};
@@ -17,7 +17,6 @@ use crate::mutant::{self, Mutant};
 use crate::scripts::reply::ServerMillis;
 use crate::stats::Stats;
 use crate::ticket::{WireId, ticket};
-use crate::token::Token;
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
 const NEAR_TAIL: Duration = Duration::from_millis(100);
@@ -223,15 +222,10 @@ impl Attempt {
         }
     }
 
-    /// Whether the grant is of an earlier ticket of the same wire id, which a second copy of its request has queued up anew.
-    /// A token is no smaller than the server's clock was, if nobody else has it.
-    pub(super) fn is_outdated(&self, token: Token) -> bool {
-        let alone = match self.keys.kind {
-            Kind::Lock => true,
-            Kind::ReadWrite => self.amount > 1,
-            Kind::Semaphore { .. } | Kind::Latch => false,
-        };
-        alone && token.get() / 1000 < self.waiting_at && !mutant::on(Mutant::GrantTrustedAfterResend)
+    /// Whether a grant of that time is of an earlier ticket of the same wire id, which a second copy of its request has queued
+    /// up anew. In the same millisecond it is not: between the two lies a lease.
+    pub(super) fn is_outdated(&self, granted_at: ServerMillis) -> bool {
+        granted_at < self.waiting_at && !mutant::on(Mutant::GrantTrustedAfterResend)
     }
 
     /// The first outcome stays until it is taken.

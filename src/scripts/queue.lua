@@ -148,7 +148,7 @@ local function promote(own)
       index = index + 1
     else
       local token = hold(id, lease, amount)
-      if own[ticket] or tell(client, token .. ' ' .. lease .. ' ' .. id) then
+      if own[ticket] or tell(client, token .. ' ' .. now .. ' ' .. id) then
         remove(ticket, '1')
         if own[ticket] then taken[ticket] = token end
         granted = granted + 1

@@ -26,7 +26,7 @@ fn well_formed() {
     let told = |told| Ok(Released::Released { more: false, told, now: 5 });
     assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![]));
     items.push(bytes(&format!("9 30000 {}", id.text())));
-    let granted = Message::Granted { id, token: Token::new(9) };
+    let granted = Message::Granted { id, token: Token::new(9), at: 30_000 };
     assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![granted]));
     items.push(bytes("noise"));
     assert!(released(&LOCK_RELEASE, &Reply::Array(items)).is_err());

@@ -1,5 +1,7 @@
 //! Attempts to acquire, and how a test makes them.
 
+use std::ops::RangeInclusive;
+
 pub const LEASE: u64 = 30_000;
 pub const TICKET_TTL: u64 = 20_000;
 
@@ -65,7 +67,21 @@ impl Attempt {
     }
 }
 
-/// The grant of an attempt, as its client is told.
+/// The grant of an attempt, as its client is told, but for the [time](timeless).
 pub fn grant(attempt: &Attempt, token: u64) -> String {
-    format!("{token} {} {}", attempt.lease, attempt.id)
+    format!("{token} now {}", attempt.id)
+}
+
+/// A message as it was sent. That of a grant says when that was, by the server's clock: the word `now` instead, if it was then.
+#[track_caller]
+pub fn timeless(message: &str, when: RangeInclusive<u64>) -> String {
+    let words: Vec<&str> = message.split(' ').collect();
+    match words[..] {
+        [token, at, id] if token.parse::<u64>().is_ok() => {
+            let at: u64 = at.parse().unwrap_or_else(|_| panic!("no time: {message:?}"));
+            assert!(when.contains(&at), "{message:?} was not sent in {when:?}");
+            format!("{token} now {id}")
+        }
+        _ => message.to_owned(),
+    }
 }

@@ -2,6 +2,8 @@
 
 use redis::{FromRedisValue, Value};
 
+use super::attempt::timeless;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acquired {
     Granted(u64),
@@ -184,7 +186,7 @@ impl Words {
     /// What the client is told of others, behind the clock.
     pub fn told(&mut self) -> Vec<String> {
         let now = self.next();
-        let told = (0..self.rest()).map(|_| self.word()).collect();
+        let told = (0..self.rest()).map(|_| timeless(&self.word(), now..=now)).collect();
         self.put_back(now);
         told
     }
