@@ -59,7 +59,10 @@ mod tls;
 /// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
 /// - After the first connect, an attempt to connect again is given up after a third of the
 ///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that one that gets no answer
-///   leaves time for another.
+///   leaves time for another. The next one may take twice as long, up to the command timeout: the server may be far away, or
+///   busy with thousands of logins.
+/// - A call that is of use for less than two round trips, as when logging in, is waited for as long as those take: a slow
+///   connection is not taken for a dead one.
 /// - Both lead to the same server. A subscription to `channel` has a second one to `channel:<random>`, and delivers messages
 ///   only after the server of the calls has said, by `PUBSUB NUMSUB`, that it has that. Both are needed rights. After every
 ///   reconnect, also of the calls' socket, it is asked anew, and [`Notice::Gap`] follows.

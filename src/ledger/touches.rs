@@ -97,9 +97,9 @@ impl Touches {
 
     /// Messages may have been missed: every name is asked about at once.
     pub(crate) fn touch_all(&mut self, now: Instant) {
-        for name in self.names.values_mut() {
+        for (keys, name) in &mut self.names {
             name.ask_at(now);
-            Self::arm_name(&mut self.events, name, None);
+            Self::arm_name(&mut self.events, name, self.unread.first(keys));
         }
     }
 

@@ -64,6 +64,7 @@ macro_rules! suite {
             many_calls_keep_their_order_too many_calls_at_once dropped_calls_leave_the_connection_in_step
             a_connection_killed_under_a_call an_idle_connection_killed_is_replaced a_server_that_stands_still calls_wait_for_a_server_that_restarts
             a_call_of_little_use_gives_a_silent_connection_up an_attempt_to_connect_again_leaves_time_for_another
+            a_server_a_long_way_off_is_reached_again a_slow_connection_is_not_taken_for_a_silent_one
             a_server_that_is_gone messages_arrive_in_order_and_gaps_are_told subscriptions_survive_a_restart
             a_subscription_refused_later_is_told_once
             what_is_heard_without_a_proof_is_not_delivered

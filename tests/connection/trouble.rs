@@ -184,3 +184,34 @@ pub(crate) async fn an_attempt_to_connect_again_leaves_time_for_another(rt: Runt
     assert_eq!(word(&acquire(&connection, &Keys::of("a"), "c1:1").await), "GRANTED");
     assert_eq!(notices.next().await, Some(Notice::Gap));
 }
+
+/// To connect takes longer than a third of the lease and 500 ms, to subscribe yet longer.
+pub(crate) async fn a_server_a_long_way_off_is_reached_again(rt: Runtime) {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    proxy.delay(Duration::from_millis(300));
+    let config = Config::builder().command_timeout(Duration::from_secs(20)).lease(SHORT).build().unwrap();
+    let connection = (rt.open)(rt.executor.clone(), proxy.url(), config).await.unwrap();
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    for _ in 0..2 {
+        proxy.cut();
+        assert_eq!(notices.next().await, Some(Notice::Gap));
+        assert_eq!(holder(&connection, &Keys::of("a")).await, Reply::Bytes(Vec::new()));
+        assert_eq!(notices.next().await, Some(Notice::Gap));
+    }
+}
+
+/// The answers are on their way for longer than they are of use.
+pub(crate) async fn a_slow_connection_is_not_taken_for_a_silent_one(rt: Runtime) {
+    let server = Server::start();
+    let proxy = Proxy::start(server.port());
+    proxy.delay(SHORT);
+    let connection = rt.connect(&proxy.url()).await;
+    let keys = Keys::of("a");
+    for _ in 0..2 {
+        let within = Some(SHORT / 2);
+        let call = Call { script: script("lock_inspect"), keys: &keys.all(), args: &[], within };
+        assert!(matches!(connection.run(call).await, Ok(Reply::Array(_))));
+    }
+    assert_eq!(connection.reconnects(), 0);
+}

@@ -4,9 +4,9 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Proxy {
     address: SocketAddr,
@@ -28,6 +28,8 @@ struct Faults {
     /// Connections with a smaller number say nothing any more.
     silent: u64,
     drop_replies: bool,
+    /// What clients say on new connections is on its way for so long.
+    delay: Duration,
     /// Bytes from clients that still go through; then everything is cut.
     budget: Option<u64>,
     /// Both ends of every connection, to be shut down.
@@ -104,6 +106,11 @@ impl Proxy {
         self.shared.lock().drop_replies = on;
     }
 
+    /// Puts a long way before the server: on new connections, what is asked arrives so much later.
+    pub fn delay(&self, delay: Duration) {
+        self.shared.lock().delay = delay;
+    }
+
     /// Nothing goes through in either direction. It is kept, and goes through afterwards.
     pub fn stall(&self, on: bool) {
         self.shared.lock().stall = on;
@@ -164,7 +171,12 @@ impl Shared {
                 stream.set_nodelay(true).unwrap();
                 faults.open.push(stream.try_clone().unwrap());
             }
-            let ends = [(client.try_clone().unwrap(), server.try_clone().unwrap(), true), (server, client, false)];
+            let asked = if faults.delay.is_zero() {
+                client.try_clone().unwrap()
+            } else {
+                late(client.try_clone().unwrap(), faults.delay)
+            };
+            let ends = [(asked, server.try_clone().unwrap(), true), (server, client, false)];
             for (from, to, from_client) in ends {
                 let shared = Arc::clone(self);
                 thread::spawn(move || shared.copy(number, from, to, from_client));
@@ -205,4 +217,27 @@ impl Shared {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
+}
+
+/// What comes from there, later by so much, however much comes meanwhile.
+fn late(mut from: TcpStream, delay: Duration) -> TcpStream {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    let (heard, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            heard.send((Instant::now(), buffer[..read].to_vec())).unwrap_or_default();
+        }
+    });
+    thread::spawn(move || {
+        while let Ok((at, bytes)) = said.recv() {
+            thread::sleep(delay.saturating_sub(at.elapsed()));
+            if near.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+    });
+    far
 }

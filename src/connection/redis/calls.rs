@@ -78,9 +78,11 @@ fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> Connec
     }
 }
 
-/// How long the calls, sent together, may take: none may be waited for longer than it is of use.
+/// How long the calls, sent together, may take: none may be waited for longer than it is of use, unless a connection that
+/// is merely slow takes as long.
 fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
-    calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min)
+    let of_use = calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min);
+    of_use.max(shared.patient()).min(shared.timeout)
 }
 
 /// The `limit` is over. `handed` is the connection that the call was handed to.

@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
     /// How long the connections' own work may take, after the first: an attempt to connect, a proof, a heartbeat.
     pub(super) upkeep: Duration,
+    /// How long the connection for commands took for one answer when it was made, in microseconds.
+    round_trip: AtomicU64,
     pub(super) seed: u64,
     /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
     /// lock.
@@ -73,8 +75,9 @@ impl Shared {
     ) -> Self {
         let (timeout, upkeep) = (config.command_timeout, upkeep(config));
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
-        let (current, reconnects) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { executor, dialer, target, timeout, upkeep, seed, current, reconnects, state, changed: Event::new() }
+        let [round_trip, current, reconnects] = [0; 3].map(AtomicU64::new);
+        let changed = Event::new();
+        Self { executor, dialer, target, timeout, upkeep, round_trip, seed, current, reconnects, state, changed }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -124,18 +127,28 @@ impl Shared {
         executor::timeout(&self.executor, timeout, future).await
     }
 
-    /// One attempt at making the connection anew.
-    pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        self.attempt_within(self.upkeep, attempt).await
-    }
-
-    async fn attempt_within<T>(
+    /// One attempt at making a connection, which may take as long as the `limit`. The next one may take longer if this was
+    /// too short: behind a slow network, or a server that has to answer thousands at once, none would ever be long enough.
+    pub(super) async fn attempt<T>(
         &self,
-        limit: Duration,
+        limit: &mut Duration,
         attempt: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let no_answer = || Err(Failure::Io(format!("no answer within {limit:?}")));
-        self.within(limit, attempt).await.unwrap_or_else(no_answer)
+        let (started, allowed) = (self.executor.now(), *limit);
+        let made = self.within(allowed, attempt).await;
+        let least = match &made {
+            Some(Ok(_)) => self.executor.now().saturating_duration_since(started) * 2,
+            Some(Err(_)) => allowed,
+            None => allowed * 2,
+        };
+        *limit = least.max(self.upkeep).min(self.timeout);
+        made.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {allowed:?}"))))
+    }
+
+    /// Sooner than this, silence is no sign that the connection for commands is dead.
+    pub(super) fn patient(&self) -> Duration {
+        let round_trip = Duration::from_micros(self.round_trip.load(Ordering::Relaxed));
+        (round_trip * 2).min(self.upkeep)
     }
 
     /// The connection for that stands again.
@@ -182,8 +195,7 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt. But no shorter than
-/// a login over a slow network takes.
+/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
 fn upkeep(config: &Config) -> Duration {
     const SHORTEST: Duration = Duration::from_millis(500);
     config.command_timeout.min(SHORTEST.max(config.lease / 3))
@@ -221,7 +233,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let mut backoff = Backoff::new(shared.seed);
     let mut generation = 1;
-    let mut driver = match shared.attempt_within(shared.timeout, open(shared, true)).await {
+    let mut limit = shared.timeout;
+    let mut driver = match shared.attempt(&mut limit, open(shared, true)).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
             if first.send(Ok(warnings)).is_err() {
@@ -243,7 +256,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         generation += 1;
         driver = loop {
             shared.executor.sleep(backoff.pause()).await;
-            match shared.attempt(open(shared, false)).await {
+            match shared.attempt(&mut limit, open(shared, false)).await {
                 Ok((fresh, _)) => {
                     shared.reconnected("commands");
                     break take_up(shared, fresh, generation);
@@ -256,7 +269,10 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
 
 async fn open(shared: &Shared, first: bool) -> Result<(Fresh, Vec<Warning>), Failure> {
     let mut fresh = handshake::login(shared, None).await?;
+    let sent = shared.executor.now();
     let warnings = handshake::prepare(shared, &mut fresh, first).await?;
+    let took = shared.executor.now().saturating_duration_since(sent);
+    shared.round_trip.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     Ok((fresh, warnings))
 }
 

@@ -51,7 +51,8 @@ impl Name {
 
     pub(super) fn ask_at(&mut self, at: Instant) {
         // What has been due for longer keeps its place: asked for again and again, the last ones would never have their turn.
-        if self.event.is_none_or(|(due, _)| at < due) {
+        // But what is due for a reply alone is not needed once that is read.
+        if self.next(None).is_none_or(|(due, _)| at < due) {
             self.not_before = at;
             self.holder_ends = at;
         }

@@ -1,6 +1,7 @@
 //! The task of a subscription: keeps it standing and says when it did not.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
@@ -19,6 +20,8 @@ pub(super) struct Feed {
     channel: String,
     notices: UnboundedSender<Told>,
     backoff: Backoff,
+    /// How long the next attempt at a new socket may take.
+    limit: Duration,
     /// Proofs in a row that said "elsewhere".
     refuted: u64,
 }
@@ -41,7 +44,8 @@ struct Interruption {
 impl Feed {
     pub(super) fn new(shared: Arc<Shared>, channel: String, notices: UnboundedSender<Told>, number: u64) -> Self {
         let backoff = Backoff::new(shared.seed.wrapping_add(number));
-        Self { shared, channel, notices, backoff, refuted: 0 }
+        let limit = shared.upkeep;
+        Self { shared, channel, notices, backoff, limit, refuted: 0 }
     }
 
     pub(super) async fn run(&mut self, confirm: oneshot::Sender<Result<(), Failure>>) {
@@ -127,7 +131,10 @@ impl Feed {
         }
         loop {
             self.shared.executor.sleep(self.backoff.pause()).await;
-            match self.shared.attempt(self.open()).await {
+            let mut limit = self.limit;
+            let opened = self.shared.attempt(&mut limit, self.open()).await;
+            self.limit = limit;
+            match opened {
                 Ok(socket) => return socket,
                 Err(Failure::Refused(refusal)) => self.refused(interruption, refusal),
                 Err(_) => {}

@@ -50,3 +50,21 @@ fn a_ticket_that_is_known_later_is_looked_after_too() {
     touches.insert(&keys, 1, TTL, start, start, Some(TTL));
     assert_eq!(touches.next(), Some(start + LATER));
 }
+
+/// The touch for the reply is due and has not begun. When the reply comes, that touch is not needed, but the gap's is.
+#[test]
+fn a_gap_counts_while_a_reply_is_looked_after() {
+    for read_at_last in [true, false] {
+        let (mut touches, keys, start) = setup();
+        touches.insert(&keys, 1, TTL, start, start, Some(TTL));
+        let unread = touches.unread(&keys, start + LATER);
+        let now = start + LATER * 2;
+        touches.touch_all(now);
+        assert_eq!(touches.next(), Some(start + LATER), "it has its place");
+        if read_at_last {
+            touches.read(&keys, unread);
+        }
+        assert!(touches.next().unwrap() <= now);
+        assert_eq!(touches.due(now).unwrap().1, [1]);
+    }
+}
