@@ -137,7 +137,7 @@ pub enum Warning {
         policy: String,
     },
     /// [`command_timeout`](crate::ConfigBuilder::command_timeout) is longer than half of the
-    /// [`lease`](crate::ConfigBuilder::lease): whoever waits for an answer for so long may have lost a lease meanwhile.
+    /// [`lease`](crate::ConfigBuilder::lease): a call may be waited for until a lease is over.
     SlowTimeout {
         /// The longest wait for the answer to one command.
         command_timeout: Duration,
