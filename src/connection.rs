@@ -122,8 +122,8 @@ pub enum Notice {
 /// What the scripts can rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// `PUBLISH` inside a script counts every subscriber there is, so that 0 means "nobody listens".
-    /// True for one server, false in a cluster, where the count is the node's own.
+    /// `PUBSUB NUMSUB` inside a script counts every subscriber there is, so that 0 means "nobody listens": a grant is given to
+    /// nobody else then. True for one server, false in a cluster, where the count is the node's own.
     pub publish_counts_everyone: bool,
 }
 

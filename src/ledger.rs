@@ -35,6 +35,7 @@ mod messages;
 mod passing;
 mod places;
 mod schedule;
+mod silence;
 mod state;
 mod touches;
 mod work;
@@ -47,6 +48,7 @@ pub(crate) use passing::{Begun, Span, Turn};
 pub(crate) use places::NoPlace;
 use schedule::Schedule;
 pub(crate) use schedule::answer_within;
+use silence::Silence;
 use state::{Attempt, Effects, State};
 use touches::Touches;
 pub(crate) use work::{Touch, Work};
@@ -101,6 +103,7 @@ impl Ledger {
                 holds: HashMap::new(),
                 schedule: Schedule::new(Jitter::new(seed)),
                 touches: Touches::new(Jitter::new(other)),
+                silence: Silence::default(),
                 lines: Lines::new(),
                 cleanups: Cleanups::default(),
                 ending_holds: BTreeMap::new(),
@@ -174,6 +177,7 @@ impl Ledger {
     pub(crate) fn queued(&self, id: WireId, queued: Queued, now: Instant) -> bool {
         let Queued { sent, asked, holder_left, more } = queued;
         self.change(|state, effects| {
+            state.silence.ends();
             let Some(attempt) = state.open.get_mut(&id.n) else { return false };
             attempt.asked = asked;
             attempt.counted_from = sent;

@@ -11,6 +11,7 @@ use crate::ledger::cleanups::Cleanups;
 use crate::ledger::lines::{LineId, Lines};
 use crate::ledger::passing::Turn;
 use crate::ledger::schedule::Schedule;
+use crate::ledger::silence::Silence;
 use crate::ledger::touches::Touches;
 use crate::ledger::{Cleanup, Outcome};
 use crate::mutant::{self, Mutant};
@@ -27,6 +28,7 @@ pub(super) struct State {
     pub(super) holds: HashMap<u64, Arc<Hold>>,
     pub(super) schedule: Schedule,
     pub(super) touches: Touches,
+    pub(super) silence: Silence,
     pub(super) lines: Lines<Turn>,
     pub(super) cleanups: Cleanups,
     /// Releases and changes that somebody waits for.

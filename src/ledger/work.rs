@@ -7,6 +7,7 @@ use event_listener::EventListener;
 
 use crate::key::Keys;
 use crate::lease::{Hold, Loss, deadline};
+use crate::ledger::state::{Attempt, Effects, State};
 use crate::ledger::{Cleanup, Ledger, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
@@ -73,6 +74,7 @@ impl Ledger {
     /// The server answered a renewal sent at `sent`: these are held, these are not.
     pub(crate) fn renewed(&self, sent: Instant, now: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
         self.change(|state, effects| {
+            state.silence.ends();
             // It may have been passed on meanwhile: the lease is that of the wire id.
             let held: Vec<_> =
                 held.iter().map(|hold| state.holds.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
@@ -102,6 +104,7 @@ impl Ledger {
     pub(crate) fn touched(&self, keys: &Arc<Keys>, ids: &[u64], sent: Instant, now: Instant, answer: Touched) {
         let Touched { now: server, holder_left, more, tickets } = answer;
         self.change(|state, effects| {
+            state.silence.ends();
             let mut waiting = Vec::new();
             for (id, ticket) in ids.iter().copied().zip(tickets) {
                 let Some(attempt) = state.open.get_mut(&id) else { continue };
@@ -154,7 +157,32 @@ impl Ledger {
                 }
             }
             state.touches.unanswered(keys, now, longest);
+            if failure.kind().is_retryable() && !patience.is_zero() {
+                let since = state.silence.goes_on(sent, now);
+                if now.saturating_duration_since(since) >= patience {
+                    self.nobody_is_answered(state, since, now, failure, effects);
+                }
+            }
         });
+    }
+
+    /// The server has been silent for as long as the client's patience. Those fail too who were not touched meanwhile: there
+    /// may be more names than touches under way at a time.
+    fn nobody_is_answered(
+        &self,
+        state: &mut State,
+        since: Instant,
+        now: Instant,
+        failure: &Failure,
+        effects: &mut Effects,
+    ) {
+        let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
+        let waiting = state.open.iter().filter(|(_, attempt)| waits(attempt));
+        let waiting: Vec<_> = waiting.map(|(id, attempt)| (*id, attempt.keys.clone())).collect();
+        for (id, keys) in waiting {
+            state.touches.remove(&keys, id);
+            state.decide(self.wire_id(id), Outcome::Failed(failure.clone()), now, effects);
+        }
     }
 
     pub(crate) fn cleanup_done(&self, n: u64) {

@@ -3,15 +3,18 @@
 use super::*;
 use crate::connection::ConnectionError;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn failure() -> Failure {
+    Failure::Connection(ConnectionError::Unknown("lost".to_owned()))
+}
 
 impl Setup {
     fn fail_touch(&self, keys: &Arc<Keys>, id: WireId) {
-        let failure = Failure::Connection(ConnectionError::Unknown("lost".to_owned()));
-        self.ledger.not_touched(keys, &[id.n], self.now, self.now, &failure, PATIENCE);
+        self.ledger.not_touched(keys, &[id.n], self.now, self.now, &failure(), PATIENCE);
     }
 
-    fn outcome(&self, id: WireId) -> Poll<Outcome> {
+    pub(super) fn outcome(&self, id: WireId) -> Poll<Outcome> {
         self.ledger.poll_outcome(id, &mut Context::from_waker(std::task::Waker::noop()))
     }
 }
