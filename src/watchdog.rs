@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
 use crate::connection::{Connection, ConnectionError};
+use crate::error::ErrorKind;
 use crate::executor::Executor;
 use crate::jitter::Jitter;
 use crate::key::Kind;
@@ -155,7 +156,8 @@ impl Watchdog {
                     }
                 }
                 Err(Failure::Connection(ConnectionError::Closed)) => return,
-                Err(failure) if !failure.kind().is_retryable() => return,
+                // A right or a password may be on its way.
+                Err(failure) if !failure.kind().is_retryable() && failure.kind() != ErrorKind::Denied => return,
                 Err(_) => self.executor.sleep(backoff.next()).await,
             }
         }

@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) dialer: Box<dyn Dial>,
     pub(super) target: Target,
     pub(super) timeout: Duration,
-    /// How long the connections' own work may take, after the first: an attempt to connect, a proof, a heartbeat.
+    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat.
     pub(super) upkeep: Duration,
     /// How long the connection for commands took for one answer when it was made, in microseconds.
     round_trip: AtomicU64,

@@ -41,7 +41,8 @@ pub(super) async fn prove(shared: &Shared, up: &Up, probe: &str) -> Proof {
     }
     let mut connection = up.connection.clone();
     let command = how_many(probe);
-    match shared.within(shared.upkeep, connection.send_packed_command(&command)).await {
+    // As long as any other call: after a reconnect, thousands of them may stand before this one.
+    match shared.within(shared.timeout, connection.send_packed_command(&command)).await {
         Some(Ok(value)) => judge(shared, up, value),
         Some(Err(error)) => unanswered(shared, up, error.to_string()),
         None => unanswered(shared, up, "the connection gave no answer".to_owned()),
