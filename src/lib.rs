@@ -26,6 +26,7 @@ pub mod tokio;
 pub mod guide {}
 
 mod acquire;
+mod backoff;
 mod check;
 mod client;
 mod config;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
 
-use super::super::backoff::Backoff;
 use super::super::handshake::Failure;
-use super::super::link::Shared;
+use super::super::link::{RECONNECT, Shared};
 use super::super::proof::Proof;
 use super::Told;
 use super::socket::{End, Socket};
+use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};
 
 /// What the task of a subscription works with.
@@ -40,7 +40,7 @@ struct Interruption {
 
 impl Feed {
     pub(super) fn new(shared: Arc<Shared>, channel: String, notices: UnboundedSender<Told>, number: u64) -> Self {
-        let backoff = Backoff::new(shared.seed.wrapping_add(number));
+        let backoff = Backoff::new(RECONNECT, shared.seed.wrapping_add(number));
         Self { shared, channel, notices, backoff, refuted: 0 }
     }
 
