@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::backoff::Backoff;
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,7 +20,7 @@ use crate::scripts::reply::ServerMillis;
 use crate::server_clock::ServerClock;
 use crate::ticket::{Message, WireId};
 use crate::token::Token;
-use crate::watchdog::{Backoff, Watchdog};
+use crate::watchdog::{PAUSES, Watchdog};
 
 /// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
 /// lags by a network delay.
@@ -228,8 +229,8 @@ impl Tries<'_> {
         if left.is_zero() || !failure.kind().is_retryable() {
             return Err(self.error(failure));
         }
-        let seed = || Backoff::new(self.context.ledger.jitter_seed());
-        let wait: Duration = self.backoff.get_or_insert_with(seed).next().min(left);
+        let backoff = || Backoff::new(PAUSES, self.context.ledger.jitter_seed());
+        let wait: Duration = self.backoff.get_or_insert_with(backoff).pause().min(left);
         self.context.executor.sleep(wait).await;
         Ok(())
     }

@@ -2,31 +2,18 @@
 
 use std::time::Duration;
 
-/// A splitmix64 sequence (Steele, Lea and Flood, 2014).
+/// Random durations, drawn from a seed of their own: nothing here is shared with other users of `fastrand`.
 #[derive(Clone, Debug)]
-pub(crate) struct Jitter {
-    state: u64,
-}
+pub(crate) struct Jitter(fastrand::Rng);
 
 impl Jitter {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     /// Between zero and `duration`.
     pub(crate) fn up_to(&mut self, duration: Duration) -> Duration {
-        // 53 bits fill the fraction of an f64, so the result is below 1.
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-        let fraction = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        duration.mul_f64(fraction)
+        duration.mul_f64(self.0.f64())
     }
 
     /// Between 75 % and 125 % of `duration`.

@@ -1,9 +1,9 @@
 //! The only place that spells keys and channels.
 
-use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -149,7 +149,10 @@ pub(crate) fn inbox_prefix(prefix: &str) -> String {
     format!("{prefix}:inbox:")
 }
 
-/// A name as it stands between the braces: braces would end the hash tag, control bytes garble an operator's screen.
+/// What is spelled with a `%`: braces would end the hash tag, control bytes garble an operator's screen.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
+
+/// A name as it stands between the braces. What is not ASCII stays as it is, although URLs would escape it.
 fn encode(name: &str) -> Result<String> {
     if name.is_empty() {
         return Err(invalid("the name is empty"));
@@ -158,13 +161,10 @@ fn encode(name: &str) -> Result<String> {
         return Err(invalid(format!("the name has {} bytes, more than {MAX_NAME}", name.len())));
     }
     let mut encoded = String::with_capacity(name.len());
-    for c in name.chars() {
-        if matches!(c, '{' | '}' | '%') || c.is_ascii_control() {
-            // Writing to a String does not fail.
-            let _ = write!(encoded, "%{:02X}", u32::from(c));
-        } else {
-            encoded.push(c);
-        }
+    for part in name.split_inclusive(|c: char| !c.is_ascii()) {
+        let ascii = part.trim_end_matches(|c: char| !c.is_ascii());
+        encoded.extend(utf8_percent_encode(ascii, ESCAPED));
+        encoded.push_str(&part[ascii.len()..]);
     }
     Ok(encoded)
 }
@@ -237,6 +237,33 @@ mod tests {
             assert!(!tag.is_empty() && !tag.contains(['{', '}']), "{name:?} -> {tag:?}");
             assert!(!tag.chars().any(|c| c.is_ascii_control()));
             assert!(seen.insert(keys.main().to_owned()), "{name:?} collides");
+        }
+    }
+
+    #[test]
+    fn names_are_spelled_as_they_always_were() {
+        let vectors = [
+            ("orders:42", "orders:42"),
+            ("a b/c?d=e&f#g", "a b/c?d=e&f#g"),
+            ("{user}:7", "%7Buser%7D:7"),
+            ("100%", "100%25"),
+            ("%7B", "%257B"),
+            ("\0\t\n\x1f \x7f", "%00%09%0A%1F %7F"),
+            ("\"'`\\<>|^~[]*", "\"'`\\<>|^~[]*"),
+            ("für {日本} 🔒", "für %7B日本%7D 🔒"),
+            ("日本", "日本"),
+            // A control character, but none of ASCII.
+            ("a\u{85}b", "a\u{85}b"),
+        ];
+        for (name, spelled) in vectors {
+            let keys = Keys::new("p", Kind::Lock, name).unwrap();
+            assert_eq!(keys.main(), format!("p:lock:{{{spelled}}}"));
+        }
+        for byte in 0..128_u8 {
+            let spelled = encode(&char::from(byte).to_string()).unwrap();
+            let escaped = byte < 0x20 || matches!(byte, b'{' | b'}' | b'%' | 0x7f);
+            let expected = if escaped { format!("%{byte:02X}") } else { char::from(byte).to_string() };
+            assert_eq!(spelled, expected);
         }
     }
 

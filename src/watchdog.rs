@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
+use crate::backoff::{Backoff, Pauses};
 use crate::connection::{Connection, ConnectionError};
 use crate::error::ErrorKind;
 use crate::executor::Executor;
-use crate::jitter::Jitter;
 use crate::key::Kind;
 use crate::lease::Hold;
 use crate::ledger::{Cleanup, Ledger, Touch, Work, answer_within};
@@ -24,6 +24,9 @@ use crate::server_clock::ServerClock;
 use crate::trace;
 
 mod goodbye;
+
+/// Between calls of a server that gives no usable answer.
+pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
@@ -146,7 +149,7 @@ impl Watchdog {
 
     /// Until the server has answered, or what there was to end has ended by itself.
     async fn cancel(&self, cleanup: Cleanup) {
-        let mut backoff = Backoff::new(self.ledger.jitter_seed());
+        let mut backoff = Backoff::new(PAUSES, self.ledger.jitter_seed());
         while self.executor.now() < cleanup.until {
             match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
                 Ok(cancelled) => {
@@ -158,32 +161,13 @@ impl Watchdog {
                 Err(Failure::Connection(ConnectionError::Closed)) => return,
                 // A right or a password may be on its way.
                 Err(failure) if !failure.kind().is_retryable() && failure.kind() != ErrorKind::Denied => return,
-                Err(_) => self.executor.sleep(backoff.next()).await,
+                Err(_) => self.executor.sleep(backoff.pause()).await,
             }
         }
     }
 
     fn scripts(&self) -> Scripts<'_> {
         Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
-    }
-}
-
-/// Waits between tries against a server that gives no usable answer: 25 ms, doubling up to 1 s, with jitter.
-#[derive(Debug)]
-pub(crate) struct Backoff {
-    next: Duration,
-    jitter: Jitter,
-}
-
-impl Backoff {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { next: Duration::from_millis(25), jitter: Jitter::new(seed) }
-    }
-
-    pub(crate) fn next(&mut self) -> Duration {
-        let wait = self.jitter.spread(self.next);
-        self.next = (self.next * 2).min(Duration::from_secs(1));
-        wait
     }
 }
 

@@ -19,7 +19,6 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 
-mod backoff;
 mod blocking;
 mod calls;
 mod convert;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::backoff::Pauses;
 use crate::jitter::Jitter;
 use crate::key::Keys;
 use crate::ledger::cleanups::MOST;
@@ -22,8 +23,8 @@ const SHORTEST: Duration = Duration::from_millis(50);
 /// How soon to look again when the lock was free and nobody could be given it.
 const FREE: Duration = Duration::from_secs(1);
 
-/// The longest pause after touches of a name that got no answer.
-const LONGEST: Duration = Duration::from_secs(4);
+/// After touches of a name that got no answer.
+const UNANSWERED: Pauses = Pauses { shortest: SHORTEST, longest: Duration::from_millis(3200) };
 
 /// The look at the end of the lease in the way is later by up to this, so that not everybody looks at the same moment.
 const SPREAD: Duration = Duration::from_millis(100);
@@ -185,10 +186,8 @@ impl Touches {
     /// No usable answer came to a touch. The next one follows after a pause, longer each time, but no longer than
     /// `longest`.
     pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration) {
-        let jitter = &mut self.jitter;
         let Some(name) = self.names.get_mut(keys) else { return };
-        let pause = SHORTEST.saturating_mul(2_u32.saturating_pow(name.unanswered));
-        let pause = jitter.spread(pause).min(LONGEST).min(longest).max(SHORTEST);
+        let pause = UNANSWERED.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
         self.end(keys, |name| {
             name.unanswered += 1;
             name.owed = true;

@@ -18,16 +18,20 @@ use event_listener::Event;
 use futures::channel::oneshot;
 use futures::future::select;
 
-use super::backoff::Backoff;
 use super::dial::Dial;
 use super::handshake::{self, Driver, Failure, Fresh};
 use super::loaded::Loaded;
 use super::target::Target;
+use crate::backoff::{Backoff, Pauses};
 use crate::config::Config;
 use crate::connection::{ConnectionError, Warning};
 use crate::executor::{self, Executor};
 use crate::sync::lock;
 use crate::trace;
+
+/// Between attempts to connect again.
+pub(super) const RECONNECT: Pauses =
+    Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
 /// What the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
@@ -231,7 +235,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut backoff = Backoff::new(shared.seed);
+    let mut backoff = Backoff::new(RECONNECT, shared.seed);
     let mut generation = 1;
     let mut limit = shared.timeout;
     let mut driver = match shared.attempt(&mut limit, open(shared, true)).await {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
 
-use super::super::backoff::Backoff;
 use super::super::handshake::Failure;
-use super::super::link::Shared;
+use super::super::link::{RECONNECT, Shared};
 use super::super::proof::Proof;
 use super::Told;
 use super::socket::{End, Socket};
+use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};
 
 /// What the task of a subscription works with.
@@ -43,7 +43,7 @@ struct Interruption {
 
 impl Feed {
     pub(super) fn new(shared: Arc<Shared>, channel: String, notices: UnboundedSender<Told>, number: u64) -> Self {
-        let backoff = Backoff::new(shared.seed.wrapping_add(number));
+        let backoff = Backoff::new(RECONNECT, shared.seed.wrapping_add(number));
         let limit = shared.upkeep;
         Self { shared, channel, notices, backoff, limit, refuted: 0 }
     }
