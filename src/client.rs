@@ -22,6 +22,7 @@ use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
 use crate::server_clock::ServerClock;
 use crate::stats::Stats;
+use crate::trace;
 
 /// One program's access to the primitives on one server. Cheap to clone; make one per process and share it.
 ///
@@ -72,6 +73,7 @@ impl Client {
         // On the heap: it is large, and its caller polls through frames that would all be as large.
         Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
         let context = Context::start(executor, connection, config, client, clock).await?;
+        context.connection.warnings().iter().for_each(|warning| trace::warning(warning));
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 

@@ -11,6 +11,7 @@ use crate::scripts::Script;
 
 #[cfg(feature = "_redis")]
 pub(crate) mod redis;
+pub(crate) mod refusal;
 
 /// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).
 ///
@@ -173,6 +174,10 @@ pub enum ConnectionError {
     /// No connection could be had before the deadline: the call was not executed.
     #[error("not connected: {0}")]
     Unreachable(String),
+    /// No connection could be had, because the server's certificate is not accepted, or it asks for one of the client: the
+    /// call was not executed, and the next one fails too until somebody changes the setup.
+    #[error("{0}")]
+    Certificate(String),
     /// The call was, or may have been, sent, and no answer came: whether it was executed is unknown.
     #[error("no answer: {0}")]
     Unknown(String),
@@ -208,6 +213,7 @@ impl ConnectionError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
+            Self::Certificate(_) => ErrorKind::Certificate,
             Self::Closed => ErrorKind::Closed,
             Self::Refused { code, message } => match code.as_str() {
                 "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,

@@ -112,8 +112,7 @@ impl Shared {
     /// so, and the call fails with its words.
     pub(super) fn unavailable(&self) -> ConnectionError {
         match &*lock(&self.state) {
-            State::Down(Failure::Refused(refusal)) => refusal.clone(),
-            State::Down(failure) => ConnectionError::Unreachable(failure.to_string()),
+            State::Down(failure) => failure.clone().into(),
             State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
             State::Closed => ConnectionError::Closed,
         }
@@ -126,16 +125,8 @@ impl Shared {
 
     /// One attempt at making the connection anew.
     pub(super) async fn attempt<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        self.attempt_within(self.upkeep, attempt).await
-    }
-
-    async fn attempt_within<T>(
-        &self,
-        limit: Duration,
-        attempt: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let no_answer = || Err(Failure::Io(format!("no answer within {limit:?}")));
-        self.within(limit, attempt).await.unwrap_or_else(no_answer)
+        let no_answer = || Err(Failure::Io(format!("no answer within {:?}", self.upkeep)));
+        self.within(self.upkeep, attempt).await.unwrap_or_else(no_answer)
     }
 
     /// The connection for that stands again.
@@ -221,7 +212,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     let mut backoff = Backoff::new(shared.seed);
     let mut generation = 1;
-    let mut driver = match shared.attempt_within(shared.timeout, open(shared, true)).await {
+    let mut driver = match open(shared, true).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
             if first.send(Ok(warnings)).is_err() {
@@ -243,7 +234,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         generation += 1;
         driver = loop {
             shared.executor.sleep(backoff.pause()).await;
-            match shared.attempt(open(shared, false)).await {
+            match open(shared, false).await {
                 Ok((fresh, _)) => {
                     shared.reconnected("commands");
                     break take_up(shared, fresh, generation);
@@ -254,10 +245,16 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
     }
 }
 
+/// One attempt, which on the `first` connection may take as long as the user allows.
 async fn open(shared: &Shared, first: bool) -> Result<(Fresh, Vec<Warning>), Failure> {
-    let mut fresh = handshake::login(shared, None).await?;
-    let warnings = handshake::prepare(shared, &mut fresh, first).await?;
-    Ok((fresh, warnings))
+    let limit = if first { shared.timeout } else { shared.upkeep };
+    let progress = Arc::default();
+    let attempt = async {
+        let mut fresh = handshake::login(shared, None, &progress).await?;
+        let warnings = handshake::prepare(shared, &mut fresh, first).await?;
+        Ok((fresh, warnings))
+    };
+    shared.within(limit, attempt).await.unwrap_or_else(|| Err(progress.late(limit)))
 }
 
 fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {

@@ -129,8 +129,8 @@ impl Feed {
             self.shared.executor.sleep(self.backoff.pause()).await;
             match self.shared.attempt(self.open()).await {
                 Ok(socket) => return socket,
-                Err(Failure::Refused(refusal)) => self.refused(interruption, refusal),
-                Err(_) => {}
+                Err(Failure::Io(_)) => {}
+                Err(failure) => self.refused(interruption, failure.into()),
             }
         }
     }

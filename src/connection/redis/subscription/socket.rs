@@ -47,7 +47,7 @@ impl Socket {
             let (notices, proven) = (notices.clone(), Arc::clone(&proven));
             move |push: PushInfo| deliver(&notices, &proven, push)
         };
-        let mut fresh = handshake::login(shared, Some(Arc::new(push))).await?;
+        let mut fresh = handshake::login(shared, Some(Arc::new(push)), &Arc::default()).await?;
         handshake::prepare(shared, &mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
