@@ -59,8 +59,9 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     fn close(&self);
 }
 
-/// One script with its keys and arguments.
+/// One script with its keys and arguments. Made by [`Call::new`]; there may be more fields in later versions.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// What to run.
     pub script: &'static Script,
@@ -71,6 +72,18 @@ pub struct Call<'a> {
     /// After this the answer is of no use to the caller, and the connection may be broken. `None` leaves the limit to the
     /// connection, which has one of its own for every call; a longer one changes nothing.
     pub within: Option<Duration>,
+}
+
+impl<'a> Call<'a> {
+    /// A call without a time limit of its own.
+    pub fn new(script: &'static Script, keys: &'a [&'a str], args: &'a [Arg<'a>]) -> Self {
+        Self { script, keys, args, within: None }
+    }
+
+    /// The same call, whose answer is of no use after `within`.
+    pub fn within(self, within: Duration) -> Self {
+        Self { within: Some(within), ..self }
+    }
 }
 
 /// One argument of a script.
@@ -94,6 +107,7 @@ impl fmt::Debug for Arg<'_> {
 
 /// What a script replied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reply {
     /// Nothing.
     Nil,
@@ -107,6 +121,7 @@ pub enum Reply {
 
 /// What a subscription delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// A message that was published on the channel.
     Message(Vec<u8>),
@@ -122,10 +137,23 @@ pub enum Notice {
 
 /// What the scripts can rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Topology {
     /// `PUBLISH` inside a script counts every subscriber there is, so that 0 means "nobody listens".
     /// True for one server, false in a cluster, where the count is the node's own.
     pub publish_counts_everyone: bool,
+}
+
+impl Topology {
+    /// One server.
+    pub const fn single_server() -> Self {
+        Self { publish_counts_everyone: true }
+    }
+
+    /// A cluster, in which a node knows its own subscribers only.
+    pub const fn cluster() -> Self {
+        Self { publish_counts_everyone: false }
+    }
 }
 
 /// A setup that endangers locks without stopping them.
@@ -162,6 +190,7 @@ impl fmt::Display for Warning {
 
 /// Why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// The server answered with an error; the script did not run, or stopped where it was raised.
     #[error("{code} {message}")]

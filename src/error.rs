@@ -9,8 +9,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, as a value to match on.
 ///
-/// The list is complete on purpose: a new kind is a breaking change, so a `match` needs no wildcard.
+/// There may be more kinds in later versions: a `match` needs an arm for the others, in which
+/// [`is_retryable`](Self::is_retryable) says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
     /// sent.

@@ -136,7 +136,7 @@ impl Connection for RedisConnection {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn warnings(&self) -> Vec<Warning> {

@@ -77,7 +77,7 @@ pub(super) async fn run(
     keys: &[&str],
     args: &[Arg<'_>],
 ) -> Result<Reply, ConnectionError> {
-    connection.run(Call { script, keys, args, within: None }).await
+    connection.run(Call::new(script, keys, args)).await
 }
 
 /// As [`run`], for an answer that is of no use after `within`.
@@ -88,7 +88,7 @@ pub(super) async fn run_within(
     args: &[Arg<'_>],
     within: Duration,
 ) -> Result<Reply, ConnectionError> {
-    connection.run(Call { script, keys, args, within: Some(within) }).await
+    connection.run(Call::new(script, keys, args).within(within)).await
 }
 
 pub(super) fn counts_everyone(connection: &dyn Connection) -> Arg<'static> {

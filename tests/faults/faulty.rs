@@ -129,11 +129,7 @@ impl Faults {
         let late = std::mem::take(&mut self.state().late);
         let mut replies = Vec::new();
         for call in late {
-            replies.push(
-                self.inner
-                    .run(Call { script: call.script, keys: &call.keys(), args: &call.args(), within: None })
-                    .await,
-            );
+            replies.push(self.inner.run(Call::new(call.script, &call.keys(), &call.args())).await);
         }
         replies
     }

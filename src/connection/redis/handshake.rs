@@ -35,6 +35,7 @@ pub(super) enum Failure {
     /// The server answered with an error.
     Refused(ConnectionError),
     /// TLS failed for want of a certificate that is accepted.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     Certificate(String),
     /// The server is nothing that bowline can work with.
     Unsupported(String),
