@@ -15,9 +15,7 @@
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { async_std::task::block_on(async {
-//! let executor = std::sync::Arc::new(bowline::async_std::AsyncStd);
-//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-//! let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+//! let client = bowline::embedded::Server::new().client(bowline::async_std::AsyncStd).await?;
 //! # client.lock("a").lock().await?.release().await })}
 //! ```
 

@@ -15,6 +15,9 @@ pub(crate) mod refusal;
 
 /// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).
 ///
+/// An implementation stands under [`#[async_trait]`](crate::async_trait), which this crate re-exports with
+/// [`BoxStream`](crate::BoxStream): it needs no other crate. `examples/custom_connection.rs` is one.
+///
 /// # Contract
 /// - Every call returns within a deadline of the implementation's own, whatever the server does.
 /// - A call is sent at most once. What is left of a call whose future is dropped is: not sent, or executed.

@@ -127,7 +127,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, operation: &'static str) -> Self {
+    /// For implementations of [`Executor::block_on`](crate::Executor::block_on), and for tests of code that handles errors.
+    pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
         Self { kind, operation, name: None, reason: None, source: None }
     }
 
@@ -136,7 +137,8 @@ impl Error {
         Self::new(kind, operation).with_reason(reason)
     }
 
-    pub(crate) fn with_reason(mut self, reason: impl Into<String>) -> Self {
+    /// Says in a sentence what exactly is wrong.
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into().into());
         self
     }

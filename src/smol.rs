@@ -15,9 +15,7 @@
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { smol::block_on(async {
-//! let executor = std::sync::Arc::new(bowline::smol::Smol);
-//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-//! let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+//! let client = bowline::embedded::Server::new().client(bowline::smol::Smol).await?;
 //! # client.lock("a").lock().await?.release().await })}
 //! ```
 

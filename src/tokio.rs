@@ -1,4 +1,6 @@
 //! bowline on tokio: the example is that of [the crate](crate).
+//!
+//! In a module with `use bowline::*`, `tokio` would be ambiguous: import [`bowline::prelude::*`](crate::prelude) instead.
 
 #[cfg(unix)]
 use std::path::Path;

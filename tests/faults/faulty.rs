@@ -200,7 +200,7 @@ pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> C
     let faults =
         Faults { inner, executor: env.executor(), state: Arc::default(), released: Arc::new(Event::new()), inject };
     let faulty = Faulty { faults: faults.clone(), injected: Mutex::new(Some(injected)) };
-    let client = Client::new(env.executor(), Arc::new(faulty), config).await.unwrap();
+    let client = Client::connect(env.executor(), Arc::new(faulty), config).await.unwrap();
     faults.state().calls.clear();
     faults.state().answered.clear();
     (client, faults)
