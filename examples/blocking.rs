@@ -3,7 +3,6 @@
 //! `cargo run --example blocking --features blocking`; on a Redis of yours with `REDIS_URL`, else on the embedded server.
 
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -49,8 +48,6 @@ fn client() -> bowline::Result<Client> {
         return connect(&url);
     }
     println!("no REDIS_URL: on the embedded server");
-    let executor = Arc::new(bowline::smol::Smol);
-    let connection = bowline::embedded::Server::new().connect(executor.clone());
-    let config = bowline::Config::builder().build()?;
-    futures::executor::block_on(bowline::Client::new(executor, Arc::new(connection), config)).map(Client::new)
+    let connected = bowline::embedded::Server::new().client(bowline::smol::Smol);
+    futures::executor::block_on(connected).map(Client::new)
 }

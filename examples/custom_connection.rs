@@ -7,9 +7,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use bowline::{Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning};
-use futures::stream::BoxStream;
+use bowline::{
+    BoxStream, Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning, async_trait,
+};
 
 #[derive(Debug)]
 struct Recording<C> {
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // On Redis: `bowline::tokio::open(executor.clone(), url, &config).await?`.
     let inner = bowline::embedded::Server::new().connect(executor.clone());
     let connection = Arc::new(Recording { inner, calls: Mutex::default() });
-    let client = Client::new(executor, connection.clone(), Config::builder().build()?).await?;
+    let client = Client::connect(executor, connection.clone(), Config::default()).await?;
     println!("connecting checked the server with {} scripts", connection.take().len());
 
     client.lock("orders").lock().await?.release().await?;

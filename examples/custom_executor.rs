@@ -4,13 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "this is an adapter")]
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline::{Client, Config, Executor};
-use futures::FutureExt;
+use bowline::{BoxFuture, Executor};
 use futures::executor::ThreadPool;
-use futures::future::BoxFuture;
 
 /// All that bowline wants of a runtime: tasks, timers, a clock, and a way to wait on a thread.
 #[derive(Debug)]
@@ -22,7 +19,11 @@ impl Executor for Pool {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        smol::Timer::after(duration).map(drop).boxed()
+        // It counts from here, and not from the first poll.
+        let timer = smol::Timer::after(duration);
+        Box::pin(async {
+            timer.await;
+        })
     }
 
     fn now(&self) -> Instant {
@@ -36,11 +37,10 @@ impl Executor for Pool {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let executor = Arc::new(Pool(ThreadPool::builder().pool_size(1).create()?));
-    // On Redis: `bowline::smol::open(executor.clone(), url, &config)`: only the sockets are smol's then.
-    let connection = Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+    let pool = Pool(ThreadPool::builder().pool_size(1).create()?);
     futures::executor::block_on(async {
-        let client = Client::new(executor, connection, Config::builder().build()?).await?;
+        // On Redis: `Client::connect` with `bowline::smol::open(executor, url, &config)`: only the sockets are smol's then.
+        let client = bowline::embedded::Server::new().client(pool).await?;
         let guard = client.lock("orders").lock().await?;
         println!("on an executor of our own: token {}", guard.token());
         guard.release().await?;

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // `protect` runs work, and drops it when the lease is lost.
     let guard = job.lock().lease(Duration::from_millis(200)).await?;
     match guard.protect(tokio::time::sleep(Duration::from_secs(60))).await {
-        Err(error) if error.kind() == ErrorKind::Lost => println!("protect: {error}"),
+        Err(error) if error.kind() == ErrorKind::Lost => println!("protect: {error:#}"),
         other => println!("unexpected: {other:?}"),
     }
     drop(guard);
@@ -36,13 +36,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("is_valid: {}", guard.is_valid());
     // What was done under a lost lease may have been done beside somebody else: the release says so.
     match guard.release().await {
-        Err(error) => println!("release: {error}"),
+        Err(error) => println!("release: {error:#}"),
         Ok(()) => println!("unexpected: it was held to the end"),
     }
 
     // `run` is all of it: acquire, work that is stopped by a loss, release.
     match job.lock().lease(Duration::from_millis(200)).run(|_| tokio::time::sleep(Duration::from_secs(60))).await {
-        Err(error) if error.kind() == ErrorKind::Lost => println!("run: {error}"),
+        Err(error) if error.kind() == ErrorKind::Lost => println!("run: {error:#}"),
         other => println!("unexpected: {other:?}"),
     }
 

@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Without one, each acquisition stands for itself, and the inner one waits for the outer.
     println!("without a holder:");
     match transfer(&account).await {
-        Err(error) if error.kind() == ErrorKind::TimedOut => println!("  {error}"),
+        Err(error) if error.kind() == ErrorKind::TimedOut => println!("  {error:#}"),
         other => println!("unexpected: {other:?}"),
     }
 

@@ -4,11 +4,10 @@
 //! dev-dependency with the feature `embedded`.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
+use bowline::Client;
 use bowline::embedded::Server;
-use bowline::{Client, Config};
 
 /// The code under test: does its work unless somebody else is at it.
 async fn nightly_report(client: &Client) -> bowline::Result<bool> {
@@ -20,9 +19,7 @@ async fn nightly_report(client: &Client) -> bowline::Result<bool> {
 
 /// Another program's client, as far as the server can tell.
 async fn program(server: &Server) -> bowline::Result<Client> {
-    let executor = Arc::new(bowline::tokio::Tokio::current()?);
-    let connection = Arc::new(server.connect(executor.clone()));
-    Client::new(executor, connection, Config::builder().build()?).await
+    server.client(bowline::tokio::Tokio::current()?).await
 }
 
 #[tokio::main]

@@ -15,17 +15,15 @@
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { async_std::task::block_on(async {
-//! let executor = std::sync::Arc::new(bowline::async_std::AsyncStd);
-//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-//! let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+//! let client = bowline::embedded::Server::new().client(bowline::async_std::AsyncStd).await?;
 //! # client.lock("a").lock().await?.release().await })}
 //! ```
 
-use std::io;
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::Arc;
 
+use ::async_std::net::ToSocketAddrs;
 use futures::future::BoxFuture;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
 
@@ -33,7 +31,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::connection::redis::RedisConnection;
-use crate::connection::redis::dial::{Dial, Stream, tune};
+use crate::connection::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 use crate::error::Result;
 use crate::executor::Executor;
 pub use crate::executor::async_std::AsyncStd;
@@ -44,16 +42,18 @@ connect_functions!("async-std's global executor", AsyncStd, "");
 struct Sockets;
 
 impl Dial for Sockets {
-    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>> {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
-            let stream = ::async_std::net::TcpStream::connect((host, port)).await?;
+            let addresses = (host, port).to_socket_addrs().await.map_err(DialError::Name)?;
+            let addresses: Vec<_> = addresses.collect();
+            let stream = ::async_std::net::TcpStream::connect(&addresses[..]).await?;
             tune(&stream)?;
             Ok(Box::new(stream.compat()) as Stream)
         })
     }
 
     #[cfg(unix)]
-    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, io::Result<Stream>> {
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
             Ok(Box::new(::async_std::os::unix::net::UnixStream::connect(path).await?.compat()) as Stream)
         })

@@ -45,10 +45,8 @@
 //! ```
 //! # #[cfg(feature = "blocking")]
 //! # fn main() -> bowline::Result<()> {
-//! let executor = std::sync::Arc::new(bowline::smol::Smol);
-//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-//! let connected = bowline::Client::new(executor, connection, bowline::Config::builder().build()?);
-//! let client = bowline::blocking::Client::new(smol::block_on(connected)?);
+//! let connected = smol::block_on(bowline::embedded::Server::new().client(bowline::smol::Smol))?;
+//! let client = bowline::blocking::Client::new(connected);
 //! # client.lock("a").lock().block()?.release() }
 //! # #[cfg(not(feature = "blocking"))]
 //! # fn main() {}
@@ -71,7 +69,7 @@ mod semaphore;
 mod threads;
 
 pub use guard::{Guard, LockGuard, Permit, ReadGuard, WriteGuard};
-pub use latch::{CountDownLatch, Wait};
+pub use latch::{CountDownLatch, LatchWait};
 pub use lock::Lock;
 pub use options::{Acquire, TryAcquire};
 pub use rw_lock::{RwLock, Upgrade};
@@ -92,7 +90,7 @@ pub struct Client {
 /// As [`smol::connect`](crate::smol::connect).
 #[cfg(feature = "blocking")]
 pub fn connect(url: &str) -> Result<Client> {
-    connect_with(url, crate::Config::builder().build()?)
+    connect_with(url, crate::Config::default())
 }
 
 /// As [`connect`], with settings of one's own.

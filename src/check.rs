@@ -6,10 +6,9 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::executor::Executor;
 use crate::key::{Keys, Kind, READ, WRITE, inbox_prefix};
-use crate::scripts::Script;
 use crate::scripts::dispatch::{AcquireArgs, ChangeArgs, Failure, Scripts};
 use crate::scripts::latch::LatchCall;
 use crate::scripts::reply::ServerMillis;
@@ -45,9 +44,7 @@ pub(crate) async fn check(
             clock.observe(executor.now(), now);
             Ok(())
         }
-        Err(failure) => {
-            Err(Error::new(failure.kind(), "connect").with_source(Unfit { at: denied_at(&failure), failure }))
-        }
+        Err(failure) => Err(failure.when_connecting(&config.prefix)),
     }
 }
 
@@ -167,22 +164,4 @@ async fn check_latch(scripts: Scripts<'_>, keys: &Keys, client: Uuid) -> Checked
 /// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
 async fn take(scripts: Scripts<'_>, keys: &Keys, set: &str, member: &str) -> Checked {
     Ok(scripts.latch().cancel([keys.main(), set, set], member).await?.now)
-}
-
-/// The line of a script that the user may not run. The server says its number, and not what stands there: since 7.0 as
-/// `script: <sha1>, on @user_script:<line>.`, before as `(call to f_<sha1>): @user_script:<line>:`.
-fn denied_at(failure: &Failure) -> Option<String> {
-    let Failure::Connection(ConnectionError::Refused { message, .. }) = failure else { return None };
-    let script = Script::all().find(|script| message.contains(script.sha1()))?;
-    let (_, place) = message.split_once("@user_script:")?;
-    let digits = place.split(|c: char| !c.is_ascii_digit()).next()?;
-    let line = script.source().lines().nth(digits.parse::<usize>().ok()?.checked_sub(1)?)?;
-    Some(format!(" ({}: {})", script.name(), line.trim()))
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the server or the user's rights do not fit: {failure}{}", at.as_deref().unwrap_or_default())]
-struct Unfit {
-    failure: Failure,
-    at: Option<String>,
 }

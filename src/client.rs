@@ -22,12 +22,13 @@ use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
 use crate::server_clock::ServerClock;
 use crate::stats::Stats;
+use crate::trace;
 
 /// One program's access to the primitives on one server. Cheap to clone; make one per process and share it.
 ///
 /// A client has one connection for commands, one for its single subscription, and one background task each for
 /// leases and messages, however many locks it holds or waits for. Made by `connect` of a runtime's module, such as
-/// `bowline::tokio::connect(url)`, or by [`Client::new`] from any executor and connection.
+/// `bowline::tokio::connect(url)`, or by [`Client::connect`] from any executor and connection.
 ///
 /// # Dropping
 /// The tasks end, and the connections close, when the last handle is gone: clients, locks and guards alike. Releases
@@ -66,12 +67,13 @@ impl Client {
     /// # Cancel safety
     /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
     /// and `<prefix>:rw:...`) always stay, for 1 h.
-    pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
+    pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
         let client = config.client_id.unwrap_or_else(draw);
         // On the heap: it is large, and its caller polls through frames that would all be as large.
         Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
         let context = Context::start(executor, connection, config, client, clock).await?;
+        context.connection.warnings().iter().for_each(|warning| trace::warning(warning));
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 

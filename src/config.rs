@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
 
-/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`]; every value is valid once built. Clones may serve
+/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`], or [`Config::default`]; every value is valid once built. Clones may serve
 /// as many clients as there are to be.
 ///
 /// | setting | default | meaning |
@@ -37,27 +37,26 @@ impl Config {
     }
 }
 
+/// The defaults.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            prefix: "bowline".to_owned(),
+            lease: Duration::from_secs(30),
+            command_timeout: Duration::from_secs(3),
+            patience: Duration::from_secs(10),
+            line_time: Duration::from_millis(100),
+            shutdown_timeout: Duration::from_millis(250),
+            client_id: None,
+        }
+    }
+}
+
 /// Builds a [`Config`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "call build()"]
 pub struct ConfigBuilder {
     config: Config,
-}
-
-impl Default for ConfigBuilder {
-    fn default() -> Self {
-        Self {
-            config: Config {
-                prefix: "bowline".to_owned(),
-                lease: Duration::from_secs(30),
-                command_timeout: Duration::from_secs(3),
-                patience: Duration::from_secs(10),
-                line_time: Duration::from_millis(100),
-                shutdown_timeout: Duration::from_millis(250),
-                client_id: None,
-            },
-        }
-    }
 }
 
 impl ConfigBuilder {
@@ -119,7 +118,7 @@ impl ConfigBuilder {
     /// identity of its own when it connects, so that one `Config` may serve many clients.
     ///
     /// Two living clients with one identity would take each other's holds for their own, so connecting with the identity of a
-    /// living client fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::new`](crate::Client::new).
+    /// living client fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self

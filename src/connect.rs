@@ -7,12 +7,12 @@ macro_rules! connect_functions {
         #[doc = concat!("Connects to the server at `url` with the default settings, on ", $place, ".")]
         ///
         /// # Errors
-        #[doc = concat!("Those of [`RedisConnection`] and of [`Client::new`]", $fails, ".")]
+        #[doc = concat!("Those of [`RedisConnection`] and of [`Client::connect`]", $fails, ".")]
         ///
         /// # Cancel safety
         /// Dropping the future closes the sockets and leaves nothing running.
         pub async fn connect(url: &str) -> Result<Client> {
-            connect_with(url, Config::builder().build()?).await
+            connect_with(url, Config::default()).await
         }
 
         /// As [`connect`], with settings of one's own.
@@ -25,7 +25,7 @@ macro_rules! connect_functions {
         pub async fn connect_with(url: &str, config: Config) -> Result<Client> {
             let executor: Arc<dyn Executor> = Arc::new($executor);
             let connection = open(executor.clone(), url, &config).await?;
-            Client::new(executor, Arc::new(connection), config).await
+            Client::connect(executor, Arc::new(connection), config).await
         }
 
         /// Connects without making a client, for those who wrap the connection or the executor first. Only the sockets

@@ -11,8 +11,12 @@ use crate::scripts::Script;
 
 #[cfg(feature = "_redis")]
 pub(crate) mod redis;
+pub(crate) mod refusal;
 
 /// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).
+///
+/// An implementation stands under [`#[async_trait]`](crate::async_trait), which this crate re-exports with
+/// [`BoxStream`](crate::BoxStream): it needs no other crate. `examples/custom_connection.rs` is one.
 ///
 /// # Contract
 /// - Every call returns within a deadline of the implementation's own, whatever the server does.
@@ -58,8 +62,9 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     fn close(&self);
 }
 
-/// One script with its keys and arguments.
+/// One script with its keys and arguments. Made by [`Call::new`]; there may be more fields in later versions.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// What to run.
     pub script: &'static Script,
@@ -70,6 +75,18 @@ pub struct Call<'a> {
     /// After this the answer is of no use to the caller, and the connection may be broken. `None` leaves the limit to the
     /// connection, which has one of its own for every call; a longer one changes nothing.
     pub within: Option<Duration>,
+}
+
+impl<'a> Call<'a> {
+    /// A call without a time limit of its own.
+    pub fn new(script: &'static Script, keys: &'a [&'a str], args: &'a [Arg<'a>]) -> Self {
+        Self { script, keys, args, within: None }
+    }
+
+    /// The same call, whose answer is of no use after `within`.
+    pub fn within(self, within: Duration) -> Self {
+        Self { within: Some(within), ..self }
+    }
 }
 
 /// One argument of a script.
@@ -93,6 +110,7 @@ impl fmt::Debug for Arg<'_> {
 
 /// What a script replied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reply {
     /// Nothing.
     Nil,
@@ -106,6 +124,7 @@ pub enum Reply {
 
 /// What a subscription delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// A message that was published on the channel.
     Message(Vec<u8>),
@@ -121,10 +140,23 @@ pub enum Notice {
 
 /// What the scripts can rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Topology {
     /// `PUBSUB NUMSUB` inside a script counts every subscriber there is, so that 0 means "nobody listens": a grant is given to
     /// nobody else then. True for one server, false in a cluster, where the count is the node's own.
     pub publish_counts_everyone: bool,
+}
+
+impl Topology {
+    /// One server.
+    pub const fn single_server() -> Self {
+        Self { publish_counts_everyone: true }
+    }
+
+    /// A cluster, in which a node knows its own subscribers only.
+    pub const fn cluster() -> Self {
+        Self { publish_counts_everyone: false }
+    }
 }
 
 /// A setup that endangers locks without stopping them.
@@ -161,6 +193,7 @@ impl fmt::Display for Warning {
 
 /// Why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// The server answered with an error; the script did not run, or stopped where it was raised.
     #[error("{code} {message}")]
@@ -173,6 +206,10 @@ pub enum ConnectionError {
     /// No connection could be had before the deadline: the call was not executed.
     #[error("not connected: {0}")]
     Unreachable(String),
+    /// No connection could be had, because the server's certificate is not accepted, or it asks for one of the client: the
+    /// call was not executed, and the next one fails too until somebody changes the setup.
+    #[error("{0}")]
+    Certificate(String),
     /// The call was, or may have been, sent, and no answer came: whether it was executed is unknown.
     #[error("no answer: {0}")]
     Unknown(String),
@@ -208,6 +245,7 @@ impl ConnectionError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
+            Self::Certificate(_) => ErrorKind::Certificate,
             Self::Closed => ErrorKind::Closed,
             Self::Refused { code, message } => match code.as_str() {
                 "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,

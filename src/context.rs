@@ -54,10 +54,10 @@ impl Context {
         let notices = connection
             .subscribe(&channel)
             .await
-            .map_err(|error| Error::new(error.kind(), "connect").with_source(Subscribing(error)))?;
+            .map_err(|error| Failure::from(error).when_connecting(&config.prefix))?;
         if config.client_id.is_some() {
             let scripts = Scripts { connection: &*connection, inbox_prefix: &inbox_prefix };
-            alone(scripts, &Keys::scratch(&config.prefix, Kind::Lock, client), &channel).await?;
+            alone(scripts, &config.prefix, client, &channel).await?;
         }
         let ledger = Arc::new(Ledger::new(client));
         let inbox = Inbox::start(&executor, ledger.clone(), notices);
@@ -123,11 +123,12 @@ impl Drop for Context {
 }
 
 /// Whether this client is the only one of its id. It listens already: of two that connect at once, at least one sees both.
-async fn alone(scripts: Scripts<'_>, scratch: &Keys, inbox: &str) -> Result<()> {
+async fn alone(scripts: Scripts<'_>, prefix: &str, client: Uuid, inbox: &str) -> Result<()> {
+    let scratch = Keys::scratch(prefix, Kind::Lock, client);
     match scripts.listeners(scratch.main(), inbox).await {
         Ok(0 | 1) => Ok(()),
         Ok(_) => Err(Error::new(ErrorKind::ClientIdInUse, "connect")),
-        Err(failure) => Err(Error::new(failure.kind(), "connect").with_source(failure)),
+        Err(failure) => Err(failure.when_connecting(prefix)),
     }
 }
 
@@ -236,10 +237,6 @@ impl Tries<'_> {
     }
 
     pub(crate) fn error(&self, failure: Failure) -> Error {
-        Error::new(failure.kind(), self.operation).with_name(&self.name).with_source(failure)
+        failure.into_error(self.operation).with_name(&self.name)
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("subscribing to the client's inbox: {0}")]
-struct Subscribing(crate::connection::ConnectionError);

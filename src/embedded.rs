@@ -4,15 +4,12 @@
 //! # #[cfg(feature = "tokio")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> bowline::Result<()> {
-//! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use bowline::{Client, Config, embedded::Server, tokio::Tokio};
+//! use bowline::{embedded::Server, tokio::Tokio};
 //!
 //! let server = Server::new();
-//! let executor = Arc::new(Tokio::current()?);
-//! let connection = Arc::new(server.connect(executor.clone()));
-//! let client = Client::new(executor, connection, Config::builder().build()?).await?;
+//! let client = server.client(Tokio::current()?).await?;
 //!
 //! let guard = client.lock("orders:42").lock().lease(Duration::from_secs(10)).await?;
 //! // What happens to a holder that was paused for too long?
@@ -40,7 +37,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::client::Client;
+use crate::config::Config;
 use crate::connection::{ConnectionError, Reply};
+use crate::error::Result;
 use crate::executor::Executor;
 use crate::sync::lock;
 
@@ -109,6 +109,34 @@ impl Server {
     fn with_clock(clock: Clock) -> Self {
         let state = State { clock, engine: None, database: Arc::default() };
         Self { shared: Arc::new(Shared { state: Mutex::new(state) }) }
+    }
+
+    /// A client of this server, with the default settings.
+    ///
+    /// # Errors
+    /// Those of [`Client::connect`].
+    ///
+    /// # Cancel safety
+    /// That of [`Client::connect`].
+    pub fn client<E: Executor>(&self, executor: E) -> impl Future<Output = Result<Client>> + Send + use<E> {
+        self.client_with(executor, Config::default())
+    }
+
+    /// As [`client`](Self::client), with settings of one's own.
+    ///
+    /// # Errors
+    /// As [`client`](Self::client).
+    ///
+    /// # Cancel safety
+    /// As [`client`](Self::client).
+    pub fn client_with<E: Executor>(
+        &self,
+        executor: E,
+        config: Config,
+    ) -> impl Future<Output = Result<Client>> + Send + use<E> {
+        let executor: Arc<dyn Executor> = Arc::new(executor);
+        let connection = Arc::new(self.connect(executor.clone()));
+        Client::connect(executor, connection, config)
     }
 
     /// A connection for one client. The executor is asked for the time and nothing else.

@@ -9,8 +9,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, as a value to match on.
 ///
-/// The list is complete on purpose: a new kind is a breaking change, so a `match` needs no wildcard.
+/// There may be more kinds in later versions: a `match` needs an arm for the others, in which
+/// [`is_retryable`](Self::is_retryable) says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
     /// sent.
@@ -27,16 +29,23 @@ pub enum ErrorKind {
     /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so. Or the latch that was
     /// waited for ended before it was counted down.
     Lost,
-    /// The server gave no answer in time. Whether the last request was executed is unknown; what it may
-    /// have left is cleaned up in the background or ends with its lease.
+    /// There is no connection to the server, or the server gave no answer in time. Whether the last request was executed is
+    /// unknown; what it may have left is cleaned up in the background or ends with its lease.
+    ///
+    /// When connecting, the message says whether the name was not resolved, the connection was refused, nothing answered at
+    /// the address, or the connection broke.
     Unavailable,
     /// The server said no for a reason that may pass (`LOADING`, `BUSY`, `READONLY`, `OOM`, ...).
     Refused,
-    /// The server said no because the user lacks a right or could not log in.
+    /// The server said no because the user lacks a right or could not log in. When connecting, the message names the right.
     Denied,
+    /// TLS failed: the server's certificate is expired, for another name, or signed by an authority that this system does
+    /// not trust; or the server asks for a certificate of the client.
+    Certificate,
     /// The key holds a value of another type: something other than bowline wrote it.
     WrongType,
-    /// The server is too old or lacks a command.
+    /// The server is too old, lacks a command, speaks TLS where the URL says plain or the other way round, or is no Redis
+    /// at all.
     Unsupported,
     /// The server answered something that the script never replies.
     Protocol,
@@ -60,6 +69,7 @@ impl ErrorKind {
             | Self::OverLimit
             | Self::WouldDeadlock
             | Self::Denied
+            | Self::Certificate
             | Self::WrongType
             | Self::Unsupported
             | Self::Protocol
@@ -75,9 +85,10 @@ impl ErrorKind {
             Self::OverLimit => "more than the limit",
             Self::WouldDeadlock => "it would wait for itself",
             Self::Lost => "the lease was lost",
-            Self::Unavailable => "no answer from the server",
+            Self::Unavailable => "the server is not available",
             Self::Refused => "the server refused",
             Self::Denied => "the server denied access",
+            Self::Certificate => "TLS failed",
             Self::WrongType => "the key holds another type",
             Self::Unsupported => "the server does not support this",
             Self::Protocol => "unexpected reply",
@@ -95,23 +106,41 @@ impl fmt::Display for ErrorKind {
 
 /// An operation that failed: its [`kind`](Self::kind), what was attempted, on which name, and the cause.
 ///
-/// Neither `Display` nor `Debug` shows passwords or wire ids.
+/// `{}` shows the error without its [`source`](StdError::source), so that a report which walks the chain, such as `{:#}` of
+/// anyhow, shows each cause once. `{:#}` of the error itself shows the whole chain in one line. Neither they nor `Debug` show
+/// passwords or wire ids.
+///
+/// ```
+/// # fn show(error: bowline::Error) {
+/// eprintln!("{error}");   // lock "orders:42": the server refused
+/// eprintln!("{error:#}"); // lock "orders:42": the server refused: LOADING Redis is loading the dataset in memory
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     operation: &'static str,
     name: Option<Arc<str>>,
+    /// What exactly is wrong, in a sentence. It is a part of this error, not a cause of it.
+    reason: Option<Arc<str>>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, operation: &'static str) -> Self {
-        Self { kind, operation, name: None, source: None }
+    /// For implementations of [`Executor::block_on`](crate::Executor::block_on), and for tests of code that handles errors.
+    pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
+        Self { kind, operation, name: None, reason: None, source: None }
     }
 
-    /// An error with a sentence of its own as the cause.
+    /// An error with a sentence that says what exactly is wrong.
     pub(crate) fn because(kind: ErrorKind, operation: &'static str, reason: impl Into<String>) -> Self {
-        Self::new(kind, operation).with_source(Reason(reason.into()))
+        Self::new(kind, operation).with_reason(reason)
+    }
+
+    /// Says in a sentence what exactly is wrong.
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into().into());
+        self
     }
 
     /// Bad input is found before it is known what for.
@@ -158,11 +187,21 @@ impl fmt::Display for Error {
             write!(f, " {name:?}")?;
         }
         write!(f, ": {}", self.kind)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source}")?;
+        if let Some(reason) = &self.reason {
+            write!(f, ": {reason}")?;
         }
-        Ok(())
+        if f.alternate() { write_causes(f, self) } else { Ok(()) }
     }
+}
+
+/// Each level below `error`, after a colon.
+fn write_causes(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
+    let mut below = error.source();
+    while let Some(cause) = below {
+        write!(f, ": {cause}")?;
+        below = cause.source();
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Error {
@@ -172,8 +211,11 @@ impl fmt::Debug for Error {
         if let Some(name) = &self.name {
             debug.field("name", name);
         }
+        if let Some(reason) = &self.reason {
+            debug.field("reason", reason);
+        }
         if let Some(source) = &self.source {
-            debug.field("source", &format_args!("{source}"));
+            debug.field("source", &format_args!("{}", Chain(&**source)));
         }
         debug.finish()
     }
@@ -185,19 +227,50 @@ impl StdError for Error {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Reason(String);
+/// A cause with all causes below it.
+struct Chain<'a>(&'a (dyn StdError + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        write_causes(f, self.0)
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::ConnectionError;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("asking the server")]
+    struct Asking(#[source] ConnectionError);
+
+    /// As reports of errors do, such as anyhow's `{:#}`.
+    fn report(error: &dyn StdError) -> String {
+        match error.source() {
+            Some(cause) => format!("{error}: {}", report(cause)),
+            None => error.to_string(),
+        }
+    }
 
     #[test]
     fn message_says_what_where_and_why() {
         let error = Error::because(ErrorKind::InvalidInput, "lock", "the name is empty").with_name("a b");
         assert_eq!(error.to_string(), "lock \"a b\": invalid input: the name is empty");
-        assert!(format!("{error:?}").contains("InvalidInput"));
-        assert!(StdError::source(&error).is_some());
+        assert!(format!("{error:?}").contains("InvalidInput") && format!("{error:?}").contains("is empty"));
+        assert!(StdError::source(&error).is_none());
+    }
+
+    #[test]
+    fn each_cause_is_shown_once() {
+        let asking = Asking(ConnectionError::refused("LOADING for a while"));
+        let error = Error::new(ErrorKind::Refused, "lock").with_name("a").with_source(asking);
+        let whole = "lock \"a\": the server refused: asking the server: LOADING for a while";
+        assert_eq!(error.to_string(), "lock \"a\": the server refused");
+        assert_eq!(format!("{error:#}"), whole);
+        assert_eq!(report(&error), whole);
+        let shown = format!("{error:?}");
+        assert_eq!(shown.matches("LOADING").count(), 1, "{shown}");
     }
 }

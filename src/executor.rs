@@ -24,6 +24,9 @@ pub(crate) mod tokio;
 /// Nothing in bowline spawns, sleeps or asks for the time in any other way, so an implementation of this trait
 /// decides what "later" means for the whole library, up to a simulation in virtual time.
 ///
+/// No method is `async`, because a task and a timer outlive the borrow of the executor; the futures are
+/// [`BoxFuture`](crate::BoxFuture)s, which this crate re-exports. `examples/custom_executor.rs` is an implementation.
+///
 /// # Contract
 /// - Every method may be called from any thread, inside or outside the runtime.
 /// - Once the runtime is shut down, `spawn` drops the task and `sleep` resolves early, but never in the poll in which it
@@ -46,6 +49,25 @@ pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// - [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks, where blocking could stop
     ///   the runtime; `future` is dropped unpolled. An adapter whose runtime cannot tell may leave it to the caller.
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()>;
+}
+
+/// A shared executor is one, too.
+impl<E: Executor + ?Sized> Executor for Arc<E> {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        (**self).spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        (**self).sleep(duration)
+    }
+
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        (**self).block_on(future)
+    }
 }
 
 /// The error of `block_on` on a thread that drives async tasks.

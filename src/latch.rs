@@ -22,7 +22,7 @@ use once::Said;
 mod once;
 
 /// The highest count that a latch can be set to.
-pub const MAX_COUNT: u32 = WRITE;
+pub const MAX_LATCH_COUNT: u32 = WRITE;
 
 /// The longest that a latch can live.
 pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -72,7 +72,7 @@ impl CountDownLatch {
         Self { primitive: Primitive::new(context, reentry, Kind::Latch, name) }
     }
 
-    /// Sets the count, 1 to [`MAX_COUNT`], if there is no latch of the name or it has been counted down; `false`: it is
+    /// Sets the count, 1 to [`MAX_LATCH_COUNT`], if there is no latch of the name or it has been counted down; `false`: it is
     /// being counted down, and stays as it is. The latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`]. If it was
     /// counted down and not everybody who waited has been told, they are told first.
     ///
@@ -86,8 +86,8 @@ impl CountDownLatch {
         let keys = self.primitive.keys(OPERATION)?;
         let invalid =
             |reason: String| Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&keys.name));
-        if !(1..=MAX_COUNT).contains(&count) {
-            return invalid(format!("a count of {count}; it must be 1 to {MAX_COUNT}"));
+        if !(1..=MAX_LATCH_COUNT).contains(&count) {
+            return invalid(format!("a count of {count}; it must be 1 to {MAX_LATCH_COUNT}"));
         }
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("a latch must live 100 ms to 30 days, not {ttl:?}"));
@@ -143,8 +143,8 @@ impl CountDownLatch {
 
     /// Waits until the count is zero; at once if it is, or if there is no such latch. Await the result, or set a
     /// timeout first.
-    pub fn wait(&self) -> Wait<'_> {
-        Wait { latch: self, timeout: None }
+    pub fn wait(&self) -> LatchWait<'_> {
+        LatchWait { latch: self, timeout: None }
     }
 
     /// What there is of the latch, as one consistent look. It may be outdated when it arrives.
@@ -217,12 +217,12 @@ pub struct LatchState {
 /// Dropping the future takes the waiter away in the background.
 #[derive(Clone, Debug)]
 #[must_use = "waiting does nothing unless awaited"]
-pub struct Wait<'a> {
+pub struct LatchWait<'a> {
     latch: &'a CountDownLatch,
     timeout: Option<Duration>,
 }
 
-impl Wait<'_> {
+impl LatchWait<'_> {
     /// The longest wait; without it, as long as it takes. Zero is an error: use [`CountDownLatch::count`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -230,7 +230,7 @@ impl Wait<'_> {
     }
 }
 
-impl<'a> IntoFuture for Wait<'a> {
+impl<'a> IntoFuture for LatchWait<'a> {
     type Output = Result<()>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 

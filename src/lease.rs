@@ -14,6 +14,7 @@ use crate::token::Token;
 
 /// Why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Loss {
     /// The lease ran out: it was fixed, or could not be renewed in time.
     Expired,

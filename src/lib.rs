@@ -15,6 +15,7 @@ pub mod async_std;
 pub mod blocking;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+pub mod prelude;
 #[cfg(feature = "smol")]
 pub mod smol;
 #[cfg(feature = "tokio")]
@@ -72,7 +73,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use executor::Executor;
 pub use guard::{LockGuard, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
-pub use latch::{CountDownLatch, LatchState, MAX_COUNT, MAX_LATCH_TTL, Wait};
+pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use lease::Loss;
 pub use lock::{HolderState, Lock, LockState};
 #[cfg(feature = "_mutants")]
@@ -84,3 +85,9 @@ pub use scripts::Script;
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};
 pub use stats::Stats;
 pub use token::Token;
+
+// What the methods of `Executor` and `Connection` are written with.
+#[doc(no_inline)]
+pub use async_trait::async_trait;
+#[doc(no_inline)]
+pub use futures::{future::BoxFuture, stream::BoxStream};

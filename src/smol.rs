@@ -15,13 +15,10 @@
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { smol::block_on(async {
-//! let executor = std::sync::Arc::new(bowline::smol::Smol);
-//! let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-//! let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+//! let client = bowline::embedded::Server::new().client(bowline::smol::Smol).await?;
 //! # client.lock("a").lock().await?.release().await })}
 //! ```
 
-use std::io;
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +30,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::connection::redis::RedisConnection;
-use crate::connection::redis::dial::{Dial, Stream, tune};
+use crate::connection::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 use crate::error::Result;
 use crate::executor::Executor;
 pub use crate::executor::smol::Smol;
@@ -44,16 +41,17 @@ connect_functions!("smol's global executor", Smol, "");
 struct Sockets;
 
 impl Dial for Sockets {
-    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>> {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
-            let stream = ::smol::net::TcpStream::connect((host, port)).await?;
+            let addresses = ::smol::net::resolve((host, port)).await.map_err(DialError::Name)?;
+            let stream = ::smol::net::TcpStream::connect(&addresses[..]).await?;
             tune(&stream)?;
             Ok(Box::new(stream.compat()) as Stream)
         })
     }
 
     #[cfg(unix)]
-    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, io::Result<Stream>> {
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
         Box::pin(async move { Ok(Box::new(::smol::net::unix::UnixStream::connect(path).await?.compat()) as Stream) })
     }
 }

@@ -1,6 +1,7 @@
 //! bowline on tokio: the example is that of [the crate](crate).
+//!
+//! In a module with `use bowline::*`, `tokio` would be ambiguous: import [`bowline::prelude::*`](crate::prelude) instead.
 
-use std::io;
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::connection::redis::RedisConnection;
-use crate::connection::redis::dial::{Dial, Stream, tune};
+use crate::connection::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 use crate::error::Result;
 use crate::executor::Executor;
 pub use crate::executor::tokio::Tokio;
@@ -26,16 +27,18 @@ connect_functions!(
 struct Sockets;
 
 impl Dial for Sockets {
-    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>> {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
-            let stream = ::tokio::net::TcpStream::connect((host, port)).await?;
+            let addresses = ::tokio::net::lookup_host((host, port)).await.map_err(DialError::Name)?;
+            let addresses: Vec<_> = addresses.collect();
+            let stream = ::tokio::net::TcpStream::connect(&addresses[..]).await?;
             tune(&stream)?;
             Ok(Box::new(stream) as Stream)
         })
     }
 
     #[cfg(unix)]
-    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, io::Result<Stream>> {
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
         Box::pin(async move { Ok(Box::new(::tokio::net::UnixStream::connect(path).await?) as Stream) })
     }
 }

@@ -36,6 +36,14 @@ pub(crate) fn acquiring<F: Future>(
     acquisition
 }
 
+/// The server's setup endangers locks, found when connecting.
+pub(crate) fn warning(what: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(what = %what, "the server's setup endangers locks");
+    #[cfg(not(feature = "tracing"))]
+    let _ = what;
+}
+
 /// No usable answer came to a renewal of so many leases.
 pub(crate) fn not_renewed(leases: usize, why: &dyn Display) {
     #[cfg(feature = "tracing")]

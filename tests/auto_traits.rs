@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bowline::{
     Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, CountDownLatch, Error, ErrorKind,
-    Executor, Holder, HolderState, LatchState, Lock, LockGuard, LockState, Loss, Notice, Permit, PermitState,
-    ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token, Topology,
-    TryAcquire, Upgrade, Wait, Warning, WriteGuard,
+    Executor, Holder, HolderState, LatchState, LatchWait, Lock, LockGuard, LockState, Loss, Notice, Permit,
+    PermitState, ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token,
+    Topology, TryAcquire, Upgrade, Warning, WriteGuard,
 };
 
 fn shared<T: Send + Sync>() {}
@@ -38,7 +38,7 @@ fn every_type_is_send_and_sync() {
     shared::<(Acquire<'_, LockGuard>, Acquire<'_, ReadGuard>, Acquire<'_, WriteGuard>, Acquire<'_, Permit>)>();
     shared::<(TryAcquire<'_, LockGuard>, TryAcquire<'_, ReadGuard>, TryAcquire<'_, WriteGuard>, TryAcquire<'_, Permit>)>(
     );
-    shared::<Wait<'_>>();
+    shared::<LatchWait<'_>>();
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
 }
 
@@ -66,19 +66,19 @@ fn blocking_guards_of_a_thread_stay_on_it() {
     kept::<(blocking::Permit, blocking::Upgrade<AnyThread>)>();
     kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
     shared::<(blocking::Acquire<'_, LockGuard, AnyThread>, blocking::TryAcquire<'_, ReadGuard, AnyThread>)>();
-    shared::<(blocking::Acquire<'_, Permit, AnyThread>, blocking::Wait<'_>)>();
+    shared::<(blocking::Acquire<'_, Permit, AnyThread>, blocking::LatchWait<'_>)>();
 }
 
 #[tokio::test]
 async fn every_future_is_send_and_small() {
     let executor: Arc<dyn Executor> = Arc::new(bowline::tokio::Tokio::current().unwrap());
     let connection = Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-    let config = Config::builder().build().unwrap();
+    let config = Config::default();
     let url = "redis://localhost";
     drop(sent(bowline::tokio::connect(url)));
     drop(sent(bowline::tokio::connect_with(url, config.clone())));
     drop(sent(bowline::tokio::open(executor.clone(), url, &config)));
-    let client = sent(Client::new(executor, connection, config)).await.unwrap();
+    let client = sent(Client::connect(executor, connection, config)).await.unwrap();
     let (lock, rw_lock, semaphore) = (client.lock("a"), client.rw_lock("a"), client.semaphore("a", 1));
     sent(Holder::new().scope(sent(async {}))).await;
 

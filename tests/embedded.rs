@@ -124,7 +124,7 @@ async fn a_server_by_hand_needs_no_sleep(env: Env) {
     let start = server.now();
     let connect = async || {
         let connection = server.connect(env.executor());
-        Client::new(env.executor(), std::sync::Arc::new(connection), Config::builder().build().unwrap()).await.unwrap()
+        Client::connect(env.executor(), std::sync::Arc::new(connection), Config::default()).await.unwrap()
     };
     let (a, b) = (connect().await, connect().await);
     let guard = a.lock("x").lock().lease(Duration::from_secs(3600)).await.unwrap();

@@ -13,15 +13,18 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline::{Config, Connection, ConnectionError, ErrorKind, RedisConnection, Result};
+use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
 use support::proxy::Proxy;
 use support::server::Server;
 
-/// In the child: the port of the server that speaks TLS.
+/// In the child: the port of the server that speaks TLS, of one whose certificate is by nobody, and of one that asks for a
+/// certificate.
 const PORT: &str = "BOWLINE_TEST_TLS_PORT";
+const OTHER: &str = "BOWLINE_TEST_TLS_PORT_OTHER";
+const STRICT: &str = "BOWLINE_TEST_TLS_PORT_STRICT";
 
 #[test]
 fn certificates_are_verified() {
@@ -29,26 +32,28 @@ fn certificates_are_verified() {
         let dir = std::env::temp_dir().join(format!("bowline-tls-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         certificates(&dir);
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
-        let server = Server::start_with(&[
-            "--tls-port",
-            &port.to_string(),
-            "--tls-cert-file",
-            &file("server.crt"),
-            "--tls-key-file",
-            &file("server.key"),
-            "--tls-ca-cert-file",
-            &file("ca.crt"),
-            "--tls-auth-clients",
-            "no",
-        ]);
-        for (test, roots) in [("child_believes", "ca.crt"), ("child_does_not_believe", "other.crt")] {
+        let start = |of: &str, asks: &str| {
+            let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+            let (certificate, key, ca) = (file(&format!("{of}.crt")), file(&format!("{of}.key")), file("ca.crt"));
+            let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+            let server = Server::start_with(&[&["--tls-port", &port, "--tls-auth-clients", asks], &files[..]].concat());
+            (server, port)
+        };
+        let [(server, port), (_other, other), (_strict, strict)] =
+            [("server", "no"), ("other", "no"), ("server", "yes")].map(|(of, asks)| start(of, asks));
+        for (test, roots) in [
+            ("child_believes", "ca.crt"),
+            ("child_does_not_believe", "other.crt"),
+            ("child_takes_one_port_for_the_other", "ca.crt"),
+            ("child_has_no_certificate_of_its_own", "ca.crt"),
+            ("child_believes_no_more", "ca.crt"),
+        ] {
             let status = Command::new(std::env::current_exe().unwrap())
                 .args([test, "--exact", "--nocapture"])
                 .env("SSL_CERT_FILE", file(roots))
                 .env_remove("SSL_CERT_DIR")
-                .env(PORT, port.to_string())
+                .envs([(PORT, &port), (OTHER, &other), (STRICT, &strict)])
                 .status()
                 .unwrap();
             assert!(status.success(), "{test}");
@@ -75,7 +80,11 @@ fn certificates(dir: &Path) {
 }
 
 fn child_port() -> Option<u16> {
-    std::env::var(PORT).ok().map(|port| port.parse().unwrap())
+    port(PORT)
+}
+
+fn port(variable: &str) -> Option<u16> {
+    Some(std::env::var(variable).ok()?.parse().unwrap())
 }
 
 fn on_each_runtime(test: fn(Open)) {
@@ -151,12 +160,75 @@ fn child_does_not_believe() {
         let port = child_port().unwrap();
         let opened = futures::executor::block_on(open(format!("rediss://localhost:{port}/"), config(BOUND / 2)));
         let error = opened.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.to_string().contains("certificate"), "{error}");
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error}");
+        assert!(error.to_string().contains("the server's certificate is not accepted"), "{error}");
         // A server that says nothing.
         let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("rediss://localhost:{}/", mute.local_addr().unwrap().port());
         let opened = futures::executor::block_on(open(url, config(Duration::from_millis(300))));
-        assert_eq!(opened.unwrap_err().kind(), ErrorKind::Unavailable);
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("no answer to the TLS greeting"), "{error}");
+    });
+}
+
+/// Each end speaks what the other does not.
+#[test]
+fn child_takes_one_port_for_the_other() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let (port, plain) = (child_port().unwrap(), Server::start());
+        let as_plain = format!("redis://localhost:{port}/");
+        let as_tls = plain.url().replace("redis://", "rediss://");
+        for (url, hint) in [(as_plain, "use rediss://"), (as_tls, "use redis://")] {
+            let error = futures::executor::block_on(open(url, config(Duration::from_millis(500)))).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable), "{error:#}");
+            assert!(error.to_string().contains(hint), "{error:#}");
+        }
+    });
+}
+
+#[test]
+fn child_has_no_certificate_of_its_own() {
+    if port(STRICT).is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let url = format!("rediss://localhost:{}/", port(STRICT).unwrap());
+        let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error:#}");
+        assert!(error.to_string().contains("asks for a certificate of the client"), "{error:#}");
+    });
+}
+
+/// The address leads to a server with another certificate when the connection is made again.
+#[test]
+fn child_believes_no_more() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let proxy = Proxy::start(child_port().unwrap());
+        let url = proxy.url().replace("redis://", "rediss://");
+        futures::executor::block_on(async {
+            let connection = open(url, config(Duration::from_millis(500))).await.unwrap();
+            let mut notices = connection.subscribe("test:channel").await.unwrap();
+            proxy.lead_to(port(OTHER).unwrap());
+            proxy.cut();
+            assert_eq!(notices.next().await, Some(Notice::Gap));
+            let refused = notices.next().await;
+            assert!(matches!(refused, Some(Notice::Refused(ConnectionError::Certificate(_)))), "{refused:?}");
+            let error = loop {
+                match acquire(&connection, &Keys::of("a"), "c1:1").await {
+                    Err(error @ (ConnectionError::Unknown(_) | ConnectionError::Unreachable(_))) => drop(error),
+                    other => break other.unwrap_err(),
+                }
+            };
+            assert!(matches!(error, ConnectionError::Certificate(_)), "{error:?}");
+            proxy.lead_to(child_port().unwrap());
+            while acquire(&connection, &Keys::of("a"), "c1:1").await.is_err() {}
+        });
     });
 }

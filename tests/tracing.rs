@@ -152,6 +152,22 @@ fn renewals_that_fail_and_reconnects_are_events() {
     });
 }
 
+#[test]
+fn warnings_about_the_setup_are_events() {
+    hearing(|heard| async move {
+        let server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+        let config = Config::builder().lease(Duration::from_secs(3)).command_timeout(Duration::from_secs(2));
+        let client = bowline::tokio::connect_with(&server.user_url(), config.build().unwrap()).await.unwrap();
+        let told = heard.events("setup endangers locks");
+        assert!(told.iter().all(|event| event["level"] == "WARN"), "{told:?}");
+        let what: Vec<&str> = told.iter().map(|event| &*event["what"]).collect();
+        assert_eq!(what, client.warnings().iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(what.len() == 2 && what[0].contains("allkeys-lru") && what[1].contains("command_timeout"), "{what:?}");
+        client.close().await;
+        server.finish();
+    });
+}
+
 /// A server may quote the login that it refuses.
 #[test]
 fn a_login_that_is_refused_later_is_told_without_the_password() {

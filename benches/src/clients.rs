@@ -10,9 +10,9 @@ use crate::watched::{Seen, Watched};
 
 /// A client as everybody has it, for times and allocations.
 pub async fn plain(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Client> {
-    let config = Config::builder().build()?;
+    let config = Config::default();
     let connection = runtime.open(executor.clone(), url, &config).await?;
-    Ok(Client::new(executor.clone(), Arc::new(connection), config).await?)
+    Ok(Client::connect(executor.clone(), Arc::new(connection), config).await?)
 }
 
 /// A client whose commands, tasks and timers are counted.
@@ -26,5 +26,5 @@ pub async fn watched(
     let executor: Arc<dyn Executor> = Arc::new(Watched { seen: seen.clone(), inner: executor.clone() });
     let inner = Arc::new(runtime.open(executor.clone(), url, &config).await?);
     let connection = Watched { seen: seen.clone(), inner };
-    Ok((Client::new(executor, Arc::new(connection), config).await?, seen))
+    Ok((Client::connect(executor, Arc::new(connection), config).await?, seen))
 }

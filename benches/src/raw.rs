@@ -85,7 +85,7 @@ impl RawLock {
     async fn run(&self, connection: &dyn Connection, name: &'static str, args: &[Arg<'_>]) -> Result<String> {
         let script = Script::all().find(|script| script.name() == name).ok_or(name)?;
         let keys = self.keys.each_ref().map(String::as_str);
-        let Reply::Array(items) = connection.run(Call { script, keys: &keys, args, within: None }).await? else {
+        let Reply::Array(items) = connection.run(Call::new(script, &keys, args)).await? else {
             return Err(unexpected(name, "no list"));
         };
         let word = items.into_iter().find_map(|item| match item {

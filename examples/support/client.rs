@@ -1,9 +1,7 @@
 //! A client for the examples that need no server.
 
-use std::sync::Arc;
-
+use bowline::Client;
 use bowline::embedded::Server;
-use bowline::{Client, Config};
 
 /// Of the server at `REDIS_URL`, else of one inside this process. What the examples do is the same on both.
 pub(crate) async fn connect() -> bowline::Result<Client> {
@@ -12,7 +10,5 @@ pub(crate) async fn connect() -> bowline::Result<Client> {
         return bowline::tokio::connect(&url).await;
     }
     println!("REDIS_URL is not set: using the embedded server, in this process");
-    let executor = Arc::new(bowline::tokio::Tokio::current()?);
-    let connection = Server::new().connect(executor.clone());
-    Client::new(executor, Arc::new(connection), Config::builder().build()?).await
+    Server::new().client(bowline::tokio::Tokio::current()?).await
 }

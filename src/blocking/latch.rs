@@ -44,8 +44,8 @@ impl CountDownLatch {
     }
 
     /// Waits until the latch is open: see [`bowline::CountDownLatch::wait`](crate::CountDownLatch::wait).
-    pub fn wait(&self) -> Wait<'_> {
-        Wait { inner: self.inner.wait(), executor: &self.executor }
+    pub fn wait(&self) -> LatchWait<'_> {
+        LatchWait { inner: self.inner.wait(), executor: &self.executor }
     }
 
     /// See [`bowline::CountDownLatch::inspect`](crate::CountDownLatch::inspect).
@@ -68,13 +68,13 @@ impl CountDownLatch {
 /// A wait for a latch: see [`CountDownLatch::wait`].
 #[derive(Clone, Debug)]
 #[must_use = "a wait does nothing until `block` is called"]
-pub struct Wait<'a> {
-    inner: crate::Wait<'a>,
+pub struct LatchWait<'a> {
+    inner: crate::LatchWait<'a>,
     executor: &'a Arc<dyn Executor>,
 }
 
-impl Wait<'_> {
-    /// The longest wait: see [`bowline::Wait::timeout`](crate::Wait::timeout).
+impl LatchWait<'_> {
+    /// The longest wait: see [`bowline::LatchWait::timeout`](crate::LatchWait::timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.inner = self.inner.timeout(timeout);
         self
@@ -83,7 +83,7 @@ impl Wait<'_> {
     /// Waits.
     ///
     /// # Errors
-    /// As [`bowline::Wait`](crate::Wait), and of a thread that may not block.
+    /// As [`bowline::LatchWait`](crate::LatchWait), and of a thread that may not block.
     pub fn block(self) -> Result<()> {
         block(self.executor, "wait", self.inner.into_future())
     }

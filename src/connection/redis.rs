@@ -26,6 +26,7 @@ pub(crate) mod dial;
 mod handshake;
 mod link;
 mod loaded;
+mod progress;
 mod proof;
 mod sending;
 mod subscription;
@@ -43,9 +44,10 @@ mod tls;
 /// # Errors when connecting
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the URL.
 /// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
-///   [`command_timeout`](crate::ConfigBuilder::command_timeout), or the connection was refused.
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not resolved.
+/// - [`Certificate`](ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
-/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, or a cluster.
+/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, a cluster, TLS on one side only, or no Redis.
 /// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica.
 ///
 /// # Guarantees
@@ -68,7 +70,7 @@ mod tls;
 /// - A server that is a replica is refused when connecting, and left when it says so later (`READONLY`, `MASTERDOWN`,
 ///   `UNBLOCKED`): behind one address there may be another primary by then.
 /// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
-///   `WRONGPASS`, or else with [`Unreachable`](ConnectionError::Unreachable).
+///   `WRONGPASS`, with [`Certificate`](ConnectionError::Certificate) if that was what failed, or else with [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping it ends its tasks and closes its sockets.
 ///
 /// # Not guaranteed
@@ -101,7 +103,7 @@ impl RedisConnection {
                 connection.warnings.extend(slow_timeout(config));
                 Ok(connection)
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string())),
+            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string(), &config.prefix)),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
@@ -136,7 +138,7 @@ impl Connection for RedisConnection {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn warnings(&self) -> Vec<Warning> {

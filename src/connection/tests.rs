@@ -34,3 +34,13 @@ fn refusals_of_old_and_new_servers_have_one_code() {
     assert_eq!(code("ERR"), ("ERR".into(), ErrorKind::Protocol));
     assert_eq!(code("").0, "");
 }
+
+#[test]
+fn a_call_is_built_from_its_parts() {
+    let script = Script::all().next().unwrap();
+    let (keys, args) = (["k"], [Arg::Number(1)]);
+    let call = Call::new(script, &keys, &args);
+    assert_eq!((call.script.name(), call.keys, call.args.len(), call.within), (script.name(), &keys[..], 1, None));
+    assert_eq!(call.within(Duration::from_secs(1)).within, Some(Duration::from_secs(1)));
+    assert!(Topology::single_server().publish_counts_everyone && !Topology::cluster().publish_counts_everyone);
+}

@@ -91,7 +91,7 @@ impl Connection for EmbeddedConnection {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     /// It never needs one.

@@ -9,6 +9,7 @@ use super::values::{Hash, SortedSet};
 
 /// One key, as [`Server::dump`](super::Server::dump) shows it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Entry {
     /// What is stored.
     pub content: Content,

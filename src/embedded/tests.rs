@@ -155,6 +155,6 @@ fn messages_come_in_order_to_those_who_listen() {
     assert_eq!(next(&mut one), Some(None));
     assert_eq!(subscribe("c").err(), Some(ConnectionError::Closed));
     let script = crate::Script::all().next().unwrap();
-    let call = crate::Call { script, keys: &[], args: &[], within: None };
+    let call = crate::Call::new(script, &[], &[]);
     assert_eq!(futures::executor::block_on(connection.run(call)), Err(ConnectionError::Closed));
 }

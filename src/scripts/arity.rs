@@ -38,7 +38,7 @@ impl Connection for Recorder {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn close(&self) {}

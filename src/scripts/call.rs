@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::connection::refusal::explain;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::scripts::Script;
 use crate::scripts::reply::{ServerMillis, UnexpectedReply};
 
@@ -20,6 +21,28 @@ impl Failure {
     /// Whether the script may have been executed to its end.
     pub(crate) fn may_be_done(&self) -> bool {
         matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
+    }
+
+    /// What an operation fails with.
+    pub(crate) fn into_error(self, operation: &'static str) -> Error {
+        let error = Error::new(self.kind(), operation);
+        match self {
+            Self::Connection(cause) => error.with_source(cause),
+            Self::Reply(cause) => error.with_source(cause),
+        }
+    }
+
+    /// What connecting fails with: the server or the user's rights do not fit.
+    pub(crate) fn when_connecting(self, prefix: &str) -> Error {
+        let explained = match &self {
+            Self::Connection(error) => explain(error, prefix),
+            Self::Reply(_) => None,
+        };
+        let error = self.into_error("connect");
+        match explained {
+            Some(reason) => error.with_reason(reason),
+            None => error,
+        }
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {
@@ -54,7 +77,7 @@ pub(super) async fn run(
     keys: &[&str],
     args: &[Arg<'_>],
 ) -> Result<Reply, ConnectionError> {
-    connection.run(Call { script, keys, args, within: None }).await
+    connection.run(Call::new(script, keys, args)).await
 }
 
 /// As [`run`], for an answer that is of no use after `within`.
@@ -65,7 +88,7 @@ pub(super) async fn run_within(
     args: &[Arg<'_>],
     within: Duration,
 ) -> Result<Reply, ConnectionError> {
-    connection.run(Call { script, keys, args, within: Some(within) }).await
+    connection.run(Call::new(script, keys, args).within(within)).await
 }
 
 pub(super) fn counts_everyone(connection: &dyn Connection) -> Arg<'static> {

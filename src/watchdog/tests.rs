@@ -78,7 +78,7 @@ impl Connection for Answers {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn close(&self) {}

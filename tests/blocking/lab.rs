@@ -97,7 +97,7 @@ impl Lab {
             Place::Embedded => {
                 let executor = Arc::new(bowline::smol::Smol);
                 let connection = Arc::new(self.embedded.connect(executor.clone()));
-                Client::new(smol::block_on(bowline::Client::new(executor, connection, config)).unwrap())
+                Client::new(smol::block_on(bowline::Client::connect(executor, connection, config)).unwrap())
             }
         }
     }

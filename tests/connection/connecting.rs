@@ -55,6 +55,8 @@ pub(crate) async fn credentials(rt: Runtime) {
     for bad in ["", ":wr0ng@", "alice:wr0ng@", "bob:s3cret@"] {
         let error = rt.try_connect(&at(bad), SHORT * 10).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{bad} {error}");
+        let says = if bad.is_empty() { "asks for a password" } else { "name or password is wrong" };
+        assert!(error.to_string().contains(says), "{bad} {error}");
         assert!(!format!("{error} {error:?}").contains("wr0ng"), "{error}");
     }
     for good in [":0ther@", "default:0ther@", "alice:s3cret%2F%3F%23@"] {
@@ -72,18 +74,26 @@ pub(crate) async fn what_does_not_answer_or_does_not_exist(rt: Runtime) {
     let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let server = Server::start();
-    for (url, kind) in [
-        (format!("redis://:s3cret@127.0.0.1:{}/", mute.local_addr().unwrap().port()), ErrorKind::Unavailable),
-        (format!("redis://:s3cret@127.0.0.1:{closed}/"), ErrorKind::Unavailable),
-        ("redis://:s3cret@no-such-host.invalid/".to_owned(), ErrorKind::Unavailable),
-        ("unix:///no/such/socket?pass=s3cret".to_owned(), ErrorKind::Unavailable),
-        (format!("{}99", server.url()), ErrorKind::InvalidInput),
-        ("redis://:s3cret@0.0.0.0/".to_owned(), ErrorKind::InvalidInput),
-        ("http://:s3cret@127.0.0.1/".to_owned(), ErrorKind::InvalidInput),
-        ("rediss://:s3cret@127.0.0.1/#insecure".to_owned(), ErrorKind::InvalidInput),
+    let mute = mute.local_addr().unwrap().port();
+    for (url, kind, says) in [
+        (format!("redis://:s3cret@127.0.0.1:{mute}/"), ErrorKind::Unavailable, "connected, but no answer within"),
+        (format!("redis://:s3cret@127.0.0.1:{closed}/"), ErrorKind::Unavailable, "connection refused"),
+        ("redis://:s3cret@no-such-host.invalid/".to_owned(), ErrorKind::Unavailable, "the name is not resolved"),
+        ("unix:///no/such/socket?pass=s3cret".to_owned(), ErrorKind::Unavailable, "there is no such socket"),
+        (format!("{}99", server.url()), ErrorKind::InvalidInput, "DB index"),
+        ("redis://:s3cret@0.0.0.0/".to_owned(), ErrorKind::InvalidInput, ""),
+        ("http://:s3cret@127.0.0.1/".to_owned(), ErrorKind::InvalidInput, "not a URL of the form"),
+        (
+            "rediss://:s3cret@127.0.0.1/#insecure".to_owned(),
+            ErrorKind::InvalidInput,
+            "certificates are always verified",
+        ),
     ] {
-        let error = rt.try_connect(&url, SHORT).await.unwrap_err();
+        // A resolver without a network may take its time to say no.
+        let timeout = if says.contains("resolved") { SHORT * 25 } else { SHORT };
+        let error = rt.try_connect(&url, timeout).await.unwrap_err();
         assert_eq!((error.kind(), error.operation()), (kind, "connect"), "{url} {error}");
+        assert!(error.to_string().contains(says), "{url} {error}");
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
     }
     rt.eventually("nothing is left", || ours(&server).is_empty()).await;
@@ -99,12 +109,22 @@ pub(crate) async fn servers_that_do_not_fit(rt: Runtime) {
         let url = format!("redis://:s3cret@127.0.0.1:{}/", fake(hello));
         let error = rt.try_connect(&url, SHORT * 10).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{hello} {error}");
+        let says = if hello == cluster { "runs in cluster mode" } else { "bowline needs Redis or Valkey 6.2 or newer" };
+        assert!(error.to_string().contains(says), "{hello} {error}");
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
     }
     let url = format!("redis://127.0.0.1:{}/", fake("+this is no map\r\n"));
     rt.connect(&url).await;
-    let error = rt.try_connect(&format!("redis://127.0.0.1:{}/", fake("HTTP/1.1 400\r\n\r\n")), SHORT * 10).await;
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+    for (answer, says) in [
+        ("HTTP/1.1 400\r\n\r\n", "this is a web server (HTTP), not Redis"),
+        ("<!DOCTYPE HTML>\r\n", "this is a web server (HTTP), not Redis"),
+        ("SSH-2.0-OpenSSH_9.2\r\n", "does not speak the Redis protocol"),
+        ("\x15\x03\x01\x00\x02\x02\x46", "speaks TLS on this port; use rediss://"),
+    ] {
+        let error = rt.try_connect(&format!("redis://127.0.0.1:{}/", fake(answer)), SHORT * 10).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{answer} {error}");
+        assert!(error.to_string().contains(says), "{answer} {error}");
+    }
 }
 
 pub(crate) async fn warnings(rt: Runtime) {

@@ -45,7 +45,7 @@ fn calls_from_outside_fail_when_the_runtime_is_shut_down() {
 fn a_runtime_without_sockets_is_an_error() {
     bounded(|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
-        let config = Config::builder().build().unwrap();
+        let config = Config::default();
         let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
         let opened = runtime.block_on(bowline::tokio::open(executor, "redis://127.0.0.1:1/", &config));
         assert_eq!(opened.unwrap_err().kind(), ErrorKind::Closed);
@@ -58,7 +58,7 @@ fn a_task_without_budget_is_not_overtaken() {
     bounded(|| {
         let server = Server::start();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let config = Config::builder().build().unwrap();
+        let config = Config::default();
         let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
         let opened = runtime.block_on(bowline::tokio::open(executor, &server.url(), &config));
         let connection = Arc::new(opened.unwrap());
@@ -98,7 +98,7 @@ fn a_subscription_notices_a_server_that_stands_still() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = Server::start();
-            let config = Config::builder().build().unwrap();
+            let config = Config::default();
             let executor = Arc::new(bowline::tokio::Tokio::current().unwrap());
             let connection = bowline::tokio::open(executor, &server.url(), &config).await.unwrap();
             let mut notices = connection.subscribe("test:channel").await.unwrap();

@@ -138,26 +138,26 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
     assert_eq!(word(&acquire(&connection, &keys[0], "c1:1").await), "GRANTED");
     let script = script("lock_inspect");
     let keys = keys.each_ref().map(Keys::all);
-    let calls = keys.each_ref().map(|keys| Call { script, keys, args: &[], within: Some(SHORT) });
+    let calls = keys.each_ref().map(|keys| Call::new(script, keys, &[]).within(SHORT));
     for round in 1..=2 {
         proxy.silence();
         let outcomes = if round == 1 {
             vec![connection.run(calls[0]).await]
         } else {
             // The one that is of use for the shortest decides.
-            connection.run_batch(&[Call { within: None, ..calls[1] }, calls[0]]).await
+            connection.run_batch(&[Call::new(script, &keys[1], &[]), calls[0]]).await
         };
         for outcome in outcomes {
             assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
         }
-        let again = Call { within: Some(SHORT * 20), ..calls[0] };
+        let again = calls[0].within(SHORT * 20);
         assert!(matches!(connection.run(again).await, Ok(Reply::Array(_))));
         assert_eq!(connection.reconnects(), round);
     }
     // A longer one than the connection's own changes nothing.
     let short = rt.try_connect(&proxy.url(), SHORT * 3).await.unwrap();
     proxy.silence();
-    let outcome = short.run(Call { within: Some(Duration::from_secs(600)), ..calls[0] }).await;
+    let outcome = short.run(calls[0].within(Duration::from_secs(600))).await;
     assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
     // Never handed to a connection, it was not executed.
     proxy.refuse(true);
@@ -209,8 +209,8 @@ pub(crate) async fn a_slow_connection_is_not_taken_for_a_silent_one(rt: Runtime)
     let connection = rt.connect(&proxy.url()).await;
     let keys = Keys::of("a");
     for _ in 0..2 {
-        let within = Some(SHORT / 2);
-        let call = Call { script: script("lock_inspect"), keys: &keys.all(), args: &[], within };
+        let keys = keys.all();
+        let call = Call::new(script("lock_inspect"), &keys, &[]).within(SHORT / 2);
         assert!(matches!(connection.run(call).await, Ok(Reply::Array(_))));
     }
     assert_eq!(connection.reconnects(), 0);

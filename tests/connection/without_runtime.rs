@@ -142,7 +142,7 @@ pub(crate) async fn answers_are_those_of_their_calls(rt: Runtime) {
     admin(&server, &["SET", wrong.lock(), "x", "PX", "60000"]);
     let free = Keys::of("free");
     let all = free.all();
-    let call = Call { script: script("lock_inspect"), keys: &all, args: &[], within: None };
+    let call = Call::new(script("lock_inspect"), &all, &[]);
     // More than any buffer takes at once.
     let outcomes = blocking.run_batch(&[call; 5000]).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Reply::Array(_)))), "{outcomes:?}");

@@ -151,7 +151,7 @@ impl Pair {
         let real = self.real(&command, slack);
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<Arg<'_>> = args.iter().map(|arg| arg.parse().map_or(Arg::Text(arg), |n| same(arg, n))).collect();
-        let call = Call { script, keys: &keys, args: &args, within: None };
+        let call = Call::new(script, &keys, &args);
         let embedded = block_on(self.embedded_connection.run(call)).map_err(code_of);
         (real, embedded)
     }

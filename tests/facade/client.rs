@@ -13,8 +13,8 @@ use crate::thread::on_a_thread;
 pub struct Client(blocking::Client);
 
 impl Client {
-    pub async fn new(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
-        let client = real::Client::new(executor, connection, config).await?;
+    pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
+        let client = real::Client::connect(executor, connection, config).await?;
         Ok(Self(blocking::Client::new(client)))
     }
 

@@ -278,7 +278,7 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
     for error in [locked.err(), tried.err(), released.err()] {
         let error = error.expect("denied");
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Denied, false), "{error}");
-        assert!(error.to_string().contains("WRONGPASS"), "{error}");
+        assert!(format!("{error:#}").contains("WRONGPASS"), "{error:#}");
     }
     // What is held is not lost: the lease decides.
     assert!(held.is_valid());

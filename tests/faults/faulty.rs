@@ -129,11 +129,7 @@ impl Faults {
         let late = std::mem::take(&mut self.state().late);
         let mut replies = Vec::new();
         for call in late {
-            replies.push(
-                self.inner
-                    .run(Call { script: call.script, keys: &call.keys(), args: &call.args(), within: None })
-                    .await,
-            );
+            replies.push(self.inner.run(Call::new(call.script, &call.keys(), &call.args())).await);
         }
         replies
     }
@@ -204,7 +200,7 @@ pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> C
     let faults =
         Faults { inner, executor: env.executor(), state: Arc::default(), released: Arc::new(Event::new()), inject };
     let faulty = Faulty { faults: faults.clone(), injected: Mutex::new(Some(injected)) };
-    let client = Client::new(env.executor(), Arc::new(faulty), config).await.unwrap();
+    let client = Client::connect(env.executor(), Arc::new(faulty), config).await.unwrap();
     faults.state().calls.clear();
     faults.state().answered.clear();
     (client, faults)

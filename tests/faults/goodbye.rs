@@ -121,7 +121,7 @@ fn scene(parting: Parting, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilde
         seen: seen.clone(),
     };
     let config = configure(Config::builder()).build().unwrap();
-    let client = runtime.block_on(Client::new(executor, Arc::new(connection), config)).unwrap();
+    let client = runtime.block_on(Client::connect(executor, Arc::new(connection), config)).unwrap();
     Scene { runtime: Some(runtime), server, client, seen }
 }
 
@@ -171,7 +171,7 @@ impl Scene {
         runtime.block_on(async {
             let executor = Arc::new(Tokio::current().unwrap());
             let connection = self.server.connect(executor.clone());
-            let next = Client::new(executor, Arc::new(connection), Config::builder().build().unwrap()).await.unwrap();
+            let next = Client::connect(executor, Arc::new(connection), Config::default()).await.unwrap();
             let guard = next.lock("a").try_lock().await.unwrap().expect("it is free");
             guard.release().await.unwrap();
             next.close().await;

@@ -102,7 +102,7 @@ async fn refusals_that_stay_are_errors_within_the_patience(env: Env) {
         for error in [locked.err(), tried.err(), inspected.err(), taken.err()] {
             let error = error.expect("refused");
             assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-            assert!(error.to_string().contains(name), "{error}");
+            assert!(format!("{error:#}").contains(name), "{error:#}");
         }
         assert_eq!(released.unwrap_err().kind(), ErrorKind::Lost);
         until_free(&env, name).await;

@@ -76,10 +76,11 @@ async fn a_missing_command_is_found_when_connecting(env: Env) {
         let connected = connect(&env, &format!("no-{}", command.to_lowercase()), &rights).await;
         let error = connected.map(drop).expect_err(&format!("{command} is needed, and was not missed"));
         assert_eq!(error.kind(), ErrorKind::Denied, "{command}: {error}");
-        let named = error.to_string().to_uppercase().replace(&format!("NO-{command}"), "");
-        assert!(named.contains(&command), "{command} is not named: {error}");
-        assert!(error.source().is_some());
-        assert!(!error.to_string().contains("secret"), "{error}");
+        let named = error.to_string();
+        assert!(named.contains("may not run ") && named.contains(&command), "{command} is not named: {error:#}");
+        assert!(named.contains("docs/acl.md"), "{error:#}");
+        assert!(error.source().is_some_and(|cause| cause.to_string().starts_with("NOPERM")), "{error:#}");
+        assert!(!format!("{error:#} {error:?}").contains("secret"), "{error}");
     }))
     .await;
     // Without the right to delete, a hold ends with its lease of a second.
@@ -104,6 +105,8 @@ async fn a_missing_key_pattern_is_found_when_connecting(env: Env) {
         let others: Vec<&str> = patterns.into_iter().filter(|pattern| pattern != missing).collect();
         let error = connect(&env, "u", &rights(&others)).await.map(drop).expect_err(missing);
         assert_eq!(error.kind(), ErrorKind::Denied, "{missing}: {error}");
+        let named = error.to_string();
+        assert!(named.contains("use the key") && named.contains("docs/acl.md"), "{missing}: {error:#}");
     }
     let client = connect(&env, "u", &rights(&patterns)).await.unwrap();
     pass(&env, &client, "a").await;
@@ -114,6 +117,8 @@ async fn a_missing_channel_is_found_when_connecting(env: Env) {
     for channel in ["&other", "&bowline:inbox", "&other:inbox:*"] {
         let error = connect(&env, "u", &rights(channel)).await.map(drop).expect_err(channel);
         assert_eq!(error.kind(), ErrorKind::Denied, "{channel}: {error}");
+        let named = error.to_string();
+        assert!(named.contains("use the channel") && named.contains("docs/acl.md"), "{channel}: {error:#}");
     }
     let client = connect(&env, "u", &rights("&bowline:inbox:*")).await.unwrap();
     pass(&env, &client, "a").await;

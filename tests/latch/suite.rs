@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::counted::TestClient;
 use crate::support::env::{Env, on_every_server};
-use bowline::{CountDownLatch, ErrorKind, MAX_COUNT, MAX_LATCH_TTL};
+use bowline::{CountDownLatch, ErrorKind, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 use futures::future::{BoxFuture, join_all};
 
 on_every_server! {
@@ -118,7 +118,7 @@ async fn bad_numbers_are_errors_and_nothing_is_sent(env: Env) {
     let client = env.client().await;
     let latch = client.latch("a");
     let invalid = ErrorKind::InvalidInput;
-    for count in [0, MAX_COUNT + 1] {
+    for count in [0, MAX_LATCH_COUNT + 1] {
         assert_eq!(latch.try_set(count, TTL).await.unwrap_err().kind(), invalid);
     }
     for ttl in [Duration::ZERO, Duration::from_millis(99), MAX_LATCH_TTL + Duration::from_millis(1), Duration::MAX] {

@@ -194,7 +194,7 @@ async fn a_connect_dropped_leaves_no_task_and_no_subscription(env: Env) {
         let id = Uuid::new_v4();
         let config = Config::builder().client_id(id).build().unwrap();
         let connection = env.connection(&config).await;
-        let client = polled(Client::new(env.executor(), connection, config), polls, async || {}).await;
+        let client = polled(Client::connect(env.executor(), connection, config), polls, async || {}).await;
         done = client.is_some();
         half_way += usize::from(polls > 0 && !done);
         drop(client.map(Result::unwrap));

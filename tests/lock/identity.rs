@@ -17,11 +17,11 @@ on_every_server! {
 }
 
 async fn connect(env: &Env, config: &Config) -> Result<Client> {
-    Client::new(env.executor(), env.connection(config).await, config.clone()).await
+    Client::connect(env.executor(), env.connection(config).await, config.clone()).await
 }
 
 async fn clients_of_one_config_exclude_each_other(env: Env) {
-    let config = Config::builder().build().unwrap();
+    let config = Config::default();
     let (a, b) = (connect(&env, &config).await.unwrap(), connect(&env, &config).await.unwrap());
     assert_ne!(a.id(), b.id());
     // Each client numbers its attempts from 1: with one identity the second would be told that it holds.
@@ -48,7 +48,7 @@ async fn clients_of_one_config_exclude_each_other(env: Env) {
 }
 
 async fn a_client_of_a_config_that_served_before_is_another(env: Env) {
-    let config = Config::builder().build().unwrap();
+    let config = Config::default();
     let first = connect(&env, &config).await.unwrap();
     let latch = first.latch("l");
     assert!(latch.try_set(2, LONG).await.unwrap());

@@ -92,7 +92,7 @@ impl Stage {
         self.server.judge.introduce(id.to_string(), process, &link, self.hop);
         let executor = self.machine.process(process);
         let config = Config::builder().lease(lease).client_id(id).build().unwrap();
-        let client = Client::new(executor, Arc::new(SimConnection(link)), config);
+        let client = Client::connect(executor, Arc::new(SimConnection(link)), config);
         self.clients.push(client.await.unwrap());
         process
     }

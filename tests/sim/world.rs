@@ -161,7 +161,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
                 config = config.line_time(10 * MS);
             }
             let config = config.build().unwrap();
-            let client = Client::new(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
+            let client = Client::connect(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
             *started.lock().unwrap() += 1;
             for (number, seed) in seeds.into_iter().enumerate() {
                 let actor = Actor {

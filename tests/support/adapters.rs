@@ -97,24 +97,24 @@ pub fn word(outcome: &Outcome) -> String {
 
 pub async fn acquire(connection: &dyn Connection, keys: &Keys, wire_id: &str) -> Outcome {
     let (keys, args) = (keys.all(), acquire_args(wire_id));
-    list(connection.run(Call { script: script("lock_acquire"), keys: &keys, args: &args, within: None }).await)
+    list(connection.run(Call::new(script("lock_acquire"), &keys, &args)).await)
 }
 
 pub async fn release(connection: &dyn Connection, keys: &Keys, wire_id: &str) -> Outcome {
     let (keys, inbox) = (keys.all(), Arg::Text("test:inbox:"));
     let args = [Arg::Text(wire_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0), Arg::Number(0)];
-    list(connection.run(Call { script: script("lock_release"), keys: &keys, args: &args, within: None }).await)
+    list(connection.run(Call::new(script("lock_release"), &keys, &args)).await)
 }
 
 pub async fn inspect(connection: &dyn Connection, keys: &Keys) -> Outcome {
-    list(connection.run(Call { script: script("lock_inspect"), keys: &keys.all(), args: &[], within: None }).await)
+    list(connection.run(Call::new(script("lock_inspect"), &keys.all(), &[])).await)
 }
 
 /// Takes all `locks` in one batch.
 pub async fn acquire_all(connection: &dyn Connection, locks: &[Keys], wire_id: &str) -> Vec<Outcome> {
     let (keys, args) = (locks.iter().map(Keys::all).collect::<Vec<_>>(), acquire_args(wire_id));
     let script = script("lock_acquire");
-    let calls: Vec<Call<'_>> = keys.iter().map(|keys| Call { script, keys, args: &args, within: None }).collect();
+    let calls: Vec<Call<'_>> = keys.iter().map(|keys| Call::new(script, keys, &args)).collect();
     connection.run_batch(&calls).await.into_iter().map(list).collect()
 }
 

@@ -27,7 +27,7 @@ impl Request {
     }
 
     pub fn with_call<T>(&self, using: impl FnOnce(Call<'_>) -> T) -> T {
-        using(Call { script: self.script, keys: &self.keys(), args: &self.args(), within: None })
+        using(Call::new(self.script, &self.keys(), &self.args()))
     }
 
     pub fn keys(&self) -> Vec<&str> {

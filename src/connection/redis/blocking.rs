@@ -104,7 +104,7 @@ impl Connection for Blocking {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn close(&self) {

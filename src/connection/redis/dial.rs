@@ -17,14 +17,30 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 pub(crate) type Stream = Box<dyn Duplex>;
 
+/// Why there is no socket.
+#[derive(Debug)]
+pub(crate) enum DialError {
+    /// The host's name is not resolved.
+    Name(io::Error),
+    Socket(io::Error),
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
+}
+
+pub(crate) type Dialled = Result<Stream, DialError>;
+
 /// The sockets of a runtime. Only polled in tasks of that runtime.
 pub(crate) trait Dial: fmt::Debug + Send + Sync + 'static {
     /// Opens a TCP connection, with the [`tune`]d options. `host` is a name or an address without brackets.
-    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>>;
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled>;
 
     /// Opens a unix socket.
     #[cfg(unix)]
-    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, io::Result<Stream>>;
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled>;
 }
 
 /// Silence after which the kernel starts to ask whether the other side is still there.

@@ -10,6 +10,8 @@ use futures::future::{BoxFuture, Either, select};
 
 use super::convert;
 use super::link::Shared;
+use super::progress::Progress;
+use crate::connection::refusal::explain;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::{Error, ErrorKind};
 
@@ -32,6 +34,9 @@ pub(super) enum Failure {
     Io(String),
     /// The server answered with an error.
     Refused(ConnectionError),
+    /// TLS failed for want of a certificate that is accepted.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    Certificate(String),
     /// The server is nothing that bowline can work with.
     Unsupported(String),
     /// The server has no such database.
@@ -39,10 +44,15 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn into_error(self, target: &str) -> Error {
-        let kind = match &self {
+    pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
+        let kind = match self {
             Self::Io(_) => ErrorKind::Unavailable,
-            Self::Refused(refusal) => refusal.kind(),
+            Self::Refused(refusal) => {
+                let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
+                let reason = format!("{target}{explained}");
+                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
+            }
+            Self::Certificate(_) => ErrorKind::Certificate,
             Self::Unsupported(_) => ErrorKind::Unsupported,
             Self::Invalid(_) => ErrorKind::InvalidInput,
         };
@@ -50,10 +60,23 @@ impl Failure {
     }
 }
 
+/// The error of a call that finds no connection.
+impl From<Failure> for ConnectionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(refusal) => refusal,
+            Failure::Certificate(reason) => Self::Certificate(reason),
+            failure => Self::Unreachable(failure.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => f.write_str(reason),
+            Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
+                f.write_str(reason)
+            }
             Self::Refused(refusal) => refusal.fmt(f),
         }
     }
@@ -64,8 +87,12 @@ impl fmt::Display for Failure {
 const MOST_CALLS: usize = 1 << 20;
 
 /// Dials and logs in, with messages going to `push` if there is one.
-pub(super) async fn login(shared: &Shared, push: Option<Arc<dyn AsyncPushSender>>) -> Result<Fresh, Failure> {
-    let stream = shared.target.dial(&*shared.dialer).await.map_err(|error| Failure::Io(error.to_string()))?;
+pub(super) async fn login(
+    shared: &Shared,
+    push: Option<Arc<dyn AsyncPushSender>>,
+    progress: &Arc<Progress>,
+) -> Result<Fresh, Failure> {
+    let stream = shared.target.dial(&*shared.dialer, progress).await?;
     // No timeouts of redis-rs: it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
@@ -77,19 +104,29 @@ pub(super) async fn login(shared: &Shared, push: Option<Arc<dyn AsyncPushSender>
     let opened = MultiplexedConnection::new_with_config(&shared.target.login, stream, config).await;
     match opened {
         Ok((connection, driver)) => Ok(Fresh { connection, driver: Box::pin(driver) }),
-        Err(error) => Err(login_failure(shared, &error)),
+        Err(error) => Err(progress.explain(login_failure(shared, &error))),
     }
+}
+
+/// The server `is` or does something that only old ones do.
+fn too_old(is: &str) -> String {
+    let (major, minor) = OLDEST;
+    format!("the server {is}; bowline needs Redis or Valkey {major}.{minor} or newer")
 }
 
 fn login_failure(shared: &Shared, error: &RedisError) -> Failure {
     match (error.kind(), error.code()) {
         // Not its details: the server quotes the whole command, password included.
-        (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported("the server does not know HELLO".to_owned()),
-        (_, Some("NOPROTO")) => Failure::Unsupported("the server does not speak RESP3".to_owned()),
+        (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
+        (_, Some("NOPROTO")) => Failure::Unsupported(too_old("does not speak RESP3")),
         (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
             let line = format!("{} {}", code.unwrap_or("ERR"), error.detail().unwrap_or(""));
             let line = line.split(", with args beginning with").next().unwrap_or("");
-            Failure::Refused(ConnectionError::refused(shared.target.redact(line).trim_end()))
+            let refusal = ConnectionError::refused(shared.target.redact(line).trim_end());
+            match refusal.kind() {
+                ErrorKind::Unsupported => Failure::Unsupported(too_old("does not know HELLO")),
+                _ => Failure::Refused(refusal),
+            }
         }
         _ => Failure::Io(shared.target.redact(&error.to_string())),
     }
@@ -146,8 +183,7 @@ fn check_server(hello: &Reply) -> Result<(), Failure> {
         if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
             && (major, minor) < OLDEST
         {
-            let reason = format!("the server is version {version}; 6.2 is the oldest that works");
-            return Err(Failure::Unsupported(reason));
+            return Err(Failure::Unsupported(too_old(&format!("is version {version}"))));
         }
     }
     if let Some(mode @ ("cluster" | "sentinel")) = field(hello, "mode").as_deref() {

@@ -21,6 +21,7 @@ use futures::future::select;
 use super::dial::Dial;
 use super::handshake::{self, Driver, Failure, Fresh};
 use super::loaded::Loaded;
+use super::progress::Progress;
 use super::target::Target;
 use crate::backoff::{Backoff, Pauses};
 use crate::config::Config;
@@ -119,8 +120,7 @@ impl Shared {
     /// so, and the call fails with its words.
     pub(super) fn unavailable(&self) -> ConnectionError {
         match &*lock(&self.state) {
-            State::Down(Failure::Refused(refusal)) => refusal.clone(),
-            State::Down(failure) => ConnectionError::Unreachable(failure.to_string()),
+            State::Down(failure) => failure.clone().into(),
             State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
             State::Closed => ConnectionError::Closed,
         }
@@ -131,11 +131,13 @@ impl Shared {
         executor::timeout(&self.executor, timeout, future).await
     }
 
-    /// One attempt at making a connection, which may take as long as the `limit`. The next one may take longer if this was
-    /// too short: behind a slow network, or a server that has to answer thousands at once, none would ever be long enough.
+    /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one
+    /// may take longer if this was too short: behind a slow network, or a server that has to answer thousands at once, none
+    /// would ever be long enough.
     pub(super) async fn attempt<T>(
         &self,
         limit: &mut Duration,
+        progress: &Progress,
         attempt: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let (started, allowed) = (self.executor.now(), *limit);
@@ -146,7 +148,7 @@ impl Shared {
             None => allowed * 2,
         };
         *limit = least.max(self.upkeep).min(self.timeout);
-        made.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {allowed:?}"))))
+        made.unwrap_or_else(|| Err(progress.late(allowed)))
     }
 
     /// Sooner than this, silence is no sign that the connection for commands is dead.
@@ -238,7 +240,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
     let mut backoff = Backoff::new(RECONNECT, shared.seed);
     let mut generation = 1;
     let mut limit = shared.timeout;
-    let mut driver = match shared.attempt(&mut limit, open(shared, true)).await {
+    let mut driver = match open(shared, true, &mut limit).await {
         Ok((fresh, warnings)) => {
             let driver = take_up(shared, fresh, generation);
             if first.send(Ok(warnings)).is_err() {
@@ -260,7 +262,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         generation += 1;
         driver = loop {
             shared.executor.sleep(backoff.pause()).await;
-            match shared.attempt(&mut limit, open(shared, false)).await {
+            match open(shared, false, &mut limit).await {
                 Ok((fresh, _)) => {
                     shared.reconnected("commands");
                     break take_up(shared, fresh, generation);
@@ -271,13 +273,17 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
     }
 }
 
-async fn open(shared: &Shared, first: bool) -> Result<(Fresh, Vec<Warning>), Failure> {
-    let mut fresh = handshake::login(shared, None).await?;
-    let sent = shared.executor.now();
-    let warnings = handshake::prepare(shared, &mut fresh, first).await?;
-    let took = shared.executor.now().saturating_duration_since(sent);
-    shared.round_trip.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    Ok((fresh, warnings))
+async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let progress = Arc::default();
+    let attempt = async {
+        let mut fresh = handshake::login(shared, None, &progress).await?;
+        let sent = shared.executor.now();
+        let warnings = handshake::prepare(shared, &mut fresh, first).await?;
+        let took = shared.executor.now().saturating_duration_since(sent);
+        shared.round_trip.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok((fresh, warnings))
+    };
+    shared.attempt(limit, &progress, attempt).await
 }
 
 fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {

@@ -26,7 +26,6 @@ use futures::channel::oneshot;
 use futures::future::select;
 
 use self::feed::Feed;
-use super::handshake::Failure;
 use super::link::Shared;
 use crate::connection::{ConnectionError, Notice};
 
@@ -87,8 +86,7 @@ pub(super) async fn subscribe(
     }));
     match confirmed.await {
         Ok(Ok(())) => Ok(subscription),
-        Ok(Err(Failure::Refused(refusal))) => Err(refusal),
-        Ok(Err(failure)) => Err(ConnectionError::Unreachable(failure.to_string())),
+        Ok(Err(failure)) => Err(failure.into()),
         // The task was dropped: closed, or the runtime is shut down.
         Err(oneshot::Canceled) => Err(ConnectionError::Closed),
     }

@@ -1,13 +1,17 @@
 //! Where to connect and as whom: a URL, taken apart once.
 
 use std::fmt;
-use std::io;
 #[cfg(unix)]
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
 use super::dial::{Dial, Stream};
+use super::handshake::Failure;
+#[cfg(feature = "tls")]
+use super::progress::Stage;
+use super::progress::{self, Progress};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use crate::error::{Error, ErrorKind, Result};
@@ -84,17 +88,19 @@ impl Target {
     }
 
     /// Opens a stream to it, TLS included.
-    pub(super) async fn dial(&self, dialer: &dyn Dial) -> io::Result<Stream> {
-        let stream = match &self.address {
-            Address::Tcp(host, port) => dialer.tcp(host, *port).await?,
+    pub(super) async fn dial(&self, dialer: &dyn Dial, progress: &Arc<Progress>) -> Result<Stream, Failure> {
+        let dialled = match &self.address {
+            Address::Tcp(host, port) => dialer.tcp(host, *port).await,
             #[cfg(unix)]
-            Address::Unix(path) => dialer.unix(path).await?,
+            Address::Unix(path) => dialer.unix(path).await,
         };
+        let stream = dialled.map_err(progress::dial_failure)?;
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
-            return tls.wrap(stream).await;
+            progress.enter(Stage::Tls);
+            return Ok(progress.watch(tls.wrap(stream).await?));
         }
-        Ok(stream)
+        Ok(progress.watch(stream))
     }
 
     /// `text` without the password, in case the server quoted the login.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Stream;
+use super::handshake::Failure;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The server's name and whom to believe it from: the system's certificates, or those of `SSL_CERT_FILE` and
@@ -41,9 +42,14 @@ impl Tls {
         Ok(Self { name, config: Arc::new(config) })
     }
 
-    pub(super) async fn wrap(&self, stream: Stream) -> io::Result<Stream> {
+    pub(super) async fn wrap(&self, stream: Stream) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        Ok(Box::new(connector.connect(self.name.clone(), stream).await?))
+        match connector.connect(self.name.clone(), stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) => {
+                Err(failure(&error).unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
+            }
+        }
     }
 
     /// TLS over a blocking stream; the handshake is a part of the first write. `None`: rustls takes the settings for unfit.
@@ -51,6 +57,25 @@ impl Tls {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
         Some(StreamOwned::new(session, stream))
     }
+}
+
+/// What rustls found wrong, if it was rustls that ended the stream. Also after the handshake: a server that asks for a
+/// certificate says no only when the first command arrives.
+pub(super) fn failure(error: &io::Error) -> Option<Failure> {
+    use tokio_rustls::rustls::AlertDescription as Alert;
+    Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {
+        error @ rustls::Error::InvalidCertificate(_) => {
+            Failure::Certificate(format!("the server's certificate is not accepted: {error}"))
+        }
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => Failure::Certificate(
+            "the server asks for a certificate of the client (tls-auth-clients), which bowline does not have"
+                .to_owned(),
+        ),
+        rustls::Error::InvalidMessage(_) => {
+            Failure::Unsupported("the server does not speak TLS on this port; use redis://".to_owned())
+        }
+        error => Failure::Io(format!("TLS: {error}")),
+    })
 }
 
 impl fmt::Debug for Tls {

@@ -103,7 +103,7 @@ impl Connection for SimConnection {
     }
 
     fn topology(&self) -> Topology {
-        Topology { publish_counts_everyone: true }
+        Topology::single_server()
     }
 
     fn close(&self) {

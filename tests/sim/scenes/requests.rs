@@ -76,7 +76,7 @@ pub async fn late_copy(mut stage: Stage) -> Played {
     let args =
         [text(id), text("wait"), number(30_000), number(1), number(30_000), number(0), number(not_after), text(inbox)];
     let args: Vec<Arg<'_>> = args.into_iter().chain([number(1)]).collect();
-    let call = Call { script, keys: &keys, args: &args, within: None };
+    let call = Call::new(script, &keys, &args);
     let token = |reply| match reply {
         Ok(Reply::Array(parts)) => parts.get(1).cloned(),
         _ => None,

@@ -35,7 +35,7 @@ impl Subject {
     pub fn connect(&self) -> BoxFuture<'static, Result<Client>> {
         let config = Config::builder().lease(self.lease).client_id(self.id).build().unwrap();
         let executor: Arc<dyn Executor> = self.tracking.clone();
-        Client::new(executor, self.connection.clone(), config).boxed()
+        Client::connect(executor, self.connection.clone(), config).boxed()
     }
 
     pub fn lock(&self) -> Lock {
@@ -94,7 +94,7 @@ pub const PLAIN: Operation = Operation {
 const LOST: &[ErrorKind] = &[ErrorKind::Lost];
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation { name: "Client::new", before: Before::Nothing, start: |s| drops(s.connect()), ..PLAIN },
+    Operation { name: "Client::connect", before: Before::Nothing, start: |s| drops(s.connect()), ..PLAIN },
     Operation { name: "lock", start: |s| with(s, |lock, _| drops(async move { lock.lock().await })), ..PLAIN },
     Operation {
         name: "lock, non_fair",

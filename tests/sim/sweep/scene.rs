@@ -82,7 +82,7 @@ impl Scene {
         let world = machine.process(WORLD);
         let link = Link::new(&machine, lossy.clone(), 1, SHORTEST, LONGEST);
         let config = Config::builder().lease(LEASE).client_id(Uuid::from_u128(1)).build().unwrap();
-        let other = run(&machine, LATE, Client::new(machine.process(1), Arc::new(SimConnection(link)), config));
+        let other = run(&machine, LATE, Client::connect(machine.process(1), Arc::new(SimConnection(link)), config));
         let other = other.expect("it connects").unwrap();
         Self { machine, lossy, server, world, other, last_process: 1, idle: None, doing: String::new() }
     }

@@ -58,7 +58,7 @@ impl Env {
     async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
         let counts = Arc::new(Counts::default());
         let connection = Counting { inner, counts: counts.clone() };
-        let client = Client::new(self.executor(), Arc::new(connection), config).await?;
+        let client = Client::connect(self.executor(), Arc::new(connection), config).await?;
         counts.reset();
         Ok(TestClient { client, counts })
     }

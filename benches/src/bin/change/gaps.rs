@@ -24,7 +24,7 @@ pub(crate) async fn measure(
     holds: usize,
     seconds: u64,
 ) -> Result<Vec<Line>> {
-    let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, Config::builder().build()?).await?;
+    let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, Config::default()).await?;
     let acquire = |n: usize| {
         let lock = client.lock(&format!("bench:gaps:{n}"));
         async move { lock.lock().await }

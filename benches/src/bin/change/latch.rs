@@ -21,7 +21,7 @@ pub(crate) async fn measure(
     case: String,
     counts: u32,
 ) -> Result<Vec<Line>> {
-    let config = Config::builder().build()?;
+    let config = Config::default();
     let (client, _) = clients::watched(Runtime::TokioMulti, &executor, &url, config).await?;
     count(&client, counts).await?;
     let missing = bytes(&mut probe)?;

@@ -35,7 +35,7 @@ pub(crate) async fn measure(
     };
     let held: Vec<_> = stream::iter(0..names).map(hold).buffer_unordered(AT_ONCE).try_collect().await?;
 
-    let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, Config::builder().build()?).await?;
+    let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, Config::default()).await?;
     let asked = seen.answers_to("lock_acquire");
     let mut waiters = FuturesUnordered::new();
     while waiters.len() < names {

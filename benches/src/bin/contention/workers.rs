@@ -19,14 +19,14 @@ const NAME: &str = "bench:contended";
 pub(crate) fn work(task: &[String]) -> Result<()> {
     let (case, time, url) = Case::from_task(task)?;
     Runtime::TokioMulti.run(|executor| async move {
-        let config = Config::builder().build()?;
+        let config = Config::default();
         let seen = Arc::<Seen>::default();
         let inner = Arc::new(Runtime::TokioMulti.open(executor.clone(), &url, &config).await?);
         let connection = Arc::new(Watched { seen: seen.clone(), inner });
         let taken = match case.kind {
             Kind::Baseline => Taken::ByHand(Arc::new(ByHand::new(connection))),
             kind => {
-                let client = Client::new(executor.clone(), connection, config).await?;
+                let client = Client::connect(executor.clone(), connection, config).await?;
                 Taken::Lock { lock: client.lock(NAME), fair: kind == Kind::Fair, _client: client }
             }
         };

@@ -13,7 +13,7 @@ use crate::Metrics;
 
 /// Acquires again what the holder has.
 pub(crate) async fn reentry(runtime: Runtime, executor: Arc<dyn Executor>, url: String, times: u32) -> Result<Metrics> {
-    let (client, seen) = clients::watched(runtime, &executor, &url, Config::builder().build()?).await?;
+    let (client, seen) = clients::watched(runtime, &executor, &url, Config::default()).await?;
     let (holder, lock) = (Holder::new(), client.lock("bench:reentry"));
     let outer = lock.lock().holder(&holder).await?;
     let (commands, allocated, start) = (seen.commands(), allocations(), Instant::now());
@@ -36,7 +36,7 @@ pub(crate) async fn turns(
     fair: bool,
     times: u32,
 ) -> Result<Metrics> {
-    let (client, seen) = clients::watched(runtime, &executor, &url, Config::builder().build()?).await?;
+    let (client, seen) = clients::watched(runtime, &executor, &url, Config::default()).await?;
     let lock = client.lock("bench:turns");
     try_join(take(&lock, fair, 2), take(&lock, fair, 2)).await?;
     let (commands, start) = (seen.commands(), Instant::now());

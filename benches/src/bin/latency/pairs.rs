@@ -96,7 +96,7 @@ async fn counts(
     url: &str,
     primitive: Primitive,
 ) -> Result<(Vec<Recorded>, Metrics)> {
-    let (client, seen) = clients::watched(runtime, executor, url, Config::builder().build()?).await?;
+    let (client, seen) = clients::watched(runtime, executor, url, Config::default()).await?;
     let free = primitive.of(&client);
     free.pair().await?;
     seen.record();

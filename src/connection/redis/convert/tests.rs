@@ -10,7 +10,7 @@ fn parse(wire: &str) -> Value {
 #[test]
 fn commands_are_the_sha_or_the_source_with_keys_and_arguments() {
     let script = Script::all().next().unwrap();
-    let call = Call { script, keys: &["k1", "k2"], args: &[Arg::Text("a"), Arg::Number(u64::MAX)], within: None };
+    let call = Call::new(script, &["k1", "k2"], &[Arg::Text("a"), Arg::Number(u64::MAX)]);
     let sha = String::from_utf8(command(&call, false).get_packed_command()).unwrap();
     let tail = "$1\r\n2\r\n$2\r\nk1\r\n$2\r\nk2\r\n$1\r\na\r\n$20\r\n18446744073709551615\r\n";
     assert_eq!(sha, format!("*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n{tail}", script.sha1()));

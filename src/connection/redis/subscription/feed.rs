@@ -79,7 +79,7 @@ impl Feed {
     /// Tries again for as long as it is polled; `last` is what went wrong so far.
     async fn first(&mut self, last: &mut Failure) -> Result<Standing, Failure> {
         loop {
-            match self.open().await {
+            match Socket::open(&self.shared, &self.channel, &self.notices, &Arc::default()).await {
                 Ok(mut socket) => match socket.prove(&self.shared).await {
                     Some(Proof::Here(generation)) => {
                         self.refuted = 0;
@@ -131,19 +131,16 @@ impl Feed {
         }
         loop {
             self.shared.executor.sleep(self.backoff.pause()).await;
-            let mut limit = self.limit;
-            let opened = self.shared.attempt(&mut limit, self.open()).await;
+            let (mut limit, progress) = (self.limit, Arc::default());
+            let opened = Socket::open(&self.shared, &self.channel, &self.notices, &progress);
+            let opened = self.shared.attempt(&mut limit, &progress, opened).await;
             self.limit = limit;
             match opened {
                 Ok(socket) => return socket,
-                Err(Failure::Refused(refusal)) => self.refused(interruption, refusal),
-                Err(_) => {}
+                Err(Failure::Io(_)) => {}
+                Err(failure) => self.refused(interruption, failure.into()),
             }
         }
-    }
-
-    async fn open(&self) -> Result<Socket, Failure> {
-        Socket::open(&self.shared, &self.channel, &self.notices).await
     }
 
     /// The commands' server does not have the subscription.

@@ -14,6 +14,7 @@ use futures::future::{Either, join, select};
 use super::super::convert;
 use super::super::handshake::{self, Failure, Fresh};
 use super::super::link::Shared;
+use super::super::progress::Progress;
 use super::super::proof::{self, Proof};
 use super::Told;
 use crate::connection::{ConnectionError, Notice};
@@ -41,13 +42,18 @@ pub(super) enum End {
 impl Socket {
     /// Connects, subscribes and waits for the confirmation. A replica is no place for it, and not the last word: behind a
     /// balancer the next dial may lead to the primary.
-    pub(super) async fn open(shared: &Shared, channel: &str, notices: &UnboundedSender<Told>) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        shared: &Shared,
+        channel: &str,
+        notices: &UnboundedSender<Told>,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, Failure> {
         let proven = Arc::new(AtomicU64::new(0));
         let push = {
             let (notices, proven) = (notices.clone(), Arc::clone(&proven));
             move |push: PushInfo| deliver(&notices, &proven, push)
         };
-        let mut fresh = handshake::login(shared, Some(Arc::new(push))).await?;
+        let mut fresh = handshake::login(shared, Some(Arc::new(push)), progress).await?;
         handshake::prepare(shared, &mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
