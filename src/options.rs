@@ -5,7 +5,6 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::TryFutureExt;
 use futures::future::BoxFuture;
 
 use crate::acquire::{Request, acquire};
@@ -35,19 +34,39 @@ use crate::primitive::Primitive;
 /// # Cancel safety
 /// Dropping the future cancels the acquisition in the background, wherever it stood. The next waiter is served. Only
 /// when the server cannot be reached may a ticket or a hold stay, for one lease at the longest.
+///
+/// # Examples
+/// An acquisition owns all it needs: it can be kept, spawned as a task, and joined with others.
+/// ```
+/// # #[cfg(all(feature = "tokio", feature = "embedded"))]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use std::future::IntoFuture;
+///
+/// use futures::future::try_join_all;
+///
+/// # let executor = std::sync::Arc::new(bowline::tokio::Tokio::current()?);
+/// # let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+/// # let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+/// let kept = client.lock("orders:1").lock().timeout(Duration::from_secs(2));
+/// let guard = kept.await?;
+///
+/// let task = tokio::spawn(client.lock("orders:2").lock().into_future());
+/// let guards = try_join_all(["a", "b", "c"].map(|name| client.lock(name).lock().into_future())).await?;
+/// # assert!(task.await??.is_valid() && guard.is_valid() && guards.len() == 3);
+/// # Ok(()) }
+/// # #[cfg(not(all(feature = "tokio", feature = "embedded")))]
+/// # fn main() {}
+/// ```
 #[must_use = "an acquisition does nothing unless awaited"]
-pub struct Acquire<'a, G = LockGuard> {
-    options: Options<'a>,
+pub struct Acquire<G = LockGuard> {
+    options: Options,
     pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
-impl<'a, G> Acquire<'a, G> {
-    pub(crate) fn new(
-        primitive: &'a Primitive,
-        operation: &'static str,
-        amount: u32,
-        guard: fn(Arc<Owned>) -> G,
-    ) -> Self {
+impl<G> Acquire<G> {
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
         Self { options: Options::new(primitive, operation, amount), guard }
     }
 
@@ -109,19 +128,16 @@ impl<'a, G> Acquire<'a, G> {
     }
 }
 
-impl<'a, G> Acquire<'a, G> {
-    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Arc<Owned>>> {
-        let options = self.options.clone();
-        Box::pin(async move {
-            let request = options.request(true)?;
-            // A waiting acquisition is never told "not now".
-            let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-            acquire(&options.primitive.context, &request).await?.ok_or_else(never)
-        })
+impl<G> Acquire<G> {
+    pub(crate) async fn owned(self) -> Result<Arc<Owned>> {
+        let request = self.options.request(true)?;
+        // A waiting acquisition is never told "not now".
+        let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
+        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
     }
 }
 
-impl<G: Reentrant> Acquire<'_, G> {
+impl<G: Reentrant> Acquire<G> {
     /// Acquires for this holder, re-entering what it holds already by this client. Without it, the holder of the surrounding
     /// [`Holder::scope`] counts, if there is one.
     pub fn holder(mut self, holder: &Holder) -> Self {
@@ -130,13 +146,15 @@ impl<G: Reentrant> Acquire<'_, G> {
     }
 }
 
-impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
+impl<G: 'static> IntoFuture for Acquire<G> {
     type Output = Result<G>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let guard = self.guard;
-        Box::pin(self.owned().map_ok(guard))
+        Box::pin(async move {
+            let guard = self.guard;
+            Ok(guard(self.owned().await?))
+        })
     }
 }
 
@@ -149,18 +167,13 @@ impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
 /// # Cancel safety
 /// As [`Acquire`].
 #[must_use = "an acquisition does nothing unless awaited"]
-pub struct TryAcquire<'a, G = LockGuard> {
-    options: Options<'a>,
+pub struct TryAcquire<G = LockGuard> {
+    options: Options,
     pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
-impl<'a, G> TryAcquire<'a, G> {
-    pub(crate) fn new(
-        primitive: &'a Primitive,
-        operation: &'static str,
-        amount: u32,
-        guard: fn(Arc<Owned>) -> G,
-    ) -> Self {
+impl<G> TryAcquire<G> {
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
         Self { options: Options::new(primitive, operation, amount), guard }
     }
 
@@ -177,14 +190,13 @@ impl<'a, G> TryAcquire<'a, G> {
     }
 }
 
-impl<'a, G> TryAcquire<'a, G> {
-    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Option<Arc<Owned>>>> {
-        let options = self.options.clone();
-        Box::pin(async move { acquire(&options.primitive.context, &options.request(false)?).await })
+impl<G> TryAcquire<G> {
+    pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
+        acquire(&self.options.primitive.context, &self.options.request(false)?).await
     }
 }
 
-impl<G: Reentrant> TryAcquire<'_, G> {
+impl<G: Reentrant> TryAcquire<G> {
     /// See [`Acquire::holder`]. While another task acquires for the same holder, the answer is `None`.
     pub fn holder(mut self, holder: &Holder) -> Self {
         self.options.holder = Some(*holder);
@@ -192,36 +204,38 @@ impl<G: Reentrant> TryAcquire<'_, G> {
     }
 }
 
-impl<'a, G: 'a> IntoFuture for TryAcquire<'a, G> {
+impl<G: 'static> IntoFuture for TryAcquire<G> {
     type Output = Result<Option<G>>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let guard = self.guard;
-        Box::pin(self.owned().map_ok(move |owned| owned.map(guard)))
+        Box::pin(async move {
+            let guard = self.guard;
+            Ok(self.owned().await?.map(guard))
+        })
     }
 }
 
 // Not derived: a builder is what it is whatever its guard can do.
-impl<G> Clone for Acquire<'_, G> {
+impl<G> Clone for Acquire<G> {
     fn clone(&self) -> Self {
         Self { options: self.options.clone(), guard: self.guard }
     }
 }
 
-impl<G> Clone for TryAcquire<'_, G> {
+impl<G> Clone for TryAcquire<G> {
     fn clone(&self) -> Self {
         Self { options: self.options.clone(), guard: self.guard }
     }
 }
 
-impl<G> fmt::Debug for Acquire<'_, G> {
+impl<G> fmt::Debug for Acquire<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.options.fmt(f)
     }
 }
 
-impl<G> fmt::Debug for TryAcquire<'_, G> {
+impl<G> fmt::Debug for TryAcquire<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.options.fmt(f)
     }
@@ -229,8 +243,8 @@ impl<G> fmt::Debug for TryAcquire<'_, G> {
 
 /// What both builders collect.
 #[derive(Clone, Debug)]
-struct Options<'a> {
-    primitive: &'a Primitive,
+struct Options {
+    primitive: Primitive,
     operation: &'static str,
     amount: u32,
     fair: bool,
@@ -240,13 +254,23 @@ struct Options<'a> {
     max_waiters: Option<u32>,
 }
 
-impl<'a> Options<'a> {
-    fn new(primitive: &'a Primitive, operation: &'static str, amount: u32) -> Self {
-        Self { primitive, operation, amount, fair: true, timeout: None, lease: None, holder: None, max_waiters: None }
+impl Options {
+    fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+        Self {
+            primitive: primitive.clone(),
+            operation,
+            amount,
+            fair: true,
+            timeout: None,
+            lease: None,
+            holder: None,
+            max_waiters: None,
+        }
     }
 
     fn request(&self, wait: bool) -> Result<Request> {
-        let Self { primitive, operation, .. } = *self;
+        let Self { primitive, operation, .. } = self;
+        let operation = *operation;
         let keys = primitive.keys(operation)?;
         let invalid = |reason| Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&keys.name);
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {

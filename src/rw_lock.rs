@@ -65,22 +65,22 @@ impl RwLock {
     }
 
     /// Acquires for reading. Await the result, or set options first.
-    pub fn read(&self) -> Acquire<'_, ReadGuard> {
+    pub fn read(&self) -> Acquire<ReadGuard> {
         Acquire::new(&self.primitive, "read", READ, ReadGuard::new)
     }
 
     /// Acquires for writing. Await the result, or set options first.
-    pub fn write(&self) -> Acquire<'_, WriteGuard> {
+    pub fn write(&self) -> Acquire<WriteGuard> {
         Acquire::new(&self.primitive, "write", WRITE, WriteGuard::new)
     }
 
     /// Acquires for reading if nobody writes and nobody waits; `None` if not.
-    pub fn try_read(&self) -> TryAcquire<'_, ReadGuard> {
+    pub fn try_read(&self) -> TryAcquire<ReadGuard> {
         TryAcquire::new(&self.primitive, "try_read", READ, ReadGuard::new)
     }
 
     /// Acquires for writing if nobody has the lock and nobody waits; `None` if not.
-    pub fn try_write(&self) -> TryAcquire<'_, WriteGuard> {
+    pub fn try_write(&self) -> TryAcquire<WriteGuard> {
         TryAcquire::new(&self.primitive, "try_write", WRITE, WriteGuard::new)
     }
 

@@ -44,8 +44,8 @@ impl CountDownLatch {
     }
 
     /// Waits until the latch is open: see [`bowline::CountDownLatch::wait`](crate::CountDownLatch::wait).
-    pub fn wait(&self) -> Wait<'_> {
-        Wait { inner: self.inner.wait(), executor: &self.executor }
+    pub fn wait(&self) -> Wait {
+        Wait { inner: self.inner.wait(), executor: self.executor.clone() }
     }
 
     /// See [`bowline::CountDownLatch::inspect`](crate::CountDownLatch::inspect).
@@ -68,12 +68,12 @@ impl CountDownLatch {
 /// A wait for a latch: see [`CountDownLatch::wait`].
 #[derive(Clone, Debug)]
 #[must_use = "a wait does nothing until `block` is called"]
-pub struct Wait<'a> {
-    inner: crate::Wait<'a>,
-    executor: &'a Arc<dyn Executor>,
+pub struct Wait {
+    inner: crate::Wait,
+    executor: Arc<dyn Executor>,
 }
 
-impl Wait<'_> {
+impl Wait {
     /// The longest wait: see [`bowline::Wait::timeout`](crate::Wait::timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.inner = self.inner.timeout(timeout);
@@ -85,6 +85,6 @@ impl Wait<'_> {
     /// # Errors
     /// As [`bowline::Wait`](crate::Wait), and of a thread that may not block.
     pub fn block(self) -> Result<()> {
-        block(self.executor, "wait", self.inner.into_future())
+        block(&self.executor, "wait", self.inner.into_future())
     }
 }

@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn of<'a, G, T>(&self, mut builder: Blocking<'a, G, T>) -> Blocking<'a, G, T> {
+    pub fn of<G, T>(&self, mut builder: Blocking<G, T>) -> Blocking<G, T> {
         builder = match self.fair {
             None => builder,
             Some(true) => builder.fair(),
@@ -37,18 +37,18 @@ impl Settings {
         if let Some(limit) = self.max_waiters { builder.max_waiters(limit) } else { builder }
     }
 
-    pub fn of_try<'a, G, T>(&self, mut builder: TryBlocking<'a, G, T>) -> TryBlocking<'a, G, T> {
+    pub fn of_try<G, T>(&self, mut builder: TryBlocking<G, T>) -> TryBlocking<G, T> {
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
         if let Some(lease) = self.lease { builder.lease(lease) } else { builder }
     }
 
     /// With the holder too.
-    pub fn of_reentrant<'a, G: Reentrant>(&self, builder: Blocking<'a, G>) -> Blocking<'a, G, AnyThread> {
+    pub fn of_reentrant<G: Reentrant>(&self, builder: Blocking<G>) -> Blocking<G, AnyThread> {
         self.of(builder).holder(&self.holder())
     }
 
     /// With the holder too.
-    pub fn of_reentrant_try<'a, G: Reentrant>(&self, builder: TryBlocking<'a, G>) -> TryBlocking<'a, G, AnyThread> {
+    pub fn of_reentrant_try<G: Reentrant>(&self, builder: TryBlocking<G>) -> TryBlocking<G, AnyThread> {
         self.of_try(builder).holder(&self.holder())
     }
 
