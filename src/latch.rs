@@ -252,6 +252,7 @@ impl IntoFuture for Wait {
                 // Nothing is held; as long as this, a ticket lives without a touch.
                 lease: context.config.lease,
                 renewed: false,
+                at_most: None,
                 max_waiters: 0,
                 timeout: self.timeout,
                 holder: None,

@@ -1,20 +1,21 @@
 //! The choices of one acquisition, as builders that are awaited.
 
-use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
-use crate::config::check_lease;
+use crate::acquire::acquire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
 use crate::holder::Holder;
-use crate::key::{Keys, Kind, READ};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
+
+mod choices;
+
+use choices::Options;
 
 /// An acquisition to be awaited: see [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
 /// [`RwLock::write`](crate::RwLock::write), [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before
@@ -76,7 +77,7 @@ impl<G> Acquire<G> {
         self
     }
 
-    /// Prefers speed to order between processes. With the client's own lease, the non-fair acquisitions of one client stand
+    /// Prefers speed to order between processes. With the client's own renewed lease, the non-fair acquisitions of one client stand
     /// in lines of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
     /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A line waits behind one ticket;
     /// what is released goes to the next in the line without asking Redis, with a larger token of its own if there are tokens.
@@ -92,8 +93,9 @@ impl<G> Acquire<G> {
     /// - Permits that come free elsewhere are not left to others: one of the line always asks for more.
     ///
     /// # Not guaranteed
-    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, fixed leases and
-    ///   readers do not stand in a line.
+    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, readers, and those
+    ///   with a [lease](Self::lease) other than the client's, a [fixed one](Self::expires_after) or a
+    ///   [limit](Self::hold_at_most) do not stand in a line.
     /// - That it goes on while the next in the line does not run: a future that is neither polled nor dropped when its turn
     ///   comes may keep its own line waiting, and keeps what it was given from everybody else until the lease ends.
     ///
@@ -111,11 +113,50 @@ impl<G> Acquire<G> {
         self
     }
 
-    /// A fixed lease, [100 ms](crate::MIN_LEASE) to [24 h](crate::MAX_LEASE): the hold ends then, renewed by nobody.
-    /// Without it the watchdog renews the client's default lease for as long as the guard lives. Re-entry keeps the
-    /// lease of the hold.
+    /// The lease of this hold, in place of the client's [default](crate::ConfigBuilder::lease): 100 ms
+    /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)). The watchdog renews it every third of its
+    /// length for as long as the guard lives, so it bounds how long a crashed holder blocks the others, and not the hold.
+    ///
+    /// Re-entry keeps the lease of the hold. A lease other than the client's own keeps a [non-fair](Self::non_fair)
+    /// acquisition out of the line.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
+        self
+    }
+
+    /// A fixed lease: the hold ends after `lease`, 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
+    /// ([`MAX_LEASE`](crate::MAX_LEASE)), and the watchdog does not renew it. `extend` of the guard, such as
+    /// [`LockGuard::extend`], prolongs it. Combined with [`lease`](Self::lease) or [`hold_at_most`](Self::hold_at_most) it is
+    /// an [`InvalidInput`](ErrorKind::InvalidInput) error: those are about renewed leases.
+    ///
+    /// Re-entry keeps the lease of the hold. A [non-fair](Self::non_fair) acquisition with a fixed lease stands in no line.
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.options.expires_after = Some(lease);
+        self
+    }
+
+    /// The longest time for which the hold is renewed: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), without an upper
+    /// limit. The hold ends by itself ([`Loss::Expired`](crate::Loss::Expired)) at most this long after the grant, in Redis as
+    /// well, whatever becomes of its guard. Each renewal asks for the lease, or for what is left, if that is less; so does the
+    /// acquisition.
+    ///
+    /// The time is counted as the lease is: from before the last request that was answered before the grant was sent. After a
+    /// wait in the queue, the hold may end earlier by as long as a third of the lease.
+    ///
+    /// Re-entry keeps the limit of the hold, and so do downgrade and upgrade. A [non-fair](Self::non_fair) acquisition with a
+    /// limit stands in no line.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+    /// // A crash frees the lock within 5 s; a job that hangs loses it after 10 min.
+    /// let limit = Duration::from_secs(600);
+    /// let guard = client.lock("job").lock().lease(Duration::from_secs(5)).hold_at_most(limit).await?;
+    /// # guard.release().await }
+    /// ```
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.options.at_most = Some(limit);
         self
     }
 
@@ -188,6 +229,18 @@ impl<G> TryAcquire<G> {
         self.options.lease = Some(lease);
         self
     }
+
+    /// See [`Acquire::expires_after`].
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.options.expires_after = Some(lease);
+        self
+    }
+
+    /// See [`Acquire::hold_at_most`].
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.options.at_most = Some(limit);
+        self
+    }
 }
 
 impl<G> TryAcquire<G> {
@@ -213,101 +266,5 @@ impl<G: 'static> IntoFuture for TryAcquire<G> {
             let guard = self.guard;
             Ok(self.owned().await?.map(guard))
         })
-    }
-}
-
-// Not derived: a builder is what it is whatever its guard can do.
-impl<G> Clone for Acquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> Clone for TryAcquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> fmt::Debug for Acquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-impl<G> fmt::Debug for TryAcquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-/// What both builders collect.
-#[derive(Clone, Debug)]
-struct Options {
-    primitive: Primitive,
-    operation: &'static str,
-    amount: u32,
-    fair: bool,
-    timeout: Option<Duration>,
-    lease: Option<Duration>,
-    holder: Option<Holder>,
-    max_waiters: Option<u32>,
-}
-
-impl Options {
-    fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
-        Self {
-            primitive: primitive.clone(),
-            operation,
-            amount,
-            fair: true,
-            timeout: None,
-            lease: None,
-            holder: None,
-            max_waiters: None,
-        }
-    }
-
-    fn request(&self, wait: bool) -> Result<Request> {
-        let Self { primitive, operation, .. } = self;
-        let operation = *operation;
-        let keys = primitive.keys(operation)?;
-        let invalid = |reason| Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&keys.name);
-        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(invalid("a timeout of zero; the try_ form does not wait"));
-        }
-        if self.max_waiters == Some(0) {
-            return Err(invalid("max_waiters is zero; the try_ form does not wait"));
-        }
-        if self.amount == 0 {
-            return Err(invalid("zero permits"));
-        }
-        if let Some(lease) = self.lease {
-            check_lease(operation, lease).map_err(|error| error.with_name(&keys.name))?;
-        }
-        let reentrant = keys.kind.is_reentrant();
-        let holder = self.holder.or_else(Holder::current).filter(|_| reentrant);
-        Ok(Request {
-            operation,
-            keys: keys.clone(),
-            amount: self.amount,
-            wait,
-            lease: self.lease.unwrap_or(primitive.context.config.lease),
-            renewed: self.lease.is_none(),
-            max_waiters: self.max_waiters.unwrap_or(0),
-            fair: self.fair,
-            lines_up: wait && !self.fair && self.lease.is_none() && lines_up(keys, self.amount),
-            timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
-        })
-    }
-}
-
-/// Readers do not: they hold it together, and need no line.
-fn lines_up(keys: &Keys, amount: u32) -> bool {
-    match keys.kind {
-        Kind::Lock | Kind::Semaphore { .. } => true,
-        Kind::ReadWrite => amount != READ,
-        Kind::Latch => false,
     }
 }

@@ -129,7 +129,7 @@ impl fmt::Debug for RwLock {
 
 impl WriteGuard {
     /// Goes on as a reader, in one step: no other writer comes in between, and the readers that wait next do come in.
-    /// The token stays; a fixed lease begins anew. A [line](Acquire::non_fair) goes on without it.
+    /// The token stays; a fixed lease begins anew, for at least what is left of it. A [line](Acquire::non_fair) goes on without it.
     ///
     /// While other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's until they all are
     /// gone.

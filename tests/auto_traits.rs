@@ -1,7 +1,7 @@
 //! What a program may do with every public type and future: send it to another thread, share it, put it behind `dyn`,
 //! and poll it through many frames that each have a copy of it.
 #![cfg(feature = "tokio")]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -89,6 +89,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
+    drop(sent(guard.extend(Duration::from_secs(1))));
     drop(sent(guard.protect(async {})));
     drop(sent(guard.release()));
 

@@ -59,6 +59,18 @@ impl<G, T> Acquire<G, T> {
         self
     }
 
+    /// See [`bowline::Acquire::expires_after`](crate::Acquire::expires_after).
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.inner = self.inner.expires_after(lease);
+        self
+    }
+
+    /// See [`bowline::Acquire::hold_at_most`](crate::Acquire::hold_at_most).
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.inner = self.inner.hold_at_most(limit);
+        self
+    }
+
     /// See [`bowline::Acquire::max_waiters`](crate::Acquire::max_waiters).
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.inner = self.inner.max_waiters(limit);
@@ -109,6 +121,18 @@ impl<G, T> TryAcquire<G, T> {
     /// See [`bowline::TryAcquire::lease`](crate::TryAcquire::lease).
     pub fn lease(mut self, lease: Duration) -> Self {
         self.inner = self.inner.lease(lease);
+        self
+    }
+
+    /// See [`bowline::TryAcquire::expires_after`](crate::TryAcquire::expires_after).
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.inner = self.inner.expires_after(lease);
+        self
+    }
+
+    /// See [`bowline::TryAcquire::hold_at_most`](crate::TryAcquire::hold_at_most).
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.inner = self.inner.hold_at_most(limit);
         self
     }
 }

@@ -21,6 +21,8 @@ pub struct Settings {
     fair: Option<bool>,
     timeout: Option<Duration>,
     lease: Option<Duration>,
+    expires_after: Option<Duration>,
+    hold_at_most: Option<Duration>,
     max_waiters: Option<u32>,
     holder: Option<Holder>,
 }
@@ -34,11 +36,15 @@ impl Settings {
         };
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
         builder = if let Some(lease) = self.lease { builder.lease(lease) } else { builder };
+        builder = if let Some(lease) = self.expires_after { builder.expires_after(lease) } else { builder };
+        builder = if let Some(limit) = self.hold_at_most { builder.hold_at_most(limit) } else { builder };
         if let Some(limit) = self.max_waiters { builder.max_waiters(limit) } else { builder }
     }
 
     pub fn of_try<G, T>(&self, mut builder: TryBlocking<G, T>) -> TryBlocking<G, T> {
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
+        builder = if let Some(lease) = self.expires_after { builder.expires_after(lease) } else { builder };
+        builder = if let Some(limit) = self.hold_at_most { builder.hold_at_most(limit) } else { builder };
         if let Some(lease) = self.lease { builder.lease(lease) } else { builder }
     }
 
@@ -80,6 +86,16 @@ impl<T> Acquire<T> {
 
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = Some(lease);
+        self
+    }
+
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.settings.expires_after = Some(lease);
+        self
+    }
+
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.settings.hold_at_most = Some(limit);
         self
     }
 

@@ -108,7 +108,7 @@ impl How<'_> {
 
     async fn enter<G: 'static>(&self, mut acquire: Acquire<G>, mut attempt: TryAcquire<G>) -> Result<Option<G>> {
         if let Some(lease) = self.lease {
-            (acquire, attempt) = (acquire.lease(lease), attempt.lease(lease));
+            (acquire, attempt) = (acquire.expires_after(lease), attempt.expires_after(lease));
         }
         let Some(waits) = &self.waits else { return attempt.await };
         acquire = if waits.fair { acquire.fair() } else { acquire.non_fair() };
