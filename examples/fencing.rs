@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let account = client.lock("account:7");
 
     // This one stalls for longer than its lease: a long collection, a suspended machine.
-    let stalled = account.lock().lease(Duration::from_millis(200)).await?;
+    let stalled = account.lock().expires_after(Duration::from_millis(200)).await?;
     println!("the first holder has token {}, and stalls", stalled.token());
 
     // Meanwhile the lease ends, and somebody else gets the lock.

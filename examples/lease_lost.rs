@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let job = client.lock("job");
 
     // `protect` runs work, and drops it when the lease is lost.
-    let guard = job.lock().lease(Duration::from_millis(200)).await?;
+    let guard = job.lock().expires_after(Duration::from_millis(200)).await?;
     match guard.protect(tokio::time::sleep(Duration::from_secs(60))).await {
         Err(error) if error.kind() == ErrorKind::Lost => println!("protect: {error:#}"),
         other => println!("unexpected: {other:?}"),
@@ -41,7 +41,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // `run` is all of it: acquire, work that is stopped by a loss, release.
-    match job.lock().lease(Duration::from_millis(200)).run(|_| tokio::time::sleep(Duration::from_secs(60))).await {
+    match job
+        .lock()
+        .expires_after(Duration::from_millis(200))
+        .run(|_| tokio::time::sleep(Duration::from_secs(60)))
+        .await
+    {
         Err(error) if error.kind() == ErrorKind::Lost => println!("run: {error:#}"),
         other => println!("unexpected: {other:?}"),
     }

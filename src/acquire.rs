@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) wait: bool,
     pub(crate) lease: Duration,
     pub(crate) renewed: bool,
+    /// Of a renewed lease: how long after the grant the hold ends.
+    pub(crate) at_most: Option<Duration>,
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
     pub(crate) holder: Option<(Holder, Arc<Reentry<Owned>>)>,

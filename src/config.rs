@@ -67,7 +67,7 @@ impl ConfigBuilder {
         self
     }
 
-    /// The lease of holds that ask for none of their own, [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The watchdog
+    /// The lease of holds that ask for [none of their own](crate::Acquire::lease), [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The watchdog
     /// renews it every third of its length, so it bounds how long a crashed holder blocks the others, not how long
     /// a hold may last.
     pub fn lease(mut self, lease: Duration) -> Self {

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::executor::Executor;
 use crate::inbox::Inbox;
 use crate::key::{Keys, Kind, inbox_prefix};
-use crate::lease::{Hold, deadline};
+use crate::lease::{Hold, Term, deadline};
 use crate::ledger::{Closed, Ledger};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::{Failure, Scripts};
@@ -160,7 +160,7 @@ impl<'a> Undecided<'a> {
         mut self,
         amount: u32,
         token: Token,
-        renewed: bool,
+        term: Term,
         lease: Duration,
         sent: Instant,
     ) -> Result<Option<Arc<Hold>>, Late> {
@@ -170,7 +170,7 @@ impl<'a> Undecided<'a> {
             return Err(Late);
         }
         self.decided = true;
-        Ok(self.context.ledger.hold(self.id, amount, token, renewed, until, now))
+        Ok(self.context.ledger.hold(self.id, amount, token, term, until, now))
     }
 
     /// Its line has it now.

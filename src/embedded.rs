@@ -11,7 +11,7 @@
 //! let server = Server::new();
 //! let client = server.client(Tokio::current()?).await?;
 //!
-//! let guard = client.lock("orders:42").lock().lease(Duration::from_secs(10)).await?;
+//! let guard = client.lock("orders:42").lock().expires_after(Duration::from_secs(10)).await?;
 //! // What happens to a holder that was paused for too long?
 //! server.advance(Duration::from_secs(11));
 //! assert!(client.lock("orders:42").try_lock().await?.is_some());

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::extend::extend;
 use crate::lease::Loss;
 use crate::mutant::{self, Mutant};
 use crate::owned::{Owned, lost_error};
@@ -125,6 +126,28 @@ macro_rules! guards {
             /// renewals make it longer.
             pub fn remaining(&self) -> Duration {
                 self.owned.hold.remaining(self.owned.context.now())
+            }
+
+            /// Prolongs a [fixed lease](crate::Acquire::expires_after): the hold lasts for `lease` from now, or longer if it
+            /// would have anyway. One command; returns when the server has confirmed it. With a [`Holder`](crate::Holder),
+            /// the hold of all its guards is prolonged.
+            ///
+            /// # Units
+            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole milliseconds,
+            /// counted from before the request that was answered was sent.
+            ///
+            /// # Errors
+            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Others may have been let in.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): a lease out of range, or the hold is renewed by the
+            ///   watchdog. Nothing was sent.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other answers of
+            ///   the server: the guard keeps the lease that it had.
+            ///
+            /// # Cancel safety
+            /// Dropping the future keeps the guard and the lease that it had. The hold may last longer in Redis, until the
+            /// guard is released or expires.
+            pub async fn extend(&self, lease: Duration) -> Result<()> {
+                extend(&self.owned, lease).await
             }
 
             /// Resolves when the holder must stop, and says why.

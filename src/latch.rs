@@ -143,8 +143,8 @@ impl CountDownLatch {
 
     /// Waits until the count is zero; at once if it is, or if there is no such latch. Await the result, or set a
     /// timeout first.
-    pub fn wait(&self) -> LatchWait<'_> {
-        LatchWait { latch: self, timeout: None }
+    pub fn wait(&self) -> LatchWait {
+        LatchWait { primitive: self.primitive.clone(), timeout: None }
     }
 
     /// What there is of the latch, as one consistent look. It may be outdated when it arrives.
@@ -217,12 +217,12 @@ pub struct LatchState {
 /// Dropping the future takes the waiter away in the background.
 #[derive(Clone, Debug)]
 #[must_use = "waiting does nothing unless awaited"]
-pub struct LatchWait<'a> {
-    latch: &'a CountDownLatch,
+pub struct LatchWait {
+    primitive: Primitive,
     timeout: Option<Duration>,
 }
 
-impl LatchWait<'_> {
+impl LatchWait {
     /// The longest wait; without it, as long as it takes. Zero is an error: use [`CountDownLatch::count`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -230,15 +230,15 @@ impl LatchWait<'_> {
     }
 }
 
-impl<'a> IntoFuture for LatchWait<'a> {
+impl IntoFuture for LatchWait {
     type Output = Result<()>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             const OPERATION: &str = "wait";
-            let Primitive { context, .. } = &self.latch.primitive;
-            let keys = self.latch.primitive.keys(OPERATION)?;
+            let Primitive { context, .. } = &self.primitive;
+            let keys = self.primitive.keys(OPERATION)?;
             if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
                 let error =
                     Error::because(ErrorKind::InvalidInput, OPERATION, "a timeout of zero; count does not wait");
@@ -252,6 +252,7 @@ impl<'a> IntoFuture for LatchWait<'a> {
                 // Nothing is held; as long as this, a ticket lives without a touch.
                 lease: context.config.lease,
                 renewed: false,
+                at_most: None,
                 max_waiters: 0,
                 timeout: self.timeout,
                 holder: None,

@@ -1,6 +1,7 @@
 //! One hold and its lease, counted on the client's monotonic clock.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,10 @@ use crate::mutant::{self, Mutant};
 use crate::sync::lock;
 use crate::ticket::WireId;
 use crate::token::Token;
+
+mod term;
+
+pub(crate) use term::Term;
 
 /// Why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +61,9 @@ pub(crate) struct Hold {
     pub(crate) amount: u32,
     pub(crate) token: Token,
     pub(crate) lease: Duration,
-    /// Whether the watchdog keeps it; otherwise it ends at its first deadline.
-    pub(crate) renewed: bool,
+    pub(crate) term: Term,
+    /// The longest lease that the server was asked for, in milliseconds.
+    longest: AtomicU64,
     state: Mutex<State>,
     lost: Event,
 }
@@ -76,7 +82,7 @@ impl Hold {
         amount: u32,
         token: Token,
         lease: Duration,
-        renewed: bool,
+        term: Term,
         deadline: Instant,
     ) -> Self {
         Self {
@@ -85,7 +91,8 @@ impl Hold {
             amount,
             token,
             lease,
-            renewed,
+            term,
+            longest: AtomicU64::new(millis(lease)),
             state: Mutex::new(State::Held { deadline }),
             lost: Event::new(),
         }
@@ -105,6 +112,26 @@ impl Hold {
             State::Held { deadline } => Some(deadline),
             State::Lost(_) | State::Released => None,
         }
+    }
+
+    /// As [`Term::renewal`].
+    pub(crate) fn renewal(&self, sent: Instant) -> Duration {
+        self.term.renewal(self.lease, sent)
+    }
+
+    /// As [`Term::interval`]; `None` too once it is not held.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        self.deadline().and_then(|deadline| self.term.interval(self.lease, deadline))
+    }
+
+    /// The server is about to be asked for this lease.
+    pub(crate) fn asks_for(&self, lease: Duration) {
+        self.longest.fetch_max(millis(lease), Ordering::Relaxed);
+    }
+
+    /// Once no request is under way any more, the server forgets the hold within this time.
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_millis(self.longest.load(Ordering::Relaxed))
     }
 
     /// Not past its deadline: whoever has looked at it since found it lost.
@@ -142,8 +169,8 @@ impl Hold {
         *state = State::Released;
         let same = self.token == Token::NONE || mutant::on(Mutant::TokenPassedOn);
         let token = if same { self.token } else { Token::new(self.token.get() + 1) };
-        let Self { keys, id, amount, lease, renewed, .. } = self;
-        Some((Self::new(keys.clone(), *id, *amount, token, *lease, *renewed, deadline), deadline))
+        let Self { keys, id, amount, lease, term, .. } = self;
+        Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
     }
 
     /// Stops being held, if it still is. Signals nothing.
@@ -208,6 +235,10 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
     // The server is asked for whole milliseconds.
     let asked = lease - Duration::from_nanos(u64::from(lease.subsec_nanos() % 1_000_000));
     sent + asked - drift(lease)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::jitter::Jitter;
 use crate::key::Keys;
-use crate::lease::{Hold, Loss};
+use crate::lease::{Hold, Loss, Term};
 use crate::mutant::{self, Mutant};
 use crate::scripts::dispatch::Failure;
 use crate::stats::Stats;
@@ -222,7 +222,7 @@ impl Ledger {
         id: WireId,
         amount: u32,
         token: Token,
-        renewed: bool,
+        term: Term,
         deadline: Instant,
         now: Instant,
     ) -> Option<Arc<Hold>> {
@@ -233,7 +233,7 @@ impl Ledger {
             }
             let Attempt { keys, lease, place, .. } = attempt;
             let line = LineId::of(&keys, amount);
-            let hold = Arc::new(Hold::new(keys, id, amount, token, lease, renewed, deadline));
+            let hold = Arc::new(Hold::new(keys, id, amount, token, lease, term, deadline));
             state.counted.acquired += 1;
             state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);

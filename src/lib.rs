@@ -37,6 +37,7 @@ mod connection;
 mod context;
 mod error;
 mod executor;
+mod extend;
 mod guard;
 mod holder;
 mod inbox;

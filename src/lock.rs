@@ -76,12 +76,12 @@ impl Lock {
     }
 
     /// Acquires the lock, waiting for it if need be. Await the result, or set options first.
-    pub fn lock(&self) -> Acquire<'_> {
+    pub fn lock(&self) -> Acquire {
         Acquire::new(&self.primitive, "lock", SPAN, LockGuard::new)
     }
 
     /// Acquires the lock if it is free and nobody waits for it; `None` if not.
-    pub fn try_lock(&self) -> TryAcquire<'_> {
+    pub fn try_lock(&self) -> TryAcquire {
         TryAcquire::new(&self.primitive, "try_lock", SPAN, LockGuard::new)
     }
 

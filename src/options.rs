@@ -1,21 +1,21 @@
 //! The choices of one acquisition, as builders that are awaited.
 
-use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::TryFutureExt;
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
-use crate::config::check_lease;
+use crate::acquire::acquire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
 use crate::holder::Holder;
-use crate::key::{Keys, Kind, READ};
 use crate::owned::Owned;
 use crate::primitive::Primitive;
+
+mod choices;
+
+use choices::Options;
 
 /// An acquisition to be awaited: see [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
 /// [`RwLock::write`](crate::RwLock::write), [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before
@@ -35,19 +35,39 @@ use crate::primitive::Primitive;
 /// # Cancel safety
 /// Dropping the future cancels the acquisition in the background, wherever it stood. The next waiter is served. Only
 /// when the server cannot be reached may a ticket or a hold stay, for one lease at the longest.
+///
+/// # Examples
+/// An acquisition owns all it needs: it can be kept, spawned as a task, and joined with others.
+/// ```
+/// # #[cfg(all(feature = "tokio", feature = "embedded"))]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use std::future::IntoFuture;
+///
+/// use futures::future::try_join_all;
+///
+/// # let executor = std::sync::Arc::new(bowline::tokio::Tokio::current()?);
+/// # let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+/// # let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+/// let kept = client.lock("orders:1").lock().timeout(Duration::from_secs(2));
+/// let guard = kept.await?;
+///
+/// let task = tokio::spawn(client.lock("orders:2").lock().into_future());
+/// let guards = try_join_all(["a", "b", "c"].map(|name| client.lock(name).lock().into_future())).await?;
+/// # assert!(task.await??.is_valid() && guard.is_valid() && guards.len() == 3);
+/// # Ok(()) }
+/// # #[cfg(not(all(feature = "tokio", feature = "embedded")))]
+/// # fn main() {}
+/// ```
 #[must_use = "an acquisition does nothing unless awaited"]
-pub struct Acquire<'a, G = LockGuard> {
-    options: Options<'a>,
+pub struct Acquire<G = LockGuard> {
+    options: Options,
     pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
-impl<'a, G> Acquire<'a, G> {
-    pub(crate) fn new(
-        primitive: &'a Primitive,
-        operation: &'static str,
-        amount: u32,
-        guard: fn(Arc<Owned>) -> G,
-    ) -> Self {
+impl<G> Acquire<G> {
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
         Self { options: Options::new(primitive, operation, amount), guard }
     }
 
@@ -57,7 +77,7 @@ impl<'a, G> Acquire<'a, G> {
         self
     }
 
-    /// Prefers speed to order between processes. With the client's own lease, the non-fair acquisitions of one client stand
+    /// Prefers speed to order between processes. With the client's own renewed lease, the non-fair acquisitions of one client stand
     /// in lines of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
     /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A line waits behind one ticket;
     /// what is released goes to the next in the line without asking Redis, with a larger token of its own if there are tokens.
@@ -73,8 +93,9 @@ impl<'a, G> Acquire<'a, G> {
     /// - Permits that come free elsewhere are not left to others: one of the line always asks for more.
     ///
     /// # Not guaranteed
-    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, fixed leases and
-    ///   readers do not stand in a line.
+    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, readers, and those
+    ///   with a [lease](Self::lease) other than the client's, a [fixed one](Self::expires_after) or a
+    ///   [limit](Self::hold_at_most) do not stand in a line.
     /// - That it goes on while the next in the line does not run: a future that is neither polled nor dropped when its turn
     ///   comes may keep its own line waiting, and keeps what it was given from everybody else until the lease ends.
     ///
@@ -92,11 +113,50 @@ impl<'a, G> Acquire<'a, G> {
         self
     }
 
-    /// A fixed lease, [100 ms](crate::MIN_LEASE) to [24 h](crate::MAX_LEASE): the hold ends then, renewed by nobody.
-    /// Without it the watchdog renews the client's default lease for as long as the guard lives. Re-entry keeps the
-    /// lease of the hold.
+    /// The lease of this hold, in place of the client's [default](crate::ConfigBuilder::lease): 100 ms
+    /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)). The watchdog renews it every third of its
+    /// length for as long as the guard lives, so it bounds how long a crashed holder blocks the others, and not the hold.
+    ///
+    /// Re-entry keeps the lease of the hold. A lease other than the client's own keeps a [non-fair](Self::non_fair)
+    /// acquisition out of the line.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
+        self
+    }
+
+    /// A fixed lease: the hold ends after `lease`, 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
+    /// ([`MAX_LEASE`](crate::MAX_LEASE)), and the watchdog does not renew it. `extend` of the guard, such as
+    /// [`LockGuard::extend`], prolongs it. Combined with [`lease`](Self::lease) or [`hold_at_most`](Self::hold_at_most) it is
+    /// an [`InvalidInput`](ErrorKind::InvalidInput) error: those are about renewed leases.
+    ///
+    /// Re-entry keeps the lease of the hold. A [non-fair](Self::non_fair) acquisition with a fixed lease stands in no line.
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.options.expires_after = Some(lease);
+        self
+    }
+
+    /// The longest time for which the hold is renewed: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), without an upper
+    /// limit. The hold ends by itself ([`Loss::Expired`](crate::Loss::Expired)) at most this long after the grant, in Redis as
+    /// well, whatever becomes of its guard. Each renewal asks for the lease, or for what is left, if that is less; so does the
+    /// acquisition.
+    ///
+    /// The time is counted as the lease is: from before the last request that was answered before the grant was sent. After a
+    /// wait in the queue, the hold may end earlier by as long as a third of the lease.
+    ///
+    /// Re-entry keeps the limit of the hold, and so do downgrade and upgrade. A [non-fair](Self::non_fair) acquisition with a
+    /// limit stands in no line.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+    /// // A crash frees the lock within 5 s; a job that hangs loses it after 10 min.
+    /// let limit = Duration::from_secs(600);
+    /// let guard = client.lock("job").lock().lease(Duration::from_secs(5)).hold_at_most(limit).await?;
+    /// # guard.release().await }
+    /// ```
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.options.at_most = Some(limit);
         self
     }
 
@@ -109,19 +169,16 @@ impl<'a, G> Acquire<'a, G> {
     }
 }
 
-impl<'a, G> Acquire<'a, G> {
-    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Arc<Owned>>> {
-        let options = self.options.clone();
-        Box::pin(async move {
-            let request = options.request(true)?;
-            // A waiting acquisition is never told "not now".
-            let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-            acquire(&options.primitive.context, &request).await?.ok_or_else(never)
-        })
+impl<G> Acquire<G> {
+    pub(crate) async fn owned(self) -> Result<Arc<Owned>> {
+        let request = self.options.request(true)?;
+        // A waiting acquisition is never told "not now".
+        let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
+        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
     }
 }
 
-impl<G: Reentrant> Acquire<'_, G> {
+impl<G: Reentrant> Acquire<G> {
     /// Acquires for this holder, re-entering what it holds already by this client. Without it, the holder of the surrounding
     /// [`Holder::scope`] counts, if there is one.
     pub fn holder(mut self, holder: &Holder) -> Self {
@@ -130,13 +187,15 @@ impl<G: Reentrant> Acquire<'_, G> {
     }
 }
 
-impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
+impl<G: 'static> IntoFuture for Acquire<G> {
     type Output = Result<G>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let guard = self.guard;
-        Box::pin(self.owned().map_ok(guard))
+        Box::pin(async move {
+            let guard = self.guard;
+            Ok(guard(self.owned().await?))
+        })
     }
 }
 
@@ -149,18 +208,13 @@ impl<'a, G: 'a> IntoFuture for Acquire<'a, G> {
 /// # Cancel safety
 /// As [`Acquire`].
 #[must_use = "an acquisition does nothing unless awaited"]
-pub struct TryAcquire<'a, G = LockGuard> {
-    options: Options<'a>,
+pub struct TryAcquire<G = LockGuard> {
+    options: Options,
     pub(crate) guard: fn(Arc<Owned>) -> G,
 }
 
-impl<'a, G> TryAcquire<'a, G> {
-    pub(crate) fn new(
-        primitive: &'a Primitive,
-        operation: &'static str,
-        amount: u32,
-        guard: fn(Arc<Owned>) -> G,
-    ) -> Self {
+impl<G> TryAcquire<G> {
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
         Self { options: Options::new(primitive, operation, amount), guard }
     }
 
@@ -175,16 +229,27 @@ impl<'a, G> TryAcquire<'a, G> {
         self.options.lease = Some(lease);
         self
     }
-}
 
-impl<'a, G> TryAcquire<'a, G> {
-    pub(crate) fn owned(&self) -> BoxFuture<'a, Result<Option<Arc<Owned>>>> {
-        let options = self.options.clone();
-        Box::pin(async move { acquire(&options.primitive.context, &options.request(false)?).await })
+    /// See [`Acquire::expires_after`].
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.options.expires_after = Some(lease);
+        self
+    }
+
+    /// See [`Acquire::hold_at_most`].
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.options.at_most = Some(limit);
+        self
     }
 }
 
-impl<G: Reentrant> TryAcquire<'_, G> {
+impl<G> TryAcquire<G> {
+    pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
+        acquire(&self.options.primitive.context, &self.options.request(false)?).await
+    }
+}
+
+impl<G: Reentrant> TryAcquire<G> {
     /// See [`Acquire::holder`]. While another task acquires for the same holder, the answer is `None`.
     pub fn holder(mut self, holder: &Holder) -> Self {
         self.options.holder = Some(*holder);
@@ -192,98 +257,14 @@ impl<G: Reentrant> TryAcquire<'_, G> {
     }
 }
 
-impl<'a, G: 'a> IntoFuture for TryAcquire<'a, G> {
+impl<G: 'static> IntoFuture for TryAcquire<G> {
     type Output = Result<Option<G>>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let guard = self.guard;
-        Box::pin(self.owned().map_ok(move |owned| owned.map(guard)))
-    }
-}
-
-// Not derived: a builder is what it is whatever its guard can do.
-impl<G> Clone for Acquire<'_, G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> Clone for TryAcquire<'_, G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> fmt::Debug for Acquire<'_, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-impl<G> fmt::Debug for TryAcquire<'_, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-/// What both builders collect.
-#[derive(Clone, Debug)]
-struct Options<'a> {
-    primitive: &'a Primitive,
-    operation: &'static str,
-    amount: u32,
-    fair: bool,
-    timeout: Option<Duration>,
-    lease: Option<Duration>,
-    holder: Option<Holder>,
-    max_waiters: Option<u32>,
-}
-
-impl<'a> Options<'a> {
-    fn new(primitive: &'a Primitive, operation: &'static str, amount: u32) -> Self {
-        Self { primitive, operation, amount, fair: true, timeout: None, lease: None, holder: None, max_waiters: None }
-    }
-
-    fn request(&self, wait: bool) -> Result<Request> {
-        let Self { primitive, operation, .. } = *self;
-        let keys = primitive.keys(operation)?;
-        let invalid = |reason| Error::because(ErrorKind::InvalidInput, operation, reason).with_name(&keys.name);
-        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(invalid("a timeout of zero; the try_ form does not wait"));
-        }
-        if self.max_waiters == Some(0) {
-            return Err(invalid("max_waiters is zero; the try_ form does not wait"));
-        }
-        if self.amount == 0 {
-            return Err(invalid("zero permits"));
-        }
-        if let Some(lease) = self.lease {
-            check_lease(operation, lease).map_err(|error| error.with_name(&keys.name))?;
-        }
-        let reentrant = keys.kind.is_reentrant();
-        let holder = self.holder.or_else(Holder::current).filter(|_| reentrant);
-        Ok(Request {
-            operation,
-            keys: keys.clone(),
-            amount: self.amount,
-            wait,
-            lease: self.lease.unwrap_or(primitive.context.config.lease),
-            renewed: self.lease.is_none(),
-            max_waiters: self.max_waiters.unwrap_or(0),
-            fair: self.fair,
-            lines_up: wait && !self.fair && self.lease.is_none() && lines_up(keys, self.amount),
-            timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+        Box::pin(async move {
+            let guard = self.guard;
+            Ok(self.owned().await?.map(guard))
         })
-    }
-}
-
-/// Readers do not: they hold it together, and need no line.
-fn lines_up(keys: &Keys, amount: u32) -> bool {
-    match keys.kind {
-        Kind::Lock | Kind::Semaphore { .. } => true,
-        Kind::ReadWrite => amount != READ,
-        Kind::Latch => false,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::context::{Context, Late, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
-use crate::lease::{Hold, Loss};
+use crate::lease::{Hold, Loss, Term};
 use crate::line::Place;
 use crate::mutant::{self, Mutant};
 use crate::reentry::Reentry;
@@ -96,7 +96,9 @@ impl Owned {
         // Others of the holder wait until it is known what there is to enter.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
         let _ending = context.ledger.ending(&old);
-        let Ok(undecided) = Undecided::open(&context, &old.keys, amount, old.lease) else {
+        // A fixed lease begins anew; one that was extended is not shortened.
+        let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
+        let Ok(undecided) = Undecided::open(&context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
@@ -118,11 +120,12 @@ impl Owned {
             if context.ledger.is_closed() {
                 return Err(context.closed(operation, &old.keys));
             }
+            let asked = old.term.lease(lease, sent);
             let args = ChangeArgs {
                 old_id: &old_id,
                 new_id: &new_id,
                 units: amount,
-                lease: old.lease,
+                lease: asked,
                 limit: old.keys.kind.limit().unwrap_or(amount),
                 not_after: context.not_after(sent, None),
             };
@@ -148,7 +151,7 @@ impl Owned {
                 }
             };
             this.ended(more, now);
-            let hold = match undecided.hold(amount, token, old.renewed, old.lease, sent) {
+            let hold = match undecided.hold(amount, token, old.term, asked, sent) {
                 Ok(Some(hold)) => hold,
                 // The client was closed meanwhile, which has cancelled it.
                 Ok(None) => return Err(context.closed(operation, &old.keys)),

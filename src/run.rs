@@ -10,7 +10,7 @@ use crate::guard::{protect, release};
 use crate::options::{Acquire, TryAcquire};
 use crate::owned::Owned;
 
-impl<G> Acquire<'_, G> {
+impl<G> Acquire<G> {
     /// Acquires, runs `work` with the guard, and releases, whatever becomes of the work.
     ///
     /// - The release is awaited, also when the work returns an error of its own, and when it panics: the panic goes on after
@@ -45,12 +45,13 @@ impl<G> Acquire<'_, G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        let owned = self.owned().await?;
-        run(owned, self.guard, work).await
+        let guard = self.guard;
+        let owned = Box::pin(self.owned()).await?;
+        run(owned, guard, work).await
     }
 }
 
-impl<G> TryAcquire<'_, G> {
+impl<G> TryAcquire<G> {
     /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
     ///
     /// # Errors
@@ -63,8 +64,9 @@ impl<G> TryAcquire<'_, G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        match self.owned().await? {
-            Some(owned) => run(owned, self.guard, work).await.map(Some),
+        let guard = self.guard;
+        match Box::pin(self.owned()).await? {
+            Some(owned) => run(owned, guard, work).await.map(Some),
             None => Ok(None),
         }
     }

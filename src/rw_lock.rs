@@ -65,22 +65,22 @@ impl RwLock {
     }
 
     /// Acquires for reading. Await the result, or set options first.
-    pub fn read(&self) -> Acquire<'_, ReadGuard> {
+    pub fn read(&self) -> Acquire<ReadGuard> {
         Acquire::new(&self.primitive, "read", READ, ReadGuard::new)
     }
 
     /// Acquires for writing. Await the result, or set options first.
-    pub fn write(&self) -> Acquire<'_, WriteGuard> {
+    pub fn write(&self) -> Acquire<WriteGuard> {
         Acquire::new(&self.primitive, "write", WRITE, WriteGuard::new)
     }
 
     /// Acquires for reading if nobody writes and nobody waits; `None` if not.
-    pub fn try_read(&self) -> TryAcquire<'_, ReadGuard> {
+    pub fn try_read(&self) -> TryAcquire<ReadGuard> {
         TryAcquire::new(&self.primitive, "try_read", READ, ReadGuard::new)
     }
 
     /// Acquires for writing if nobody has the lock and nobody waits; `None` if not.
-    pub fn try_write(&self) -> TryAcquire<'_, WriteGuard> {
+    pub fn try_write(&self) -> TryAcquire<WriteGuard> {
         TryAcquire::new(&self.primitive, "try_write", WRITE, WriteGuard::new)
     }
 
@@ -129,7 +129,7 @@ impl fmt::Debug for RwLock {
 
 impl WriteGuard {
     /// Goes on as a reader, in one step: no other writer comes in between, and the readers that wait next do come in.
-    /// The token stays; a fixed lease begins anew. A [line](Acquire::non_fair) goes on without it.
+    /// The token stays; a fixed lease begins anew, for at least what is left of it. A [line](Acquire::non_fair) goes on without it.
     ///
     /// While other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's until they all are
     /// gone.

@@ -67,22 +67,22 @@ impl Semaphore {
     }
 
     /// Acquires one permit. Await the result, or set options first.
-    pub fn acquire(&self) -> Acquire<'_, Permit> {
+    pub fn acquire(&self) -> Acquire<Permit> {
         self.acquire_many(1)
     }
 
     /// Acquires `count` permits at once. Zero is an error, and so is more than the limit.
-    pub fn acquire_many(&self, count: u32) -> Acquire<'_, Permit> {
+    pub fn acquire_many(&self, count: u32) -> Acquire<Permit> {
         Acquire::new(&self.primitive, "acquire", count, Permit::new)
     }
 
     /// Acquires one permit if one is free and nobody waits; `None` if not.
-    pub fn try_acquire(&self) -> TryAcquire<'_, Permit> {
+    pub fn try_acquire(&self) -> TryAcquire<Permit> {
         self.try_acquire_many(1)
     }
 
     /// Acquires `count` permits if they are free and nobody waits; `None` if not.
-    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<'_, Permit> {
+    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<Permit> {
         TryAcquire::new(&self.primitive, "try_acquire", count, Permit::new)
     }
 

@@ -93,14 +93,11 @@ impl Watchdog {
 
     async fn renew(&self, holds: Vec<Arc<Hold>>) {
         let ids: Vec<String> = holds.iter().map(|hold| hold.id.text()).collect();
-        let args: Vec<RenewArgs<'_>> = holds
-            .iter()
-            .zip(&ids)
-            .map(|(hold, id)| (&*hold.keys, &**id, if hold.renewed { hold.lease } else { Duration::ZERO }))
-            .collect();
         let sent = self.executor.now();
+        let args: Vec<RenewArgs<'_>> =
+            holds.iter().zip(&ids).map(|(hold, id)| (&*hold.keys, &**id, hold.renewal(sent))).collect();
         // A fixed lease is looked at, and there is nothing to save.
-        let left = holds.iter().filter(|hold| hold.renewed).map(|hold| hold.remaining(sent)).min();
+        let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
         match self.scripts().renew(&args, within).await {
             Ok(renewed) => {

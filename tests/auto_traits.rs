@@ -1,7 +1,7 @@
 //! What a program may do with every public type and future: send it to another thread, share it, put it behind `dyn`,
 //! and poll it through many frames that each have a copy of it.
 #![cfg(feature = "tokio")]
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use bowline::{
     PermitState, ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token,
     Topology, TryAcquire, Upgrade, Warning, WriteGuard,
 };
+use futures::future::try_join_all;
 
 fn shared<T: Send + Sync>() {}
 fn shared_by_reference<T: Sync + Unpin>() {}
@@ -35,10 +36,9 @@ fn every_type_is_send_and_sync() {
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
     shared::<(Call<'_>, Arg<'_>)>();
-    shared::<(Acquire<'_, LockGuard>, Acquire<'_, ReadGuard>, Acquire<'_, WriteGuard>, Acquire<'_, Permit>)>();
-    shared::<(TryAcquire<'_, LockGuard>, TryAcquire<'_, ReadGuard>, TryAcquire<'_, WriteGuard>, TryAcquire<'_, Permit>)>(
-    );
-    shared::<LatchWait<'_>>();
+    kept::<(Acquire<LockGuard>, Acquire<ReadGuard>, Acquire<WriteGuard>, Acquire<Permit>)>();
+    kept::<(TryAcquire<LockGuard>, TryAcquire<ReadGuard>, TryAcquire<WriteGuard>, TryAcquire<Permit>)>();
+    kept::<LatchWait>();
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
 }
 
@@ -57,16 +57,16 @@ fn blocking_guards_of_a_thread_stay_on_it() {
     <blocking::ReadGuard as NotSend<_>>::stays();
     <blocking::WriteGuard as NotSend<_>>::stays();
     <blocking::Upgrade as NotSend<_>>::stays();
-    <blocking::Acquire<'_> as NotSend<_>>::stays();
-    <blocking::TryAcquire<'_, WriteGuard> as NotSend<_>>::stays();
+    <blocking::Acquire as NotSend<_>>::stays();
+    <blocking::TryAcquire<WriteGuard> as NotSend<_>>::stays();
     shared_by_reference::<(blocking::LockGuard, blocking::ReadGuard, blocking::WriteGuard, blocking::Upgrade)>();
-    shared_by_reference::<(blocking::Acquire<'_>, blocking::TryAcquire<'_>)>();
+    shared_by_reference::<(blocking::Acquire, blocking::TryAcquire)>();
 
     kept::<(blocking::LockGuard<AnyThread>, blocking::ReadGuard<AnyThread>, blocking::WriteGuard<AnyThread>)>();
     kept::<(blocking::Permit, blocking::Upgrade<AnyThread>)>();
     kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
-    shared::<(blocking::Acquire<'_, LockGuard, AnyThread>, blocking::TryAcquire<'_, ReadGuard, AnyThread>)>();
-    shared::<(blocking::Acquire<'_, Permit, AnyThread>, blocking::LatchWait<'_>)>();
+    kept::<(blocking::Acquire<LockGuard, AnyThread>, blocking::TryAcquire<ReadGuard, AnyThread>)>();
+    kept::<(blocking::Acquire<Permit, AnyThread>, blocking::LatchWait)>();
 }
 
 #[tokio::test]
@@ -89,6 +89,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
+    drop(sent(guard.extend(Duration::from_secs(1))));
     drop(sent(guard.protect(async {})));
     drop(sent(guard.release()));
 
@@ -137,4 +138,50 @@ async fn every_future_is_send_and_small() {
     drop(sent(lock.lock().run(large)));
     drop(sent(client.close()));
     assert_eq!(sent(client.scope(large)).await, 10 * LARGEST);
+}
+
+async fn embedded_client() -> Client {
+    let executor: Arc<dyn Executor> = Arc::new(bowline::tokio::Tokio::current().unwrap());
+    let connection = Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
+    Client::connect(executor, connection, Config::builder().build().unwrap()).await.unwrap()
+}
+
+/// A builder outlives the handle that made it, and its future is spawned as it is.
+#[tokio::test]
+async fn builders_own_what_they_need() {
+    let client = embedded_client().await;
+    let limit = Duration::from_secs(10);
+
+    let acquire = client.lock("a").lock().timeout(limit);
+    let guard = acquire.await.unwrap();
+    let attempt = client.lock("a").try_lock();
+    assert!(attempt.await.unwrap().is_none());
+    guard.release().await.unwrap();
+
+    let waits = tokio::spawn(client.latch("none").wait().timeout(limit).into_future());
+    let locked = tokio::spawn(client.lock("b").lock().into_future());
+    let tried = tokio::spawn(client.rw_lock("b").try_write().into_future());
+    let ran = tokio::spawn(client.semaphore("b", 3).acquire_many(2).run(|permit| async move { permit.count() }));
+    waits.await.unwrap().unwrap();
+    assert!(locked.await.unwrap().unwrap().is_valid());
+    assert!(tried.await.unwrap().unwrap().is_some());
+    assert_eq!(ran.await.unwrap().unwrap(), 2);
+
+    let names = ["x", "y", "z"];
+    let all = try_join_all(names.map(|name| client.lock(name).lock().into_future())).await.unwrap();
+    assert_eq!(all.iter().map(LockGuard::name).collect::<Vec<_>>(), names);
+}
+
+/// So do those of the blocking API.
+#[test]
+fn blocking_builders_own_what_they_need() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let client = bowline::blocking::Client::new(runtime.block_on(embedded_client()));
+    let acquire = client.lock("a").lock().holder(&Holder::new()).timeout(Duration::from_secs(10));
+    let guard = std::thread::spawn(move || acquire.block().unwrap()).join().unwrap();
+    let attempt = client.lock("a").try_lock();
+    assert!(attempt.block().unwrap().is_none());
+    guard.release().unwrap();
+    let wait = client.latch("none").wait();
+    std::thread::spawn(move || wait.block().unwrap()).join().unwrap();
 }

@@ -127,7 +127,7 @@ async fn a_server_by_hand_needs_no_sleep(env: Env) {
         Client::connect(env.executor(), std::sync::Arc::new(connection), Config::default()).await.unwrap()
     };
     let (a, b) = (connect().await, connect().await);
-    let guard = a.lock("x").lock().lease(Duration::from_secs(3600)).await.unwrap();
+    let guard = a.lock("x").lock().expires_after(Duration::from_secs(3600)).await.unwrap();
     assert!(b.lock("x").try_lock().await.unwrap().is_none());
     assert_eq!(server.now(), start, "it stands");
     server.advance(Duration::from_secs(3601));

@@ -219,7 +219,7 @@ fn stats_count_what_a_client_does() {
         let stats = client.stats();
         assert_eq!((stats.held, stats.waiting, stats.acquired, stats.lost), (0, 0, 3, 0));
         assert_eq!(stats.passed_on, 1, "one queues up in Redis, and passes on to the other");
-        let lost = client.semaphore("s", 1).acquire().lease(Duration::from_millis(200)).await.unwrap();
+        let lost = client.semaphore("s", 1).acquire().expires_after(Duration::from_millis(200)).await.unwrap();
         lost.lost().await;
         assert_eq!((client.stats().lost, other.stats().acquired), (1, 0));
         drop(lost);

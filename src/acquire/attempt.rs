@@ -9,7 +9,7 @@ use crate::acquire::ask::Answer;
 use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Kind;
-use crate::lease::{Hold, deadline};
+use crate::lease::{Hold, Term, deadline};
 use crate::ledger::{Begun, Closed, Outcome};
 use crate::line::Place;
 use crate::mutant::{self, Mutant};
@@ -159,8 +159,9 @@ impl<'a> Attempt<'a> {
     }
 
     fn hold(self, token: Token, counted_from: Instant) -> Decision {
-        let Request { renewed, lease, .. } = *self.request;
-        match self.undecided.hold(self.amount, token, renewed, lease, counted_from) {
+        let Request { renewed, lease, at_most, .. } = *self.request;
+        let term = if renewed { Term::capped(counted_from, at_most) } else { Term::Fixed };
+        match self.undecided.hold(self.amount, token, term, lease, counted_from) {
             Ok(Some(hold)) => Decision::Held(hold),
             Ok(None) => Decision::Again,
             Err(Late) => Decision::Late,

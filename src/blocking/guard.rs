@@ -27,6 +27,8 @@ pub trait Held: sealed::Sealed + Send + Sync + fmt::Debug + Sized + 'static {
     #[doc(hidden)]
     fn lost(&self) -> BoxFuture<'_, Loss>;
     #[doc(hidden)]
+    fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>>;
+    #[doc(hidden)]
     fn release(self) -> BoxFuture<'static, Result<()>>;
 }
 
@@ -45,6 +47,10 @@ macro_rules! held {
 
             fn lost(&self) -> BoxFuture<'_, Loss> {
                 Box::pin(self.lost())
+            }
+
+            fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+                Box::pin(self.extend(lease))
             }
 
             fn release(self) -> BoxFuture<'static, Result<()>> {
@@ -136,6 +142,17 @@ impl<G: Held, T> Guard<G, T> {
         let Some(guard) = &self.inner else { return Ok(Some(Loss::Gone)) };
         let executor = &self.executor;
         block(executor, "lost", Box::pin(async { Ok(timeout(executor, duration, guard.lost()).await) }))
+    }
+
+    /// Prolongs a fixed lease: see [`bowline::LockGuard::extend`](crate::LockGuard::extend).
+    ///
+    /// # Errors
+    /// As there, and of a thread that may not block.
+    pub fn extend(&self, lease: Duration) -> Result<()> {
+        match &self.inner {
+            Some(guard) => block(&self.executor, "extend", guard.extend(lease)),
+            None => Err(Error::new(ErrorKind::Closed, "extend")),
+        }
     }
 
     /// Releases, and says whether the lease was held to the end. With a re-entrant hold, only the last guard releases; the

@@ -44,8 +44,8 @@ impl CountDownLatch {
     }
 
     /// Waits until the latch is open: see [`bowline::CountDownLatch::wait`](crate::CountDownLatch::wait).
-    pub fn wait(&self) -> LatchWait<'_> {
-        LatchWait { inner: self.inner.wait(), executor: &self.executor }
+    pub fn wait(&self) -> LatchWait {
+        LatchWait { inner: self.inner.wait(), executor: self.executor.clone() }
     }
 
     /// See [`bowline::CountDownLatch::inspect`](crate::CountDownLatch::inspect).
@@ -68,12 +68,12 @@ impl CountDownLatch {
 /// A wait for a latch: see [`CountDownLatch::wait`].
 #[derive(Clone, Debug)]
 #[must_use = "a wait does nothing until `block` is called"]
-pub struct LatchWait<'a> {
-    inner: crate::LatchWait<'a>,
-    executor: &'a Arc<dyn Executor>,
+pub struct LatchWait {
+    inner: crate::LatchWait,
+    executor: Arc<dyn Executor>,
 }
 
-impl LatchWait<'_> {
+impl LatchWait {
     /// The longest wait: see [`bowline::LatchWait::timeout`](crate::LatchWait::timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.inner = self.inner.timeout(timeout);
@@ -85,6 +85,6 @@ impl LatchWait<'_> {
     /// # Errors
     /// As [`bowline::LatchWait`](crate::LatchWait), and of a thread that may not block.
     pub fn block(self) -> Result<()> {
-        block(self.executor, "wait", self.inner.into_future())
+        block(&self.executor, "wait", self.inner.into_future())
     }
 }

@@ -18,13 +18,13 @@ impl Lock {
     }
 
     /// Acquires the lock, waiting while others hold it: see [`bowline::Lock::lock`](crate::Lock::lock).
-    pub fn lock(&self) -> Acquire<'_, crate::LockGuard> {
-        Acquire::new(&self.executor, self.inner.lock().holder(&this_thread()))
+    pub fn lock(&self) -> Acquire<crate::LockGuard> {
+        Acquire::new(self.executor.clone(), self.inner.lock().holder(&this_thread()))
     }
 
     /// Acquires the lock if it is free: see [`bowline::Lock::try_lock`](crate::Lock::try_lock).
-    pub fn try_lock(&self) -> TryAcquire<'_, crate::LockGuard> {
-        TryAcquire::new(&self.executor, self.inner.try_lock().holder(&this_thread()))
+    pub fn try_lock(&self) -> TryAcquire<crate::LockGuard> {
+        TryAcquire::new(self.executor.clone(), self.inner.try_lock().holder(&this_thread()))
     }
 
     /// See [`bowline::Lock::inspect`](crate::Lock::inspect).

@@ -15,23 +15,23 @@ use crate::{Executor, Holder, Reentrant, Result};
 /// An acquisition: as [`bowline::Acquire`](crate::Acquire), whose guard is `G`. Nothing is sent before
 /// [`block`](Self::block). `T` is that of the [`Guard`]: an acquisition for the thread stays on it, as its guard does.
 #[must_use = "an acquisition does nothing until `block` is called"]
-pub struct Acquire<'a, G = crate::LockGuard, T = ThisThread> {
-    executor: &'a Arc<dyn Executor>,
-    inner: crate::Acquire<'a, G>,
+pub struct Acquire<G = crate::LockGuard, T = ThisThread> {
+    executor: Arc<dyn Executor>,
+    inner: crate::Acquire<G>,
     threads: PhantomData<T>,
 }
 
 /// An attempt to acquire: as [`bowline::TryAcquire`](crate::TryAcquire), whose guard is `G`. Nothing is sent before
 /// [`block`](Self::block). `T` as for [`Acquire`].
 #[must_use = "an acquisition does nothing until `block` is called"]
-pub struct TryAcquire<'a, G = crate::LockGuard, T = ThisThread> {
-    executor: &'a Arc<dyn Executor>,
-    inner: crate::TryAcquire<'a, G>,
+pub struct TryAcquire<G = crate::LockGuard, T = ThisThread> {
+    executor: Arc<dyn Executor>,
+    inner: crate::TryAcquire<G>,
     threads: PhantomData<T>,
 }
 
-impl<'a, G, T> Acquire<'a, G, T> {
-    pub(super) fn new(executor: &'a Arc<dyn Executor>, inner: crate::Acquire<'a, G>) -> Self {
+impl<G, T> Acquire<G, T> {
+    pub(super) fn new(executor: Arc<dyn Executor>, inner: crate::Acquire<G>) -> Self {
         Self { executor, inner, threads: PhantomData }
     }
 
@@ -59,6 +59,18 @@ impl<'a, G, T> Acquire<'a, G, T> {
         self
     }
 
+    /// See [`bowline::Acquire::expires_after`](crate::Acquire::expires_after).
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.inner = self.inner.expires_after(lease);
+        self
+    }
+
+    /// See [`bowline::Acquire::hold_at_most`](crate::Acquire::hold_at_most).
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.inner = self.inner.hold_at_most(limit);
+        self
+    }
+
     /// See [`bowline::Acquire::max_waiters`](crate::Acquire::max_waiters).
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.inner = self.inner.max_waiters(limit);
@@ -66,22 +78,22 @@ impl<'a, G, T> Acquire<'a, G, T> {
     }
 }
 
-impl<'a, G: Reentrant, T> Acquire<'a, G, T> {
+impl<G: Reentrant, T> Acquire<G, T> {
     /// Acquires for this holder instead of the thread's own: the guard may be sent to other threads.
-    pub fn holder(self, holder: &Holder) -> Acquire<'a, G, AnyThread> {
+    pub fn holder(self, holder: &Holder) -> Acquire<G, AnyThread> {
         Acquire::new(self.executor, self.inner.holder(holder))
     }
 }
 
-impl<'a, G: Held + 'a, T> Acquire<'a, G, T> {
+impl<G: Held, T> Acquire<G, T> {
     /// Acquires, and blocks until it is done.
     ///
     /// # Errors
     /// As [`bowline::Acquire`](crate::Acquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
     /// drives async tasks.
     pub fn block(self) -> Result<Guard<G, T>> {
-        let guard = block(self.executor, "acquire", self.inner.into_future())?;
-        Ok(Guard::new(guard, self.executor))
+        let guard = block(&self.executor, "acquire", self.inner.into_future())?;
+        Ok(Guard::new(guard, &self.executor))
     }
 
     /// Acquires, calls `work` with the guard, and releases, whatever becomes of the work: see
@@ -95,8 +107,8 @@ impl<'a, G: Held + 'a, T> Acquire<'a, G, T> {
     }
 }
 
-impl<'a, G, T> TryAcquire<'a, G, T> {
-    pub(super) fn new(executor: &'a Arc<dyn Executor>, inner: crate::TryAcquire<'a, G>) -> Self {
+impl<G, T> TryAcquire<G, T> {
+    pub(super) fn new(executor: Arc<dyn Executor>, inner: crate::TryAcquire<G>) -> Self {
         Self { executor, inner, threads: PhantomData }
     }
 
@@ -111,24 +123,36 @@ impl<'a, G, T> TryAcquire<'a, G, T> {
         self.inner = self.inner.lease(lease);
         self
     }
+
+    /// See [`bowline::TryAcquire::expires_after`](crate::TryAcquire::expires_after).
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.inner = self.inner.expires_after(lease);
+        self
+    }
+
+    /// See [`bowline::TryAcquire::hold_at_most`](crate::TryAcquire::hold_at_most).
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.inner = self.inner.hold_at_most(limit);
+        self
+    }
 }
 
-impl<'a, G: Reentrant, T> TryAcquire<'a, G, T> {
+impl<G: Reentrant, T> TryAcquire<G, T> {
     /// See [`Acquire::holder`].
-    pub fn holder(self, holder: &Holder) -> TryAcquire<'a, G, AnyThread> {
+    pub fn holder(self, holder: &Holder) -> TryAcquire<G, AnyThread> {
         TryAcquire::new(self.executor, self.inner.holder(holder))
     }
 }
 
-impl<'a, G: Held + 'a, T> TryAcquire<'a, G, T> {
+impl<G: Held, T> TryAcquire<G, T> {
     /// Asks, and blocks until there is an answer. `None`: somebody is in the way, or waits already.
     ///
     /// # Errors
     /// As [`bowline::TryAcquire`](crate::TryAcquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
     /// drives async tasks.
     pub fn block(self) -> Result<Option<Guard<G, T>>> {
-        let guard = block(self.executor, "try_acquire", self.inner.into_future())?;
-        Ok(guard.map(|guard| Guard::new(guard, self.executor)))
+        let guard = block(&self.executor, "try_acquire", self.inner.into_future())?;
+        Ok(guard.map(|guard| Guard::new(guard, &self.executor)))
     }
 
     /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
@@ -149,13 +173,13 @@ fn run<G: Held, T, O>(guard: Guard<G, T>, work: impl FnOnce(&Guard<G, T>) -> O) 
     }
 }
 
-impl<G, T> fmt::Debug for Acquire<'_, G, T> {
+impl<G, T> fmt::Debug for Acquire<G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl<G, T> fmt::Debug for TryAcquire<'_, G, T> {
+impl<G, T> fmt::Debug for TryAcquire<G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }

@@ -18,23 +18,23 @@ impl RwLock {
     }
 
     /// Acquires for reading: see [`bowline::RwLock::read`](crate::RwLock::read).
-    pub fn read(&self) -> Acquire<'_, crate::ReadGuard> {
-        Acquire::new(&self.executor, self.inner.read().holder(&this_thread()))
+    pub fn read(&self) -> Acquire<crate::ReadGuard> {
+        Acquire::new(self.executor.clone(), self.inner.read().holder(&this_thread()))
     }
 
     /// Acquires for writing: see [`bowline::RwLock::write`](crate::RwLock::write).
-    pub fn write(&self) -> Acquire<'_, crate::WriteGuard> {
-        Acquire::new(&self.executor, self.inner.write().holder(&this_thread()))
+    pub fn write(&self) -> Acquire<crate::WriteGuard> {
+        Acquire::new(self.executor.clone(), self.inner.write().holder(&this_thread()))
     }
 
     /// Acquires for reading if nobody writes or waits: see [`bowline::RwLock::try_read`](crate::RwLock::try_read).
-    pub fn try_read(&self) -> TryAcquire<'_, crate::ReadGuard> {
-        TryAcquire::new(&self.executor, self.inner.try_read().holder(&this_thread()))
+    pub fn try_read(&self) -> TryAcquire<crate::ReadGuard> {
+        TryAcquire::new(self.executor.clone(), self.inner.try_read().holder(&this_thread()))
     }
 
     /// Acquires for writing if nobody has the lock or waits: see [`bowline::RwLock::try_write`](crate::RwLock::try_write).
-    pub fn try_write(&self) -> TryAcquire<'_, crate::WriteGuard> {
-        TryAcquire::new(&self.executor, self.inner.try_write().holder(&this_thread()))
+    pub fn try_write(&self) -> TryAcquire<crate::WriteGuard> {
+        TryAcquire::new(self.executor.clone(), self.inner.try_write().holder(&this_thread()))
     }
 
     /// See [`bowline::RwLock::inspect`](crate::RwLock::inspect).

@@ -18,24 +18,24 @@ impl Semaphore {
     }
 
     /// Acquires one permit: see [`bowline::Semaphore::acquire`](crate::Semaphore::acquire).
-    pub fn acquire(&self) -> Acquire<'_, crate::Permit, AnyThread> {
-        Acquire::new(&self.executor, self.inner.acquire())
+    pub fn acquire(&self) -> Acquire<crate::Permit, AnyThread> {
+        Acquire::new(self.executor.clone(), self.inner.acquire())
     }
 
     /// Acquires so many permits at once: see [`bowline::Semaphore::acquire_many`](crate::Semaphore::acquire_many).
-    pub fn acquire_many(&self, count: u32) -> Acquire<'_, crate::Permit, AnyThread> {
-        Acquire::new(&self.executor, self.inner.acquire_many(count))
+    pub fn acquire_many(&self, count: u32) -> Acquire<crate::Permit, AnyThread> {
+        Acquire::new(self.executor.clone(), self.inner.acquire_many(count))
     }
 
     /// Acquires one permit if it is free: see [`bowline::Semaphore::try_acquire`](crate::Semaphore::try_acquire).
-    pub fn try_acquire(&self) -> TryAcquire<'_, crate::Permit, AnyThread> {
-        TryAcquire::new(&self.executor, self.inner.try_acquire())
+    pub fn try_acquire(&self) -> TryAcquire<crate::Permit, AnyThread> {
+        TryAcquire::new(self.executor.clone(), self.inner.try_acquire())
     }
 
     /// Acquires so many permits if they are free: see
     /// [`bowline::Semaphore::try_acquire_many`](crate::Semaphore::try_acquire_many).
-    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<'_, crate::Permit, AnyThread> {
-        TryAcquire::new(&self.executor, self.inner.try_acquire_many(count))
+    pub fn try_acquire_many(&self, count: u32) -> TryAcquire<crate::Permit, AnyThread> {
+        TryAcquire::new(self.executor.clone(), self.inner.try_acquire_many(count))
     }
 
     /// See [`bowline::Semaphore::available`](crate::Semaphore::available).

@@ -10,7 +10,7 @@ const LEASE: Duration = Duration::from_secs(30);
 fn hold(now: Instant) -> Hold {
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     let id = WireId { client: Uuid::nil(), n: 1 };
-    Hold::new(keys, id, 1, Token::new(1), LEASE, true, deadline(now, LEASE))
+    Hold::new(keys, id, 1, Token::new(1), LEASE, Term::Renewed, deadline(now, LEASE))
 }
 
 #[test]

@@ -109,6 +109,20 @@ impl Schedule {
         }
     }
 
+    /// The lease reaches to the end of the hold: it is treated like a fixed one from now on.
+    pub(crate) fn renewed_last(&mut self, id: u64) {
+        let Some(times) = self.take(id) else { return };
+        let turn = if let Turn::Later(_) = times.turn { Turn::Never } else { times.turn };
+        self.put(id, Times { turn, interval: None, ..times });
+    }
+
+    /// The lease of the hold lasts until then, whoever asks about it meanwhile.
+    pub(crate) fn lengthen(&mut self, id: u64, deadline: Instant) {
+        if let Some(times) = self.take(id) {
+            self.put(id, Times { deadline, ..times });
+        }
+    }
+
     /// No answer came for these: try again soon, and while their leases last. Their deadlines stand.
     pub(crate) fn unanswered(&mut self, ids: &[u64], now: Instant) {
         let tried: Vec<u64> = ids.iter().copied().filter(|id| self.turn(*id) == Some(Turn::UnderWay)).collect();

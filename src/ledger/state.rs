@@ -144,7 +144,7 @@ impl State {
 
     pub(super) fn keep(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
         self.holds.insert(hold.id.n, hold.clone());
-        self.schedule.insert(hold.id.n, now, deadline, hold.renewed.then_some(hold.lease / 3));
+        self.schedule.insert(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
     }
 
     pub(super) fn remove_hold(&mut self, id: u64) -> Option<Arc<Hold>> {
@@ -250,7 +250,7 @@ impl Cleanup {
             keys: hold.keys.clone(),
             ticket: ticket(hold.keys.kind, hold.id, hold.lease, hold.amount),
             from_tail: false,
-            until: now + hold.lease,
+            until: now + hold.longest(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::ticket::ticket;
 mod counts;
 mod endings;
 mod storm;
+mod terms;
 mod touched;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -43,7 +44,8 @@ impl Setup {
     }
 
     fn grant(&self, id: WireId, renewed: bool) -> Arc<Hold> {
-        self.ledger.hold(id, 1, Token::new(7), renewed, self.now + LEASE, self.now).unwrap()
+        let term = if renewed { Term::Renewed } else { Term::Fixed };
+        self.ledger.hold(id, 1, Token::new(7), term, self.now + LEASE, self.now).unwrap()
     }
 
     fn holds(&self, keys: &Arc<Keys>) -> Arc<Hold> {

@@ -78,17 +78,38 @@ impl Ledger {
             // It may have been passed on meanwhile: the lease is that of the wire id.
             let held: Vec<_> =
                 held.iter().map(|hold| state.holds.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
-            for hold in held.iter().filter(|hold| hold.renewed) {
-                hold.extend(deadline(sent, hold.lease), now);
+            for hold in &held {
+                let lease = hold.renewal(sent);
+                if !lease.is_zero() {
+                    hold.extend(deadline(sent, lease), now);
+                    state.counted.renewals += 1;
+                }
             }
-            state.counted.renewals += held.iter().filter(|hold| hold.renewed).count() as u64;
-            let held = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
-            state.schedule.renewed(held, sent);
+            let deadlines = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
+            state.schedule.renewed(deadlines, sent);
+            for hold in held.iter().filter(|hold| hold.interval().is_none()) {
+                state.schedule.renewed_last(hold.id.n);
+            }
             for hold in gone.iter().filter(|_| !mutant::on(Mutant::LossNotSignalled)) {
                 // The server may be one that knows less than the one that comes back.
                 state.lose_and_clean_up(hold.id.n, Loss::Gone, now, effects);
             }
         });
+    }
+
+    /// The server has extended the hold by a request sent at `sent`. Returns the loss if it was lost meanwhile.
+    pub(crate) fn extended(&self, hold: &Hold, lease: Duration, sent: Instant, now: Instant) -> Option<Loss> {
+        self.change(|state, effects| {
+            if let Some(loss) = hold.loss(now) {
+                return Some(loss);
+            }
+            hold.extend(deadline(sent, lease), now);
+            if let Some(deadline) = hold.deadline() {
+                state.schedule.lengthen(hold.id.n, deadline);
+                state.wake_if_sooner(effects);
+            }
+            None
+        })
     }
 
     /// No answer came to a renewal.

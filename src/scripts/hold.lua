@@ -43,6 +43,11 @@ local function hold(id, lease, span)
   return token
 end
 
+-- Of a hold that is there. Never shorter: this may be a late copy, and the lease may have been extended since.
+local function extend(lease)
+  if redis.call('PTTL', lock) <= tonumber(lease) then redis.call('PEXPIRE', lock, lease) else takes_writes(lock) end
+end
+
 local function undo(id)
   if ending then redis.call('HDEL', lock, id) else redis.call('DEL', lock) end
   free = true

@@ -19,7 +19,7 @@ local inbox_prefix, counts_everyone = ARGV[8], ARGV[9] == '1'
 
 -- A resend, or the message that said so was lost.
 if not free and redis.call('HEXISTS', lock, id) == 1 then
-  redis.call('PEXPIRE', lock, lease)
+  extend(lease)
   return {'GRANTED', redis.call('HGET', lock, 'token'), now}
 end
 

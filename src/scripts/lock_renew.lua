@@ -2,7 +2,8 @@
 -- KEYS: lock...
 -- ARGV: [wire_id lease_ms]...
 -- Reply: now [held]...
--- held is 1 if the wire id holds the lock, 0 if not, -1 if the key has a wrong type. lease_ms 0 looks without renewing.
+-- held is 1 if the wire id holds the lock, 0 if not, -1 if the key has a wrong type. lease_ms 0 looks without renewing;
+-- a lease that lasts longer stays as it is.
 -- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
@@ -15,7 +16,14 @@ for i, lock in ipairs(KEYS) do
     -- The second call raises what the first one returned.
     held = wrong_type(held) and -1 or redis.call('HEXISTS', lock, id)
   end
-  if held == 1 and lease ~= '0' then held = redis.call('PEXPIRE', lock, lease) end
+  if held == 1 and lease ~= '0' then
+    -- Never shorter: this may be a late copy, and the lease may have been extended since.
+    if redis.call('PTTL', lock) <= tonumber(lease) then
+      held = redis.call('PEXPIRE', lock, lease)
+    else
+      takes_writes(lock)
+    end
+  end
   if held ~= 1 then takes_writes(lock) end
   reply[i + 1] = held
 end

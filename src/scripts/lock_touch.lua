@@ -31,7 +31,7 @@ for i = 3, #ARGV, 2 do
   else
     local id, _, lease = parse(ARGV[i])
     if id and redis.call('HEXISTS', lock, id) == 1 then
-      redis.call('PEXPIRE', lock, lease)
+      extend(lease)
       outcome, token = 'GRANTED', redis.call('HGET', lock, 'token')
     else
       takes_writes(lock)

@@ -3,7 +3,7 @@
 -- ARGV: [wire_id lease_ms]...
 -- Reply: now [held]...
 -- held is 1 if the wire id holds permits and its lease is not over, 0 if not, -1 if a key has a wrong type. lease_ms 0
--- looks without renewing. Every other error is raised: a server that takes no writes has not said that a hold is over.
+-- looks without renewing; a lease that lasts longer stays as it is. Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
 --@include outlive
@@ -22,7 +22,10 @@ local function renew(permits, leases, id, lease)
     redis.call('ZSCORE', leases, id)
   end
   if not fields[1] or tonumber(ends or 0) <= now then return 0 end
-  if lease > 0 then
+  -- Never shorter: this may be a late copy, and the lease may have been extended since.
+  if lease > 0 and tonumber(ends) > now + lease then
+    takes_writes(permits)
+  elseif lease > 0 then
     outlive(leases, lease)
     outlive(permits, fields[2] and math.max(lease, DAY) or lease)
     redis.call('ZADD', leases, 'XX', now + lease, id)

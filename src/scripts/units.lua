@@ -165,7 +165,9 @@ local function keep(lease)
   kept = lease
 end
 
+-- Of a hold that is there. Never shorter: this may be a late copy, and the lease may have been extended since.
 local function extend(id, lease)
+  if tonumber(redis.call('ZSCORE', leases, id) or 0) > now + lease then return takes_writes(permits) end
   redis.call('ZADD', leases, 'XX', now + lease, id)
   keep(tonumber(lease))
 end

@@ -12,7 +12,7 @@ use super::*;
 use crate::connection::{Call, Notice, Reply, Topology};
 use crate::executor::an_instant;
 use crate::key::Keys;
-use crate::lease::Loss;
+use crate::lease::{Loss, Term};
 use crate::sync::lock;
 use crate::ticket::WireId;
 use crate::token::Token;
@@ -172,8 +172,14 @@ fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
 #[test]
 fn a_renewal_that_is_refused_is_not_repeated_without_pause() {
     let mut setup = setup(refusal());
-    let hold =
-        setup.ledger.hold(setup.open(), 1, Token::new(1), true, setup.executor.now() + LEASE, setup.executor.now());
+    let hold = setup.ledger.hold(
+        setup.open(),
+        1,
+        Token::new(1),
+        Term::Renewed,
+        setup.executor.now() + LEASE,
+        setup.executor.now(),
+    );
     let hold = hold.unwrap();
     setup.run(Duration::from_secs(8));
     assert_eq!(setup.called("lock_renew"), 0);
@@ -208,7 +214,7 @@ fn touches_that_are_refused_are_not_repeated_without_pause() {
 fn a_task_that_is_dropped_unpolled_ends_everything() {
     let setup = setup(refusal());
     let (id, now) = (setup.open(), setup.executor.now());
-    let hold = setup.ledger.hold(id, 1, Token::new(1), true, now + LEASE, now).unwrap();
+    let hold = setup.ledger.hold(id, 1, Token::new(1), Term::Renewed, now + LEASE, now).unwrap();
     drop(setup.task);
     assert!(setup.ledger.is_closed());
     assert_eq!(hold.loss(now), Some(Loss::Closed));

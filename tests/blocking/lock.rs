@@ -98,7 +98,7 @@ fn a_dropped_guard_has_released(lab: &Lab) {
 
 fn a_fixed_lease_ends_and_the_loss_is_told(lab: &Lab) {
     let client = lab.client();
-    let guard = client.lock("a").lock().lease(Duration::from_secs(1)).block().unwrap();
+    let guard = client.lock("a").lock().expires_after(Duration::from_secs(1)).block().unwrap();
     assert!(guard.remaining() <= Duration::from_secs(1));
     assert_eq!(guard.lost_within(Duration::from_millis(10)).unwrap(), None);
     assert_eq!(guard.lost().unwrap(), Loss::Expired);
@@ -189,7 +189,7 @@ fn run_releases_whatever_becomes_of_the_work(lab: &Lab) {
 
 fn run_reports_a_loss(lab: &Lab) {
     let client = lab.client();
-    let acquire = client.lock("a").lock().lease(Duration::from_millis(100)).run(|guard| guard.lost().unwrap());
+    let acquire = client.lock("a").lock().expires_after(Duration::from_millis(100)).run(|guard| guard.lost().unwrap());
     assert_eq!(acquire.unwrap_err().kind(), ErrorKind::Lost);
 }
 

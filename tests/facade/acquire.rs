@@ -21,12 +21,14 @@ pub struct Settings {
     fair: Option<bool>,
     timeout: Option<Duration>,
     lease: Option<Duration>,
+    expires_after: Option<Duration>,
+    hold_at_most: Option<Duration>,
     max_waiters: Option<u32>,
     holder: Option<Holder>,
 }
 
 impl Settings {
-    pub fn of<'a, G, T>(&self, mut builder: Blocking<'a, G, T>) -> Blocking<'a, G, T> {
+    pub fn of<G, T>(&self, mut builder: Blocking<G, T>) -> Blocking<G, T> {
         builder = match self.fair {
             None => builder,
             Some(true) => builder.fair(),
@@ -34,21 +36,25 @@ impl Settings {
         };
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
         builder = if let Some(lease) = self.lease { builder.lease(lease) } else { builder };
+        builder = if let Some(lease) = self.expires_after { builder.expires_after(lease) } else { builder };
+        builder = if let Some(limit) = self.hold_at_most { builder.hold_at_most(limit) } else { builder };
         if let Some(limit) = self.max_waiters { builder.max_waiters(limit) } else { builder }
     }
 
-    pub fn of_try<'a, G, T>(&self, mut builder: TryBlocking<'a, G, T>) -> TryBlocking<'a, G, T> {
+    pub fn of_try<G, T>(&self, mut builder: TryBlocking<G, T>) -> TryBlocking<G, T> {
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
+        builder = if let Some(lease) = self.expires_after { builder.expires_after(lease) } else { builder };
+        builder = if let Some(limit) = self.hold_at_most { builder.hold_at_most(limit) } else { builder };
         if let Some(lease) = self.lease { builder.lease(lease) } else { builder }
     }
 
     /// With the holder too.
-    pub fn of_reentrant<'a, G: Reentrant>(&self, builder: Blocking<'a, G>) -> Blocking<'a, G, AnyThread> {
+    pub fn of_reentrant<G: Reentrant>(&self, builder: Blocking<G>) -> Blocking<G, AnyThread> {
         self.of(builder).holder(&self.holder())
     }
 
     /// With the holder too.
-    pub fn of_reentrant_try<'a, G: Reentrant>(&self, builder: TryBlocking<'a, G>) -> TryBlocking<'a, G, AnyThread> {
+    pub fn of_reentrant_try<G: Reentrant>(&self, builder: TryBlocking<G>) -> TryBlocking<G, AnyThread> {
         self.of_try(builder).holder(&self.holder())
     }
 
@@ -80,6 +86,16 @@ impl<T> Acquire<T> {
 
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = Some(lease);
+        self
+    }
+
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.settings.expires_after = Some(lease);
+        self
+    }
+
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.settings.hold_at_most = Some(limit);
         self
     }
 

@@ -17,6 +17,7 @@ pub trait Blocking: Debug + Send + Sync + Sized + 'static {
     fn remaining(&self) -> Duration;
     fn is_valid(&self) -> bool;
     fn lost_within(&self, duration: Duration) -> Result<Option<Loss>>;
+    fn extend(&self, lease: Duration) -> Result<()>;
     fn release(self) -> Result<()>;
 }
 
@@ -37,6 +38,10 @@ macro_rules! blocking {
 
             fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
                 self.lost_within(duration)
+            }
+
+            fn extend(&self, lease: Duration) -> Result<()> {
+                self.extend(lease)
             }
 
             fn release(self) -> Result<()> {
@@ -100,6 +105,11 @@ impl<B: Blocking> Guard<B> {
                 }
             }
         })
+    }
+
+    pub fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        let guard = self.0.clone();
+        on_a_thread(move || guard.extend(lease))
     }
 
     pub fn release(self) -> BoxFuture<'static, Result<()>> {

@@ -157,7 +157,7 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     let lease = ms(150);
     faults.always("lock_acquire", Fault::Slow(lease));
     let error = loop {
-        match lock.lock().lease(lease).await {
+        match lock.lock().expires_after(lease).await {
             // It overtook the clean-up of the one before, queued up, and was told by a message, which is not slow.
             Ok(guard) => drop(guard),
             Err(error) => break error,
@@ -172,7 +172,7 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     env.eventually("all were given back", async || given_back(3).await).await;
     until_free(&env, "a").await;
     let (calls, cancels) = (faults.calls("lock_acquire"), faults.calls("lock_cancel"));
-    assert!(lock.try_lock().lease(lease).await.unwrap().is_none());
+    assert!(lock.try_lock().expires_after(lease).await.unwrap().is_none());
     assert_eq!(faults.calls("lock_acquire"), calls + 1);
     env.eventually("it was given back", async || given_back(cancels + 1).await).await;
     assert!(is_free(&env, "a"));

@@ -16,6 +16,9 @@ on_every_runtime! {
     a_refused_renewal_is_no_loss,
     a_hold_that_was_taken_for_gone_is_cleaned_up,
     a_late_renewal_does_not_revive_a_hold,
+    an_extension_whose_replies_get_lost_is_sent_again,
+    an_extension_that_nobody_hears_of_leaves_nothing,
+    a_late_extension_shortens_nothing_and_revives_nothing,
     touches_that_get_lost_are_made_up_for,
     a_waiter_whose_ticket_expired_queues_up_again,
     a_waiter_that_cannot_reach_the_server_gives_up,
@@ -208,4 +211,62 @@ async fn a_waiter_that_cannot_reach_the_server_gives_up(env: Env) {
         held.release().await.unwrap();
     }))
     .await;
+}
+
+async fn an_extension_whose_replies_get_lost_is_sent_again(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::Refuse("LOADING on purpose")] {
+        let guard = client.lock("a").lock().expires_after(ms(5000)).await.unwrap();
+        faults.next("lock_renew", [fault.clone(), fault]);
+        let before = faults.calls("lock_renew");
+        guard.extend(ms(60_000)).await.unwrap();
+        assert_eq!(faults.calls("lock_renew") - before, 3);
+        assert!(guard.remaining() > ms(30_000));
+        assert_holds(&env, &guard);
+        guard.release().await.unwrap();
+    }
+    let guard = client.lock("a").lock().expires_after(ms(5000)).await.unwrap();
+    faults.next("lock_renew", [Fault::Refuse("NOPERM on purpose")]);
+    assert_eq!(guard.extend(ms(60_000)).await.unwrap_err().kind(), ErrorKind::Denied);
+    assert!(guard.is_valid() && guard.remaining() <= ms(5000));
+    guard.release().await.unwrap();
+}
+
+/// The server has extended the hold, and the client does not know: the lock is free when the client's lease is over.
+async fn an_extension_that_nobody_hears_of_leaves_nothing(env: Env) {
+    for dropped in [false, true] {
+        let (client, faults) = faulty_client(&env, |config| config).await;
+        let guard = client.lock("a").lock().expires_after(ms(600)).await.unwrap();
+        let fault = if dropped { Fault::HangReply } else { Fault::LoseReply };
+        faults.always("lock_renew", fault);
+        if dropped {
+            let mut extending = Box::pin(guard.extend(ms(3_600_000)));
+            env.eventually("it is executed", async || {
+                assert!(crate::support::polled::poll_once(&mut extending).await.is_none());
+                client.lock("a").inspect().await.unwrap().holder.unwrap().remaining > ms(60_000)
+            })
+            .await;
+        } else {
+            let error = guard.extend(ms(3_600_000)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Lost);
+        }
+        assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Expired);
+        until_free(&env, "a").await;
+        faults.release();
+    }
+}
+
+async fn a_late_extension_shortens_nothing_and_revives_nothing(env: Env) {
+    let (client, faults) = faulty_client(&env, |config| config).await;
+    let guard = client.lock("a").lock().expires_after(ms(5000)).await.unwrap();
+    faults.next("lock_renew", [Fault::Late]);
+    guard.extend(ms(60_000)).await.unwrap();
+    guard.extend(ms(600_000)).await.unwrap();
+    faults.send_late().await;
+    assert!(client.lock("a").inspect().await.unwrap().holder.unwrap().remaining > ms(300_000));
+    faults.next("lock_renew", [Fault::Late]);
+    guard.extend(ms(60_000)).await.unwrap();
+    guard.release().await.unwrap();
+    faults.send_late().await;
+    assert!(client.lock("a").inspect().await.unwrap().holder.is_none());
 }

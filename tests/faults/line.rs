@@ -181,7 +181,7 @@ async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config.line_time(ms(0))).await;
     let (semaphore, other) = (client.semaphore("a", 5), env.client().await.semaphore("a", 5));
     let held = semaphore.acquire_many(2).non_fair().await.unwrap();
-    let lapses = other.acquire_many(3).lease(ms(20_000)).await.unwrap();
+    let lapses = other.acquire_many(3).expires_after(ms(20_000)).await.unwrap();
     let acquiring = |count, fair| {
         let semaphore = semaphore.clone();
         env.spawn(async move {

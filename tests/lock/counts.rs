@@ -101,7 +101,7 @@ async fn nothing_is_sent_after_the_release(env: Env) {
 
 async fn fixed_leases_are_never_renewed(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(300))).await;
-    let guard = client.lock("a").lock().lease(Duration::from_millis(900)).await.unwrap();
+    let guard = client.lock("a").lock().expires_after(Duration::from_millis(900)).await.unwrap();
     client.counts.reset();
     env.soon("it ends", guard.lost()).await;
     assert_eq!(client.counts.of("lock_renew"), 0);

@@ -211,7 +211,7 @@ async fn try_lock_re_enters_and_does_not_wait_for_its_own_holder(env: Env) {
 async fn after_a_loss_the_holder_gets_a_new_hold(env: Env) {
     let client = env.client().await;
     let (lock, holder) = (client.lock("a"), Holder::new());
-    let old = lock.lock().holder(&holder).lease(Duration::from_millis(150)).await.unwrap();
+    let old = lock.lock().holder(&holder).expires_after(Duration::from_millis(150)).await.unwrap();
     env.soon("the loss", old.lost()).await;
     let new = env.soon("a new hold", lock.lock().holder(&holder)).await.unwrap();
     assert!(new.token() > old.token());
@@ -231,7 +231,7 @@ async fn every_guard_of_a_lost_hold_says_so(env: Env) {
     let (lock, holder) = (client.lock("a"), Holder::new());
     let mut guards = Vec::new();
     for _ in 0..3 {
-        guards.push(lock.lock().holder(&holder).lease(Duration::from_millis(150)).await.unwrap());
+        guards.push(lock.lock().holder(&holder).expires_after(Duration::from_millis(150)).await.unwrap());
     }
     env.soon("the loss", guards[0].lost()).await;
     for guard in guards {
@@ -243,7 +243,7 @@ async fn re_entry_keeps_the_lease_of_the_hold(env: Env) {
     let client = env.client().await;
     let (lock, holder) = (client.lock("a"), Holder::new());
     let outer = lock.lock().holder(&holder).await.unwrap();
-    let inner = lock.lock().holder(&holder).lease(Duration::from_millis(100)).await.unwrap();
+    let inner = lock.lock().holder(&holder).expires_after(Duration::from_millis(100)).await.unwrap();
     let ttl = || env.server().ttl_ms("bowline:lock:{a}");
     assert!(ttl() > 20_000, "{}", ttl());
     assert!(inner.remaining() > Duration::from_secs(20), "{:?}", inner.remaining());
@@ -252,7 +252,7 @@ async fn re_entry_keeps_the_lease_of_the_hold(env: Env) {
     assert!(outer.is_valid());
     outer.release().await.unwrap();
     // And a long wish does not lengthen a short lease.
-    let outer = lock.lock().holder(&holder).lease(Duration::from_secs(5)).await.unwrap();
+    let outer = lock.lock().holder(&holder).expires_after(Duration::from_secs(5)).await.unwrap();
     let inner = lock.lock().holder(&holder).await.unwrap();
     assert!(inner.remaining() <= Duration::from_secs(5) && ttl() <= 5_000);
     drop(inner);

@@ -24,7 +24,15 @@ async fn bad_durations_and_limits_are_errors_before_anything_is_sent(env: Env) {
     for lease in [Duration::ZERO, Duration::from_nanos(1), ms(1), ms(99), MAX_LEASE + ms(1), Duration::MAX] {
         errors.push(lock.lock().lease(lease).await.unwrap_err());
         errors.push(lock.try_lock().lease(lease).await.unwrap_err());
+        errors.push(lock.lock().expires_after(lease).await.unwrap_err());
+        errors.push(lock.try_lock().expires_after(lease).await.unwrap_err());
     }
+    for limit in [Duration::ZERO, ms(99)] {
+        errors.push(lock.lock().hold_at_most(limit).await.unwrap_err());
+        errors.push(lock.try_lock().hold_at_most(limit).await.unwrap_err());
+    }
+    errors.push(lock.lock().expires_after(MIN_LEASE).lease(MIN_LEASE).await.unwrap_err());
+    errors.push(lock.try_lock().expires_after(MIN_LEASE).hold_at_most(MIN_LEASE).await.unwrap_err());
     errors.push(lock.lock().timeout(Duration::ZERO).await.unwrap_err());
     errors.push(lock.try_lock().timeout(Duration::ZERO).await.unwrap_err());
     errors.push(lock.lock().max_waiters(0).await.unwrap_err());
@@ -54,8 +62,9 @@ async fn the_longest_and_shortest_durations_work(env: Env) {
     }
     lock.lock().timeout(Duration::MAX).await.unwrap().release().await.unwrap();
 
-    lock.lock().lease(MAX_LEASE).max_waiters(u32::MAX).await.unwrap().release().await.unwrap();
-    let shortest = lock.lock().lease(MIN_LEASE).await.unwrap();
+    lock.lock().expires_after(MAX_LEASE).max_waiters(u32::MAX).await.unwrap().release().await.unwrap();
+    lock.lock().lease(MAX_LEASE).hold_at_most(Duration::MAX).await.unwrap().release().await.unwrap();
+    let shortest = lock.lock().expires_after(MIN_LEASE).await.unwrap();
     assert!(shortest.remaining() <= MIN_LEASE);
     assert_eq!(env.soon("it ends", shortest.lost()).await, Loss::Expired);
 

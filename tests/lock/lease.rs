@@ -20,7 +20,7 @@ on_every_server! {
 async fn a_fixed_lease_ends_and_the_next_one_gets_the_lock(env: Env) {
     let (a, b) = (env.client().await, env.client().await);
     let lease = Duration::from_millis(800);
-    let guard = a.lock("a").lock().lease(lease).await.unwrap();
+    let guard = a.lock("a").lock().expires_after(lease).await.unwrap();
     assert!(guard.is_valid());
     let next = waiter(&env, &b.lock("a")).await;
     assert_eq!(env.soon("the loss is told", guard.lost()).await, Loss::Expired);
@@ -40,13 +40,13 @@ async fn a_fixed_lease_ends_and_the_next_one_gets_the_lock(env: Env) {
 
 async fn a_fixed_lease_ends_for_a_holder_that_looks_only_now_and_then(env: Env) {
     let client = env.client().await;
-    let guard = client.lock("a").lock().lease(Duration::from_millis(150)).await.unwrap();
+    let guard = client.lock("a").lock().expires_after(Duration::from_millis(150)).await.unwrap();
     env.eventually("no longer valid", async || !guard.is_valid()).await;
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
     // What was left on the server is released in the background.
     let mut guard = None;
     env.eventually("a try is granted", async || {
-        guard = client.lock("a").try_lock().lease(Duration::from_millis(150)).await.unwrap();
+        guard = client.lock("a").try_lock().expires_after(Duration::from_millis(150)).await.unwrap();
         guard.is_some()
     })
     .await;
@@ -105,7 +105,7 @@ async fn what_remains_is_never_more_than_the_lease(env: Env) {
     for lease in [None, Some(Duration::from_secs(5)), Some(bowline::MAX_LEASE)] {
         let lock = client.lock("a");
         let acquire = match lease {
-            Some(lease) => lock.lock().lease(lease),
+            Some(lease) => lock.lock().expires_after(lease),
             None => lock.lock(),
         };
         let guard = acquire.await.unwrap();
@@ -119,7 +119,7 @@ async fn what_remains_is_never_more_than_the_lease(env: Env) {
 
 async fn a_lost_guard_tells_whenever_it_is_asked(env: Env) {
     let client = env.client().await;
-    let guard = Arc::new(client.lock("a").lock().lease(Duration::from_millis(200)).await.unwrap());
+    let guard = Arc::new(client.lock("a").lock().expires_after(Duration::from_millis(200)).await.unwrap());
     let watchers: Vec<_> = (0..3)
         .map(|_| {
             let guard = guard.clone();

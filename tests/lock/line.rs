@@ -245,7 +245,7 @@ async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
     assert!(lock.try_lock().await.unwrap().is_none());
     let fixed = env.spawn({
         let lock = lock.clone();
-        async move { lock.lock().non_fair().lease(Duration::from_secs(20)).await }
+        async move { lock.lock().non_fair().expires_after(Duration::from_secs(20)).await }
     });
     queued(&env, &lock, 1).await;
     held.release().await.unwrap();

@@ -21,7 +21,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
     assert!(state.holder.is_none());
     assert_eq!(state.waiters, 0);
     let lease = Duration::from_secs(12);
-    let guard = a.lock("a").lock().lease(lease).await.unwrap();
+    let guard = a.lock("a").lock().expires_after(lease).await.unwrap();
     let one = waiter(&env, &b.lock("a")).await;
     let two = waiter(&env, &a.lock("a")).await;
     let state = lock.inspect().await.unwrap();

@@ -36,7 +36,7 @@ async fn protect_gives_the_output_of_the_work(env: Env) {
 
 async fn protect_drops_the_work_when_the_lease_is_lost(env: Env) {
     let client = env.client().await;
-    let guard = client.lock("a").lock().lease(Duration::from_millis(200)).await.unwrap();
+    let guard = client.lock("a").lock().expires_after(Duration::from_millis(200)).await.unwrap();
     let (started, dropped) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
     let flag = Flag(dropped.clone());
     let work = async {

@@ -131,7 +131,7 @@ async fn run_stops_the_work_when_the_lease_is_lost(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     for revoked in [false, true] {
         let (lock, others) = (client.lock("a"), other.lock("a"));
-        let acquire = if revoked { lock.lock() } else { lock.lock().lease(Duration::from_millis(200)) };
+        let acquire = if revoked { lock.lock() } else { lock.lock().expires_after(Duration::from_millis(200)) };
         let (started, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (starts, flag) = (started.clone(), Flag(dropped.clone()));
         let run = acquire.run(|_| async move {
@@ -159,7 +159,7 @@ async fn run_stops_the_work_when_the_lease_is_lost(env: Env) {
 async fn run_reports_a_loss_that_the_work_did_not_see(env: Env) {
     let client = env.client().await;
     let lock = client.lock("a");
-    let late = lock.lock().lease(Duration::from_millis(100)).run(async |guard| {
+    let late = lock.lock().expires_after(Duration::from_millis(100)).run(async |guard| {
         while guard.is_valid() {
             std::thread::sleep(Duration::from_millis(5));
         }

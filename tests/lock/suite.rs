@@ -3,6 +3,7 @@
 mod close;
 mod counts;
 mod exclusion;
+mod extend;
 mod holder;
 mod input;
 mod lease;

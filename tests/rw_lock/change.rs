@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::{ErrorKind, Holder, Upgrade, WriteGuard};
+use bowline::{ErrorKind, Holder, Loss, Upgrade, WriteGuard};
 
 use super::{free_at_once, reader, reads_after, writer};
 use crate::support::env::{Env, on_every_server};
@@ -14,6 +14,7 @@ on_every_server! {
     an_upgrade_that_failed_leaves_a_lease_that_is_kept,
     a_change_is_one_command,
     what_is_lost_cannot_be_changed,
+    a_change_keeps_the_limit_and_what_was_extended,
     guards_that_share_a_hold_are_changed_by_none_of_them,
     a_reader_inside_a_writer_is_a_writer_already,
 }
@@ -104,20 +105,44 @@ async fn a_change_is_one_command(env: Env) {
 
 async fn what_is_lost_cannot_be_changed(env: Env) {
     let lock = env.client().await.rw_lock("a");
-    let writing = lock.write().lease(Duration::from_millis(150)).await.unwrap();
+    let writing = lock.write().expires_after(Duration::from_millis(150)).await.unwrap();
     env.soon("the loss", writing.lost()).await;
     assert_eq!(writing.downgrade().await.unwrap_err().kind(), ErrorKind::Lost);
-    let reading = lock.read().lease(Duration::from_millis(150)).await.unwrap();
+    let reading = lock.read().expires_after(Duration::from_millis(150)).await.unwrap();
     env.soon("the loss", reading.lost()).await;
     assert_eq!(reading.try_upgrade().await.unwrap_err().kind(), ErrorKind::Lost);
     // Nor by guards that would not ask the server.
     let holder = Holder::new();
-    let writing = lock.write().holder(&holder).lease(Duration::from_millis(150)).await.unwrap();
+    let writing = lock.write().holder(&holder).expires_after(Duration::from_millis(150)).await.unwrap();
     let again = lock.write().holder(&holder).await.unwrap();
     let reading = lock.read().holder(&holder).await.unwrap();
     env.soon("the loss", writing.lost()).await;
     assert_eq!(again.downgrade().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(reading.try_upgrade().await.unwrap_err().kind(), ErrorKind::Lost);
+}
+
+async fn a_change_keeps_the_limit_and_what_was_extended(env: Env) {
+    let lock = env.client().await.rw_lock("a");
+    let limit = Duration::from_millis(1200);
+    let writing = lock.write().hold_at_most(limit).await.unwrap();
+    let granted = env.now();
+    let reading = writing.downgrade().await.unwrap();
+    assert!(env.now() + reading.remaining() <= granted + limit);
+    let writing = upgraded(reading.try_upgrade().await.unwrap());
+    assert!(env.now() + writing.remaining() <= granted + limit);
+    assert_eq!(env.soon("it ends", writing.lost()).await, Loss::Expired);
+    drop(writing);
+
+    let (lease, longer) = (Duration::from_millis(2000), Duration::from_secs(60));
+    let writing = env.soon("the lock is free", lock.write().expires_after(lease)).await.unwrap();
+    writing.extend(longer).await.unwrap();
+    let reading = writing.downgrade().await.unwrap();
+    assert!(reading.remaining() > lease * 2 && reading.remaining() <= longer);
+    let writing = upgraded(reading.try_upgrade().await.unwrap());
+    assert!(writing.remaining() > lease * 2);
+    writing.extend(longer * 2).await.unwrap();
+    assert!(writing.remaining() > longer);
+    writing.release().await.unwrap();
 }
 
 async fn guards_that_share_a_hold_are_changed_by_none_of_them(env: Env) {

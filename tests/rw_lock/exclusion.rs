@@ -112,7 +112,7 @@ async fn a_try_stays_behind_those_who_wait(env: Env) {
 
 async fn a_writer_whose_lease_ends_is_told_and_makes_room(env: Env) {
     let (a, b) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
-    let writing = a.write().lease(Duration::from_millis(300)).await.unwrap();
+    let writing = a.write().expires_after(Duration::from_millis(300)).await.unwrap();
     let next = reader(&env, &b).await;
     env.soon("the loss", writing.lost()).await;
     assert!(!writing.is_valid());
@@ -127,8 +127,8 @@ async fn a_writer_whose_lease_ends_is_told_and_makes_room(env: Env) {
 async fn readers_that_vanish_make_room_when_their_leases_end(env: Env) {
     let (a, b) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
     let vanished = [
-        a.read().lease(Duration::from_millis(300)).await.unwrap(),
-        a.read().lease(Duration::from_millis(600)).await.unwrap(),
+        a.read().expires_after(Duration::from_millis(300)).await.unwrap(),
+        a.read().expires_after(Duration::from_millis(600)).await.unwrap(),
     ];
     let renewed = b.read().await.unwrap();
     let waiting = writer(&env, &b).await;

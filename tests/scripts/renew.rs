@@ -45,6 +45,22 @@ fn a_lease_of_zero_only_looks() {
     assert_eq!(lab.renew_one(&a.lease(0)), 0);
 }
 
+/// A late copy of an earlier renewal, touch or request must not undo an extension.
+#[test]
+fn nothing_shortens_a_lease_that_was_extended() {
+    let (mut lab, a, token) = Lab::held();
+    assert_eq!(lab.renew_one(&a.clone().lease(90_000)), 1);
+    assert_eq!(lab.renew_one(&a.clone().lease(20_000)), 1);
+    assert!(lab.lock_ttl() > 80_000);
+    assert_eq!(lab.acquire(&a.clone().lease(20_000)).token(), token);
+    assert!(lab.lock_ttl() > 80_000);
+    lab.touch(&[&a.clone().lease(20_000)]);
+    assert!(lab.lock_ttl() > 80_000);
+    // An equal lease begins anew.
+    assert_eq!(lab.renew_one(&a.lease(90_000)), 1);
+    assert!(lab.lock_ttl() > 89_000);
+}
+
 #[test]
 fn a_renewal_after_the_release_finds_nobody_and_creates_nothing() {
     let (mut lab, a, _) = Lab::held();

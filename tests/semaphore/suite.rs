@@ -142,7 +142,7 @@ async fn first_come_first_served_and_a_release_lets_in_as_many_as_fit(env: Env) 
 
 async fn permits_of_the_dead_come_back_and_late_ones_are_not_credited(env: Env) {
     let (a, b) = (env.client().await.semaphore("a", 3), env.client().await.semaphore("a", 3));
-    let dead = a.acquire_many(2).lease(Duration::from_millis(300)).await.unwrap();
+    let dead = a.acquire_many(2).expires_after(Duration::from_millis(300)).await.unwrap();
     let living = b.acquire().await.unwrap();
     let waiting = waiter(&env, &b, 2).await;
     env.soon("the loss", dead.lost()).await;
@@ -169,7 +169,7 @@ async fn it_tells_who_holds_what(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let (a, b) = (client.semaphore("a", 6), other.semaphore("a", 6));
     assert_eq!(a.inspect().await.unwrap().holders, []);
-    let (three, two) = (a.acquire_many(3).lease(LONG).await.unwrap(), b.acquire_many(2).await.unwrap());
+    let (three, two) = (a.acquire_many(3).expires_after(LONG).await.unwrap(), b.acquire_many(2).await.unwrap());
     let seen = a.inspect().await.unwrap();
     assert_eq!((seen.limit, seen.used, seen.waiters), (6, 5, 0));
     let mut holders: Vec<_> = seen.holders.iter().map(|holder| (holder.client, holder.count)).collect();

@@ -95,10 +95,10 @@ impl How<'_> {
         }
     }
 
-    fn reenter<'a, G: Reentrant + 'a>(
+    fn reenter<G: Reentrant + 'static>(
         &self,
-        acquire: Acquire<'a, G>,
-        attempt: TryAcquire<'a, G>,
+        acquire: Acquire<G>,
+        attempt: TryAcquire<G>,
     ) -> impl Future<Output = Result<Option<G>>> {
         match self.holder {
             Some(holder) => self.enter(acquire.holder(holder), attempt.holder(holder)),
@@ -106,9 +106,9 @@ impl How<'_> {
         }
     }
 
-    async fn enter<'a, G: 'a>(&self, mut acquire: Acquire<'a, G>, mut attempt: TryAcquire<'a, G>) -> Result<Option<G>> {
+    async fn enter<G: 'static>(&self, mut acquire: Acquire<G>, mut attempt: TryAcquire<G>) -> Result<Option<G>> {
         if let Some(lease) = self.lease {
-            (acquire, attempt) = (acquire.lease(lease), attempt.lease(lease));
+            (acquire, attempt) = (acquire.expires_after(lease), attempt.expires_after(lease));
         }
         let Some(waits) = &self.waits else { return attempt.await };
         acquire = if waits.fair { acquire.fair() } else { acquire.non_fair() };

@@ -122,6 +122,42 @@ fn a_gap_verifies_everything_at_the_pace() {
 }
 
 #[test]
+fn a_hold_that_is_renewed_for_the_last_time_only_expires() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, Some(INTERVAL));
+    let at = schedule.next().unwrap();
+    assert_eq!(schedule.due(at).renew, [1]);
+    schedule.renewed([(1, at + LEASE)], at);
+    schedule.renewed_last(1);
+    assert_eq!(schedule.next(), Some(at + LEASE));
+    // After a gap it is looked at, as a fixed one is.
+    schedule.verify_all(at);
+    assert_eq!(schedule.due(at).renew, [1]);
+    schedule.renewed_last(1);
+    schedule.renewed([(1, at + LEASE)], at);
+    assert_eq!(schedule.next(), Some(at + LEASE));
+    assert_eq!(schedule.due(at + LEASE).expired, [1]);
+    assert!(schedule.is_empty());
+}
+
+#[test]
+fn an_extended_hold_expires_later_whatever_is_under_way() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, None);
+    schedule.lengthen(1, start + LEASE * 2);
+    assert_eq!(schedule.next(), Some(start + LEASE * 2));
+    schedule.verify_all(start);
+    assert_eq!(schedule.due(start).renew, [1]);
+    // Under way, it is not asked about a second time.
+    schedule.lengthen(1, start + LEASE * 3);
+    assert_eq!(schedule.due(start).renew, []);
+    assert_eq!(schedule.next(), Some(start + LEASE * 3));
+    schedule.remove(1);
+    schedule.lengthen(1, start + LEASE * 4);
+    assert!(schedule.is_empty());
+}
+
+#[test]
 fn a_short_rest_of_a_lease_is_renewed_before_it_ends() {
     let (mut schedule, start) = schedule();
     schedule.insert(1, start, start + Duration::from_secs(4), Some(INTERVAL));

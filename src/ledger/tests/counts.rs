@@ -42,7 +42,8 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     let second = setup.ledger.join(&line, 0).ok().unwrap();
     let begun = setup.ledger.open_in_line(&a, first, 1, LEASE, setup.now).unwrap();
     assert_eq!(begun.amount, passing::SPAN, "with tokens for those who wait");
-    let hold = setup.ledger.hold(begun.id, begun.amount, Token::new(1), true, setup.now + LEASE, setup.now).unwrap();
+    let hold =
+        setup.ledger.hold(begun.id, begun.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now).unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
     let span = Span::of(&hold, setup.now + LEASE);
     assert!(setup.ledger.pass(&hold, span, setup.now));
@@ -64,7 +65,10 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
         let first = setup.ledger.join(&line, 0).ok().unwrap();
         let second = setup.ledger.join(&line, 0).ok().unwrap();
         let begun = setup.ledger.open_in_line(&a, first, 1, LEASE, setup.now).unwrap();
-        let hold = setup.ledger.hold(begun.id, begun.amount, Token::new(1), true, setup.now + left, setup.now).unwrap();
+        let hold = setup
+            .ledger
+            .hold(begun.id, begun.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
+            .unwrap();
         let span = Span::of(&hold, setup.now + LEASE);
         assert!(setup.ledger.pass(&hold, span, setup.now));
         let turn = setup.ledger.poll_turn(&line, second, setup.now, &Context::from_waker(std::task::Waker::noop()));

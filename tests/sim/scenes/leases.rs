@@ -55,7 +55,7 @@ pub async fn expired_reentry(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
     let holder = Holder::new();
     let lock = stage.lock(process);
-    let outer = lock.lock().holder(&holder).lease(500 * MS).await.unwrap();
+    let outer = lock.lock().holder(&holder).expires_after(500 * MS).await.unwrap();
     outer.lost().await;
     let inner = lock.lock().holder(&holder).await.unwrap();
     must(inner.is_valid(), "I1 a hold was over when it was entered")?;
@@ -67,7 +67,7 @@ pub async fn slow_answer(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
     let freeze = stage.random.between(150 * MS, 500 * MS);
     stage.server.freeze(freeze);
-    let guard = stage.lock(process).lock().lease(100 * MS).await.unwrap();
+    let guard = stage.lock(process).lock().expires_after(100 * MS).await.unwrap();
     must(guard.is_valid(), "I1 a hold was over when it was given out")
 }
 
@@ -77,7 +77,7 @@ pub async fn late_message(mut stage: Stage) -> Played {
     let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(lease).await, stage.enter(LONG).await);
     let guard = stage.lock(holder).lock().await.unwrap();
     let lock = stage.lock(waiter);
-    let waiting = stage.spawn(waiter, async move { lock.lock().lease(lease).await.unwrap() });
+    let waiting = stage.spawn(waiter, async move { lock.lock().expires_after(lease).await.unwrap() });
     stage.until_waiting(1).await;
     stage.link(waiter).lag(60_000 * MS, 60_000 * MS);
     let _release = stage.spawn(holder, guard.release());
@@ -137,7 +137,7 @@ pub async fn late_renewal(mut stage: Stage) -> Played {
 pub async fn slow_clock(mut stage: Stage) -> Played {
     let (holder, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
     stage.machine.set_rate(holder, -1000);
-    let guard = stage.lock(holder).lock().lease(2 * LONG).await.unwrap();
+    let guard = stage.lock(holder).lock().expires_after(2 * LONG).await.unwrap();
     let waiting = stage.acquires(waiter);
     let _next = stage.within(3 * LONG, "I3 the waiter does not get the lock", waiting).await?;
     must(!guard.is_valid(), "I1 the lease is over in the server, and the holder counts on it")
@@ -160,7 +160,7 @@ pub async fn frozen_requester(mut stage: Stage) -> Played {
 /// A process stands still past the end of its lease, and goes on: the work under the lock must not.
 pub async fn frozen_work(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
-    let guard = Arc::new(stage.lock(process).lock().lease(500 * MS).await.unwrap());
+    let guard = Arc::new(stage.lock(process).lock().expires_after(500 * MS).await.unwrap());
     let (holder, executor) = (guard.clone(), stage.machine.process(process));
     let worked = stage.spawn(process, async move {
         let mut over = false;

@@ -127,7 +127,7 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "lock, lease",
-        start: |s| with(s, |lock, _| drops(async move { lock.lock().lease(500 * MS).await })),
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().expires_after(500 * MS).await })),
         ..PLAIN
     },
     Operation {
@@ -153,7 +153,7 @@ pub const OPERATIONS: &[Operation] = &[
         name: "try_lock, holder, lease, timeout",
         start: |s| {
             with(s, |lock, holder| {
-                drops(async move { lock.try_lock().holder(&holder).lease(500 * MS).timeout(100 * MS).await })
+                drops(async move { lock.try_lock().holder(&holder).expires_after(500 * MS).timeout(100 * MS).await })
             })
         },
         companion: Some(Companion::Second),

@@ -31,7 +31,7 @@ pub(crate) async fn measure(
     let others = clients::plain(Runtime::TokioMulti, &executor, &url).await?;
     let hold = |n: usize| {
         let lock = others.lock(&name(n));
-        async move { lock.lock().lease(HELD).await }
+        async move { lock.lock().expires_after(HELD).await }
     };
     let held: Vec<_> = stream::iter(0..names).map(hold).buffer_unordered(AT_ONCE).try_collect().await?;
 

@@ -1,0 +1,49 @@
+//! Extending a fixed lease.
+
+use std::time::Duration;
+
+use crate::config::check_lease;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::{Loss, Term};
+use crate::ledger::answer_within;
+use crate::owned::{Owned, lost_error};
+use crate::scripts::reply::HoldState;
+
+const OPERATION: &str = "extend";
+
+/// Asks the server until it has answered, or the hold is lost. Dropped half way, the hold may last longer in Redis than its
+/// guard believes; a guard that is released or expires ends it there too.
+pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
+    let Owned { context, hold, .. } = owned;
+    let named = |error: Error| error.with_name(&hold.keys.name);
+    check_lease(OPERATION, lease).map_err(named)?;
+    if hold.term != Term::Fixed {
+        let reason = "the lease is renewed; only a hold of expires_after is extended";
+        return Err(named(Error::because(ErrorKind::InvalidInput, OPERATION, reason)));
+    }
+    let id = hold.id.text();
+    let mut tries = context.tries(OPERATION, &hold.keys.name);
+    loop {
+        let sent = context.now();
+        if let Some(loss) = hold.loss(sent) {
+            return Err(lost_error(hold, OPERATION, loss));
+        }
+        let within = answer_within(hold.remaining(sent), context.config.command_timeout);
+        // Recorded first: if no answer comes, the cleanup has to try for as long.
+        hold.asks_for(lease);
+        match context.scripts().renew(&[(&hold.keys, &id, lease)], within).await {
+            Ok(renewed) => {
+                context.observe(renewed.now);
+                let held = renewed.holds.first() == Some(&HoldState::Held);
+                let lost = if held {
+                    context.ledger.extended(hold, lease, sent, context.now())
+                } else {
+                    context.ledger.renewed(sent, context.now(), &[], std::slice::from_ref(hold));
+                    Some(hold.loss(context.now()).unwrap_or(Loss::Gone))
+                };
+                return lost.map_or(Ok(()), |loss| Err(lost_error(hold, OPERATION, loss)));
+            }
+            Err(failure) => tries.again_after(failure).await?,
+        }
+    }
+}
