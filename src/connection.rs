@@ -133,7 +133,8 @@ pub enum Notice {
     /// Comes once when the interruption is seen and once when the subscription stands again. An implementation whose calls
     /// have a connection of their own says it after every reconnect of that too: the server may be another one.
     Gap,
-    /// The server refused to restore the subscription. The connection tries again; until it succeeds, no message arrives.
+    /// The server refused to restore the subscription, or is none that can be used any more: see
+    /// [`ConnectionError::Certificate`]. The connection tries again; until it succeeds, no message arrives.
     /// Comes once in an interruption, however many attempts are refused.
     Refused(ConnectionError),
 }
