@@ -14,6 +14,12 @@ use crate::mutant::{self, Mutant};
 use crate::owned::{Owned, lost_error};
 use crate::token::Token;
 
+mod held;
+mod signal;
+
+pub use held::Held;
+pub use signal::LossSignal;
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -68,9 +74,6 @@ pub struct Permit {
     owned: Arc<Owned>,
 }
 
-impl sealed::Sealed for LockGuard {}
-impl sealed::Sealed for ReadGuard {}
-impl sealed::Sealed for WriteGuard {}
 impl Reentrant for LockGuard {}
 impl Reentrant for ReadGuard {}
 impl Reentrant for WriteGuard {}
@@ -156,6 +159,11 @@ macro_rules! guards {
             /// May be dropped and called again; a loss is not missed.
             pub async fn lost(&self) -> Loss {
                 self.owned.hold.lost().await
+            }
+
+            /// The same, for tasks and threads that do not have the guard, and for when it is gone.
+            pub fn lost_signal(&self) -> LossSignal {
+                LossSignal::new(&self.owned)
             }
 
             /// Runs `work`, and stops it when the lease is lost.

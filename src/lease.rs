@@ -65,7 +65,8 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: Mutex<State>,
-    lost: Event,
+    /// Notified when it is lost or released.
+    over: Event,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +95,7 @@ impl Hold {
             term,
             longest: AtomicU64::new(millis(lease)),
             state: Mutex::new(State::Held { deadline }),
-            lost: Event::new(),
+            over: Event::new(),
         }
     }
 
@@ -152,13 +153,13 @@ impl Hold {
         }
         drop(state);
         if news {
-            self.lost.notify(usize::MAX);
+            self.tell_over();
         }
         news
     }
 
     /// Stops being held, and is another guard's from now on, with the same deadline and the next token, if it has one. `None`
-    /// if it was lost, or no more than `least` of its lease is left. Signals nothing.
+    /// if it was lost, or no more than `least` of its lease is left. Wakes no one: see [`tell_over`](Self::tell_over).
     pub(crate) fn pass(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
         let deadline = match *state {
@@ -173,7 +174,7 @@ impl Hold {
         Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
     }
 
-    /// Stops being held, if it still is. Signals nothing.
+    /// Stops being held, if it still is. Wakes no one: see [`tell_over`](Self::tell_over).
     pub(crate) fn end(&self, now: Instant) -> bool {
         let mut state = lock(&self.state);
         let held = matches!(*state, State::Held { deadline } if now < deadline);
@@ -189,6 +190,8 @@ impl Hold {
         match *state {
             State::Held { deadline } if now < deadline => {
                 *state = State::Released;
+                drop(state);
+                self.tell_over();
                 Ok(())
             }
             State::Held { .. } => {
@@ -212,13 +215,28 @@ impl Hold {
 
     /// Resolves when the loss is signalled; never, once released.
     pub(crate) async fn lost(&self) -> Loss {
+        match self.over().await {
+            Some(loss) => loss,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Resolves when the hold is over: with the loss, or with `None` if it was released.
+    pub(crate) async fn over(&self) -> Option<Loss> {
         loop {
-            let listener = self.lost.listen();
-            if let State::Lost(loss) = *lock(&self.state) {
-                return loss;
+            let listener = self.over.listen();
+            match *lock(&self.state) {
+                State::Held { .. } => {}
+                State::Lost(loss) => return Some(loss),
+                State::Released => return None,
             }
             listener.await;
         }
+    }
+
+    /// Wakes those who wait for the end of the hold. Runs their wakers, so no lock may be held.
+    pub(crate) fn tell_over(&self) {
+        self.over.notify(usize::MAX);
     }
 }
 

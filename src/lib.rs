@@ -72,7 +72,7 @@ pub use connection::redis::RedisConnection;
 pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::Executor;
-pub use guard::{LockGuard, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use lease::Loss;

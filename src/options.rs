@@ -47,9 +47,7 @@ use choices::Options;
 ///
 /// use futures::future::try_join_all;
 ///
-/// # let executor = std::sync::Arc::new(bowline::tokio::Tokio::current()?);
-/// # let connection = std::sync::Arc::new(bowline::embedded::Server::new().connect(executor.clone()));
-/// # let client = bowline::Client::new(executor, connection, bowline::Config::builder().build()?).await?;
+/// # let client = bowline::embedded::Server::new().client(bowline::tokio::Tokio::current()?).await?;
 /// let kept = client.lock("orders:1").lock().timeout(Duration::from_secs(2));
 /// let guard = kept.await?;
 ///

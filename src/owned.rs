@@ -142,6 +142,7 @@ impl Owned {
                 }
                 Ok(Answer::NotHeld { more, now }) => {
                     this.ended(more, now);
+                    old.lose(Loss::Gone);
                     undecided.forget();
                     return Err(lost_error(&old, operation, Loss::Gone));
                 }
@@ -151,6 +152,8 @@ impl Owned {
                 }
             };
             this.ended(more, now);
+            // Whatever comes of the new one, those who watch the old one are told that it is over.
+            let _ = old.release(context.now());
             let hold = match undecided.hold(amount, token, old.term, asked, sent) {
                 Ok(Some(hold)) => hold,
                 // The client was closed meanwhile, which has cancelled it.

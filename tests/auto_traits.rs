@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bowline::{
     Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, CountDownLatch, Error, ErrorKind,
-    Executor, Holder, HolderState, LatchState, LatchWait, Lock, LockGuard, LockState, Loss, Notice, Permit,
+    Executor, Holder, HolderState, LatchState, LatchWait, Lock, LockGuard, LockState, Loss, LossSignal, Notice, Permit,
     PermitState, ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token,
     Topology, TryAcquire, Upgrade, Warning, WriteGuard,
 };
@@ -31,7 +31,7 @@ fn sent<T: Send>(future: T) -> T {
 fn every_type_is_send_and_sync() {
     kept::<(Client, Config, ConfigBuilder, RedisConnection)>();
     kept::<(Lock, RwLock, Semaphore, CountDownLatch)>();
-    kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade)>();
+    kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade, LossSignal)>();
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
@@ -89,6 +89,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
+    drop(sent(guard.lost_signal().wait()));
     drop(sent(guard.extend(Duration::from_secs(1))));
     drop(sent(guard.protect(async {})));
     drop(sent(guard.release()));

@@ -16,6 +16,8 @@ mod cancel_others;
 mod client_scope;
 #[path = "lock/close_many.rs"]
 mod close_many;
+#[path = "lock/held.rs"]
+mod held;
 #[path = "lock/identity.rs"]
 mod identity;
 #[path = "lock/left_alone.rs"]

@@ -9,58 +9,10 @@ use futures::future::BoxFuture;
 
 use super::{AnyThread, ThisThread, block, threads};
 use crate::executor::timeout;
-use crate::{Error, ErrorKind, Executor, Loss, Result, Token};
+use crate::{Error, ErrorKind, Executor, Held, Loss, LossSignal, Result, Token};
 
 /// How long a dropped guard waits for the server's answer.
 const LONGEST_DROP: Duration = Duration::from_secs(1);
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// The guards of the async API.
-pub trait Held: sealed::Sealed + Send + Sync + fmt::Debug + Sized + 'static {
-    #[doc(hidden)]
-    fn name(&self) -> &str;
-    #[doc(hidden)]
-    fn remaining(&self) -> Duration;
-    #[doc(hidden)]
-    fn lost(&self) -> BoxFuture<'_, Loss>;
-    #[doc(hidden)]
-    fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>>;
-    #[doc(hidden)]
-    fn release(self) -> BoxFuture<'static, Result<()>>;
-}
-
-macro_rules! held {
-    ($($guard:ident),+) => {$(
-        impl sealed::Sealed for crate::$guard {}
-
-        impl Held for crate::$guard {
-            fn name(&self) -> &str {
-                self.name()
-            }
-
-            fn remaining(&self) -> Duration {
-                self.remaining()
-            }
-
-            fn lost(&self) -> BoxFuture<'_, Loss> {
-                Box::pin(self.lost())
-            }
-
-            fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
-                Box::pin(self.extend(lease))
-            }
-
-            fn release(self) -> BoxFuture<'static, Result<()>> {
-                Box::pin(self.release())
-            }
-        }
-    )+};
-}
-
-held!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// As the guard `G` of the async API, for code that is not async.
 ///
@@ -79,6 +31,7 @@ held!(LockGuard, ReadGuard, WriteGuard, Permit);
 pub struct Guard<G: Held, T = ThisThread> {
     /// Gone only in the methods that end the guard, and in its drop: nobody can look at it then.
     inner: Option<G>,
+    signal: LossSignal,
     pub(super) executor: Arc<dyn Executor>,
     threads: PhantomData<T>,
 }
@@ -94,7 +47,7 @@ pub type Permit = Guard<crate::Permit, AnyThread>;
 
 impl<G: Held, T> Guard<G, T> {
     pub(super) fn new(guard: G, executor: &Arc<dyn Executor>) -> Self {
-        Self { inner: Some(guard), executor: executor.clone(), threads: PhantomData }
+        Self { signal: guard.lost_signal(), inner: Some(guard), executor: executor.clone(), threads: PhantomData }
     }
 
     /// Runs what ends the guard.
@@ -144,13 +97,18 @@ impl<G: Held, T> Guard<G, T> {
         block(executor, "lost", Box::pin(async { Ok(timeout(executor, duration, guard.lost()).await) }))
     }
 
+    /// For threads and tasks that do not have the guard: see [`bowline::LockGuard::lost_signal`](crate::LockGuard::lost_signal).
+    pub fn lost_signal(&self) -> LossSignal {
+        self.signal.clone()
+    }
+
     /// Prolongs a fixed lease: see [`bowline::LockGuard::extend`](crate::LockGuard::extend).
     ///
     /// # Errors
     /// As there, and of a thread that may not block.
     pub fn extend(&self, lease: Duration) -> Result<()> {
         match &self.inner {
-            Some(guard) => block(&self.executor, "extend", guard.extend(lease)),
+            Some(guard) => block(&self.executor, "extend", Box::pin(guard.extend(lease))),
             None => Err(Error::new(ErrorKind::Closed, "extend")),
         }
     }
@@ -161,7 +119,7 @@ impl<G: Held, T> Guard<G, T> {
     /// # Errors
     /// As the async guard's `release`, and of a thread that may not block: it is released in the background then.
     pub fn release(self) -> Result<()> {
-        self.end("release", G::release)
+        self.end("release", |guard| Box::pin(guard.release()))
     }
 }
 

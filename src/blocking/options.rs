@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guard::{Guard, Held};
+use super::guard::Guard;
 use super::{AnyThread, ThisThread, block};
 use crate::run::covered;
-use crate::{Executor, Holder, Reentrant, Result};
+use crate::{Executor, Held, Holder, Reentrant, Result};
 
 /// An acquisition: as [`bowline::Acquire`](crate::Acquire), whose guard is `G`. Nothing is sent before
 /// [`block`](Self::block). `T` is that of the [`Guard`]: an acquisition for the thread stays on it, as its guard does.

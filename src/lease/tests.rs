@@ -23,6 +23,34 @@ fn counts_less_than_the_server_does() {
     assert_eq!(hold.loss(now + LEASE - Duration::from_millis(60)), Some(Loss::Expired));
 }
 
+type End = fn(&Hold, Instant);
+
+#[test]
+fn those_who_watch_hear_of_every_end() {
+    let now = an_instant();
+    let ends: [(End, Option<Loss>); 4] = [
+        (|hold, now| assert!(hold.release(now).is_ok()), None),
+        (|hold, _| assert!(hold.lose(Loss::Revoked)), Some(Loss::Revoked)),
+        (|hold, now| assert!(hold.release(now + LEASE).is_err()), Some(Loss::Expired)),
+        (
+            |hold, now| {
+                assert!(hold.end(now));
+                hold.tell_over();
+            },
+            None,
+        ),
+    ];
+    for (end, expected) in ends {
+        let hold = hold(now);
+        let (mut over, mut lost) = (Box::pin(hold.over()), Box::pin(hold.lost()));
+        assert!((&mut over).now_or_never().is_none() && (&mut lost).now_or_never().is_none());
+        end(&hold, now);
+        assert_eq!((&mut over).now_or_never(), Some(expected));
+        assert_eq!((&mut lost).now_or_never(), expected);
+        assert_eq!(hold.over().now_or_never(), Some(expected));
+    }
+}
+
 #[test]
 fn does_not_count_on_what_the_server_is_not_asked_for() {
     let now = an_instant();

@@ -73,7 +73,7 @@ impl Ledger {
     /// Its owner has no use for the hold any more. `false`: it is to tell the server, because nobody in the line is short
     /// of a ticket, or because the hold is lost.
     pub(crate) fn pass(&self, hold: &Arc<Hold>, span: Span, now: Instant) -> bool {
-        self.change(|state, effects| {
+        let passed = self.change(|state, effects| {
             let line = LineId::of(&hold.keys, hold.amount);
             let held = state.lines.is_held(&line, hold.id.n) || mutant::on(Mutant::LostHoldPassed);
             let turn = if held && state.lines.is_short(&line) { state.passed(self, hold, span, now) } else { None };
@@ -84,7 +84,11 @@ impl Ledger {
             }
             state.lines.settle(&line, &mut effects.wakers);
             passed
-        })
+        });
+        if passed {
+            hold.tell_over();
+        }
+        passed
     }
 }
 

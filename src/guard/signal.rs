@@ -1,0 +1,70 @@
+//! The loss of a hold, for those who do not have its guard.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::executor::Executor;
+use crate::lease::{Hold, Loss};
+use crate::owned::Owned;
+
+/// Tells of the loss of one hold, to any number of tasks and threads, also when its guard is gone. Made by `lost_signal` of a
+/// guard, such as [`LockGuard::lost_signal`](crate::LockGuard::lost_signal). Cheap to clone. It keeps neither the hold nor the
+/// client.
+///
+/// The signal is about the hold that the guard had when the signal was made. A downgrade or an upgrade ends that hold and begins
+/// another: the new guard makes its own signals.
+///
+/// # Examples
+/// ```no_run
+/// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+/// let guard = client.lock("orders:42").lock().await?;
+/// let signal = guard.lost_signal();
+/// let watch = async move {
+///     if let Some(loss) = signal.wait().await {
+///         eprintln!("stop at once: {loss}");
+///     }
+/// };
+/// # drop(watch);
+/// # guard.release().await }
+/// ```
+#[derive(Clone)]
+pub struct LossSignal {
+    hold: Arc<Hold>,
+    executor: Arc<dyn Executor>,
+}
+
+impl LossSignal {
+    pub(crate) fn new(owned: &Owned) -> Self {
+        Self { hold: owned.hold.clone(), executor: owned.context.executor.clone() }
+    }
+
+    /// The name of what is, or was, held.
+    pub fn name(&self) -> &str {
+        &self.hold.keys.name
+    }
+
+    /// Whether the hold was lost. `false` while it is held, and once it was released in time. Costs no command.
+    pub fn is_lost(&self) -> bool {
+        self.reason().is_some()
+    }
+
+    /// Why the hold was lost; `None` while it is held, and once it was released in time.
+    pub fn reason(&self) -> Option<Loss> {
+        self.hold.loss(self.executor.now())
+    }
+
+    /// Resolves when the hold is over: with the reason if it was lost, with `None` if it was released in time.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again; a loss is not missed.
+    pub async fn wait(&self) -> Option<Loss> {
+        self.hold.over().await
+    }
+}
+
+/// The hold knows wire ids, which are not shown.
+impl fmt::Debug for LossSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LossSignal").field("name", &self.name()).field("reason", &self.reason()).finish()
+    }
+}
