@@ -1,5 +1,5 @@
 //! The suites of the primitives once more, through the blocking facade: what they say of futures is true of calls on
-//! threads of their own. What a suite leaves out is in its own root (`tests/lock.rs`, ...): what only futures can do.
+//! threads of their own. What a suite leaves out is in its own root (`tests/lock/main.rs`, ...): what only futures can do.
 #![cfg(any(feature = "tokio", feature = "smol"))]
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs, missing_debug_implementations)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]

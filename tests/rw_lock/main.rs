@@ -2,17 +2,15 @@
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "rw_lock/suite.rs"]
+#[path = "suite.rs"]
 mod suite;
 
 // What only futures can do: be dropped half way, and run inside one another.
-#[path = "rw_lock/cancel.rs"]
 mod cancel;
-#[path = "rw_lock/line.rs"]
 mod line;
-#[path = "rw_lock/scope.rs"]
 mod scope;
 
 use suite::{LONG, SPAN, free_at_once, reader, reads_after, writer};

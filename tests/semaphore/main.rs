@@ -2,13 +2,12 @@
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "semaphore/suite.rs"]
+#[path = "suite.rs"]
 mod suite;
 
 // What only futures can do: be dropped half way.
-#[path = "semaphore/cancel.rs"]
 mod cancel;
-#[path = "semaphore/line.rs"]
 mod line;

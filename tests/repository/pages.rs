@@ -1,5 +1,4 @@
 //! What README.md and the other pages refer to is there: tests, files, headings.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,4 @@
 //! A module of the library imports from its own layer and from lower ones, by the list in ARCHITECTURE.md.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

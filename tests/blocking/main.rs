@@ -3,17 +3,12 @@
 #![cfg(all(feature = "blocking", feature = "tokio", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "blocking/async_threads.rs"]
 mod async_threads;
-#[path = "blocking/lab.rs"]
 mod lab;
-#[path = "blocking/latch.rs"]
 mod latch;
-#[path = "blocking/lock.rs"]
 mod lock;
-#[path = "blocking/rw_lock.rs"]
 mod rw_lock;
-#[path = "blocking/semaphore.rs"]
 mod semaphore;

@@ -1,7 +1,6 @@
 //! What a program may do with every public type and future: send it to another thread, share it, put it behind `dyn`,
 //! and poll it through many frames that each have a copy of it.
 #![cfg(feature = "tokio")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
 use std::future::IntoFuture;
 use std::sync::Arc;

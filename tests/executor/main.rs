@@ -2,7 +2,7 @@
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
-#[path = "support/bounded.rs"]
+#[path = "../support/bounded.rs"]
 mod bounded;
 
 use std::sync::Arc;
@@ -174,5 +174,4 @@ mod tokio_current_thread {
 }
 
 #[cfg(feature = "tokio")]
-#[path = "executor/tokio_alone.rs"]
 mod tokio_alone;
