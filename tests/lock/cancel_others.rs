@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use bowline::{Client, Config, Holder, Lock};
+use futures::FutureExt;
 use uuid::Uuid;
 
 use crate::cancel::{Then, sweep};
@@ -19,6 +20,7 @@ on_every_server! {
     a_scope_dropped_with_two_guards_leaves_nothing,
     one_of_two_tasks_of_a_holder_dropped_leaves_the_other,
     when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires,
+    five_tasks_of_one_holder_all_get_a_guard,
     protect_dropped_keeps_the_guard,
     lost_dropped_misses_nothing,
     a_close_dropped_is_finished,
@@ -207,4 +209,42 @@ async fn a_connect_dropped_leaves_no_task_and_no_subscription(env: Env) {
         }
     }
     assert!(done && half_way > 0, "dropped half way {half_way} times");
+}
+
+async fn five_tasks_of_one_holder_all_get_a_guard(env: Env) {
+    let (client, other) = (env.client().await, env.client().await);
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    for first_is_dropped in [false, true] {
+        let held = other.lock("a").lock().await.unwrap();
+        let mut first = Box::pin(lock.lock().holder(&holder).into_future());
+        assert!(poll_once(&mut first).await.is_none());
+        queued(&env, &other.lock("a"), 1).await;
+        let others: Vec<_> = (0..4)
+            .map(|_| {
+                let lock = lock.clone();
+                let mut acquiring = Box::pin(async move { lock.lock().holder(&holder).await });
+                assert!(acquiring.as_mut().now_or_never().is_none());
+                env.spawn(acquiring)
+            })
+            .collect();
+        let mut guards = Vec::new();
+        if first_is_dropped {
+            drop(first);
+            // One of the others asks in its place.
+            env.eventually("another one asks", async || client.counts.of("lock_cancel") == 1).await;
+            queued(&env, &other.lock("a"), 1).await;
+            held.release().await.unwrap();
+        } else {
+            held.release().await.unwrap();
+            guards.push(env.soon("the first", first).await.unwrap());
+        }
+        for acquiring in others {
+            guards.push(env.soon("the others", acquiring).await.unwrap());
+        }
+        assert!(guards.windows(2).all(|pair| pair[0].token() == pair[1].token()));
+        let last = guards.pop().unwrap();
+        drop(guards);
+        assert!(last.is_valid());
+        last.release().await.unwrap();
+    }
 }

@@ -21,7 +21,6 @@ on_every_server! {
     another_holder_and_no_holder_wait,
     without_a_holder_a_second_acquisition_waits_for_the_first,
     two_acquisitions_at_the_same_time_share_the_hold,
-    five_tasks_of_one_holder_all_get_a_guard,
     try_lock_re_enters_and_does_not_wait_for_its_own_holder,
     after_a_loss_the_holder_gets_a_new_hold,
     every_guard_of_a_lost_hold_says_so,
@@ -149,44 +148,6 @@ async fn two_acquisitions_at_the_same_time_share_the_hold(env: Env) {
 }
 
 /// The others hear of whatever becomes of the one that acquires.
-async fn five_tasks_of_one_holder_all_get_a_guard(env: Env) {
-    let (client, other) = (env.client().await, env.client().await);
-    let (lock, holder) = (client.lock("a"), Holder::new());
-    for first_is_dropped in [false, true] {
-        let held = other.lock("a").lock().await.unwrap();
-        let mut first = Box::pin(lock.lock().holder(&holder).into_future());
-        assert!(poll_once(&mut first).await.is_none());
-        queued(&env, &other.lock("a"), 1).await;
-        let others: Vec<_> = (0..4)
-            .map(|_| {
-                let lock = lock.clone();
-                let mut acquiring = Box::pin(async move { lock.lock().holder(&holder).await });
-                assert!(acquiring.as_mut().now_or_never().is_none());
-                env.spawn(acquiring)
-            })
-            .collect();
-        let mut guards = Vec::new();
-        if first_is_dropped {
-            drop(first);
-            // One of the others asks in its place.
-            env.eventually("another one asks", async || client.counts.of("lock_cancel") == 1).await;
-            queued(&env, &other.lock("a"), 1).await;
-            held.release().await.unwrap();
-        } else {
-            held.release().await.unwrap();
-            guards.push(env.soon("the first", first).await.unwrap());
-        }
-        for acquiring in others {
-            guards.push(env.soon("the others", acquiring).await.unwrap());
-        }
-        assert!(guards.windows(2).all(|pair| pair[0].token() == pair[1].token()));
-        let last = guards.pop().unwrap();
-        drop(guards);
-        assert!(last.is_valid());
-        last.release().await.unwrap();
-    }
-}
-
 async fn try_lock_re_enters_and_does_not_wait_for_its_own_holder(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let (lock, holder) = (client.lock("a"), Holder::new());
