@@ -12,7 +12,6 @@ use futures::{FutureExt, future};
 
 use crate::backoff::{Backoff, Pauses};
 use crate::connection::{Connection, ConnectionError};
-use crate::error::ErrorKind;
 use crate::executor::Executor;
 use crate::key::Kind;
 use crate::lease::Hold;
@@ -156,8 +155,7 @@ impl Watchdog {
                     }
                 }
                 Err(Failure::Connection(ConnectionError::Closed)) => return,
-                // A right or a password may be on its way.
-                Err(failure) if !failure.kind().is_retryable() && failure.kind() != ErrorKind::Denied => return,
+                Err(failure) if !failure.kind().is_retryable() => return,
                 Err(_) => self.executor.sleep(backoff.pause()).await,
             }
         }
