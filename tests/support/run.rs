@@ -77,9 +77,15 @@ fn in_peace(test: impl Fn()) {
     count(&name, text);
 }
 
+/// What a test of this very module says when it fails, which is no race.
+pub const ON_PURPOSE: &str = "on purpose";
+
 /// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all suites,
 /// lists what is in it, and fails if that is too much.
 fn count(name: &str, text: &str) {
+    if text == ON_PURPOSE {
+        return;
+    }
     let Some(file) = std::env::var_os("BOWLINE_RETRIED") else { return };
     let suite = std::env::args().next().unwrap_or_default();
     let suite = suite.rsplit('/').next().unwrap_or_default().to_owned();
