@@ -66,12 +66,15 @@ impl Drop for Fake {
     }
 }
 
-/// What a client says is short, and read at once.
+/// What a client says is short. A line may come in two parts: the proxy reads 16 KiB at a time.
 fn serve(mut stream: TcpStream, wrong: Wrong) {
     let mut buffer = [0; 64 * 1024];
-    let mut logged_in = false;
+    let (mut unread, mut logged_in) = (Vec::new(), false);
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
-        let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+        unread.extend_from_slice(&buffer[..read]);
+        let Some(end) = unread.windows(2).rposition(|pair| pair == b"\r\n") else { continue };
+        let lines: Vec<u8> = unread.drain(..end + 2).collect();
+        let text = String::from_utf8_lossy(&lines).into_owned();
         let words: Vec<&str> = text.split("\r\n").filter(|word| !word.starts_with(['$', '*'])).collect();
         let (mut answers, mut hang_up) = (String::new(), false);
         for (n, word) in words.iter().enumerate() {
