@@ -76,8 +76,8 @@ pub const MUTANTS: &[Row] = &[
         "local held = redis.pcall('EXISTS', lock)\n",
     )], scene("lost_data"), I1),
     lua("renewal_creates_a_key", &[(
-        "  if held == 1 and lease ~= '0' then held = redis.call('PEXPIRE'",
-        "  if lease ~= '0' then redis.call('HSET', lock, id, '1'); held = redis.call('PEXPIRE'",
+        "  if held == 1 and lease ~= '0' then\n",
+        "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = 1\n",
     )], NETWORK, &["I1", "I8"]),
     rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
@@ -85,7 +85,7 @@ pub const MUTANTS: &[Row] = &[
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     rust("deaf_while_asking", Mutant::DeafWhileAsking, scene("lost_answer"), I3),
     lua("resend_not_known", &[(
-        "if not free and redis.call('HEXISTS', lock, id) == 1 then\n  redis.call('PEXPIRE', lock, lease)\n",
+        "if not free and redis.call('HEXISTS', lock, id) == 1 then\n  extend(lease)\n",
         "if false then\n",
     )], NETWORK, I10),
     lua("stale_before_mine", &[(
@@ -111,7 +111,7 @@ pub const MUTANTS: &[Row] = &[
 
     // How long.
     lua("refusal_taken_for_loss", &[
-        ("held = redis.call('PEXPIRE', lock, lease) end\n", "held = redis.pcall('PEXPIRE', lock, lease) end\n"),
+        ("      held = redis.call('PEXPIRE', lock, lease)\n", "      held = redis.pcall('PEXPIRE', lock, lease)\n"),
         ("  if held ~= 1 then takes_writes(lock) end\n", ""),
         ("  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end\n", ""),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
@@ -125,7 +125,7 @@ pub const MUTANTS: &[Row] = &[
     rust("no_drift", Mutant::NoDrift, scene("slow_clock"), I1),
     rust("late_grant_kept", Mutant::LateGrantKept, scene("slow_answer"), I1),
     lua("touch_keeps_the_old_ttl", &[(
-        "      redis.call('PEXPIRE', lock, lease)\n      outcome, token",
+        "      extend(lease)\n      outcome, token",
         "      outcome, token",
     )], scene("late_message"), I1),
     rust("renewal_after_release", Mutant::RenewalAfterRelease, FAULT_FREE, I8),
