@@ -143,8 +143,8 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Topology {
-    /// `PUBSUB NUMSUB` inside a script counts every subscriber there is, so that 0 means "nobody listens": a grant is given to
-    /// nobody else then. True for one server, false in a cluster, where the count is the node's own.
+    /// `PUBSUB NUMSUB` inside a script counts every subscriber there is. A waiter is passed over if the count of its inbox is 0.
+    /// True for one server, false in a cluster, where the count is the node's own.
     pub publish_counts_everyone: bool,
 }
 
