@@ -93,7 +93,7 @@ pub enum Mutant {
     LostHoldKeepsTheLine,
     /// Whoever is granted permits asks nobody behind it in the line to ask for more.
     OneAsksForPermits,
-    /// Of the two connections of a client one is made anew, and nobody asks whether both lead to the same server.
+    /// Of the two connections of a client one is dialled again, without a check that both lead to the same server.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     OneLinkRedialled,
 }

@@ -116,7 +116,7 @@ impl Schedule {
         self.put(id, Times { turn, interval: None, ..times });
     }
 
-    /// The lease of the hold lasts until then, whoever asks about it meanwhile.
+    /// The lease of the hold lasts until then, whatever a renewal says meanwhile.
     pub(crate) fn lengthen(&mut self, id: u64, deadline: Instant) {
         if let Some(times) = self.take(id) {
             self.put(id, Times { deadline, ..times });

@@ -129,7 +129,7 @@ impl Touches {
         id
     }
 
-    /// The reply was read, or nobody will read it.
+    /// The reply was read, or never will be.
     pub(crate) fn read(&mut self, keys: &Arc<Keys>, id: UnreadId) {
         self.unread.remove(keys, id);
         self.arm(keys);

@@ -1,4 +1,4 @@
-//! What the server is told when the runtime ends before the client does: nobody is to wait for leases that nobody holds.
+//! What the server is told when the runtime ends before the client does: waiters should not have to wait for leases without a holder.
 
 use std::future::Future;
 use std::pin::pin;

@@ -98,7 +98,7 @@ impl Connection for Blocking {
         values.into_iter().map(|value| value.and_then(convert::reply)).collect()
     }
 
-    /// Nobody would read it.
+    /// A subscription has no reader here.
     async fn subscribe(&self, _channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         Err(ConnectionError::Closed)
     }

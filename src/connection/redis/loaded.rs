@@ -49,7 +49,7 @@ impl Loaded {
         lock(&self.0).scripts.retain(|(other, at)| !std::ptr::eq(*other, script) || *at != time);
     }
 
-    /// Keeps what was handed to the connection and is wanted by nobody any more. If it were dropped before it is written, it
+    /// Keeps a call that was handed to the connection after its caller is gone. If it were dropped before it is written, it
     /// would not be, and later calls that rely on it would be executed out of order.
     pub(super) fn keep(&self, call: BoxFuture<'static, ()>) {
         let mut kept = std::mem::take(&mut lock(&self.0).kept);

@@ -55,7 +55,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     setup.assert_empty();
 }
 
-/// Whoever gets it could not do anything with it.
+/// Its next holder would have no time to use it.
 #[test]
 fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
     for (left, passed) in [(LEASE * 2 / 3, true), (LEASE / 2, false), (Duration::from_millis(3), false)] {

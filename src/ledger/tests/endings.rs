@@ -99,7 +99,7 @@ fn closing_cancels_from_the_ends_of_the_queue_inwards() {
     setup.ledger.close(setup.now);
     let cleanups: Vec<_> = setup.ledger.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
     let expected = [
-        // What nobody here waits for goes first, what they wait for last: it is for others.
+        // Holds without local waiters go first, the others last: they are for waiters of other clients.
         ("b", "2", false),
         ("a", "3", false),
         ("a", "5", false),
@@ -132,7 +132,7 @@ fn the_end_of_the_runtime_leaves_a_list_of_all_that_is_left() {
     assert_eq!(left(&all), expected);
     assert_eq!(held.loss(setup.now), Some(Loss::Closed));
     drop(ending);
-    // Whatever comes later is nobody's.
+    // A later call finds the ledger closed.
     setup.ledger.release_later(&held, setup.now);
     assert!(setup.ledger.open(&a, 1, LEASE, setup.now).is_err());
     setup.assert_empty();

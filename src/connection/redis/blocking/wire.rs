@@ -68,7 +68,7 @@ impl Wire {
             self.flush()?;
             let stream = self.stream.as_mut().map_err(|failure| failure.clone())?;
             match self.parser.parse_value(stream) {
-                // Nobody subscribes here.
+                // This connection has no subscriptions.
                 Ok(Value::Push { .. }) => {}
                 Ok(value) => {
                     self.answers.insert(self.read, value);

@@ -161,7 +161,7 @@ impl Feed {
     }
 
     fn notify(&self, notice: Notice) {
-        // Nobody listens any more: the task is about to end.
+        // An error means that the receiver is gone: the task is about to end.
         let _ = self.notices.unbounded_send(Told { notice, proven: None });
     }
 }

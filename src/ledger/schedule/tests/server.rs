@@ -80,7 +80,7 @@ impl Model {
         self
     }
 
-    /// Nobody tells that messages may have been missed.
+    /// The schedule is not told of a gap.
     pub(super) fn forget_gaps(&mut self) {
         self.gaps.clear();
     }

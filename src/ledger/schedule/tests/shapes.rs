@@ -54,7 +54,7 @@ fn an_outage_that_ends_in_time_loses_none_of_a_hundred_thousand() {
     assert_eq!(model.lost.len(), 0, "{} calls", model.sent);
 }
 
-/// Nobody hears that the link is back: what was sent has to be given up in time.
+/// The schedule is not told that the link is back: calls without an answer must be given up in time.
 #[test]
 fn an_outage_ends_without_being_told() {
     for left in [2.0, 4.0, 7.0] {

@@ -1,4 +1,4 @@
-//! Releases whose replies nobody reads.
+//! Releases whose replies are not read.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn a_reply_that_is_read_costs_nothing() {
     let unread = touches.unread(&keys, start + LATER);
     touches.read(&keys, unread);
     assert_eq!(touches.next(), before);
-    // Nor if nobody waits.
+    // Nor without a waiter.
     touches.remove(&keys, 1);
     let unread = touches.unread(&keys, start + LATER);
     assert_eq!(touches.next(), None);
@@ -42,7 +42,7 @@ fn each_of_several_replies_counts() {
     assert_eq!(touches.next(), Some(start + LATER * 2));
 }
 
-/// The answer that it waits comes after the release was sent: its grant is in the reply that nobody reads.
+/// The answer that it waits comes after the release was sent: its grant is in the reply that is not read.
 #[test]
 fn a_ticket_that_is_known_later_is_looked_after_too() {
     let (mut touches, keys, start) = setup();
