@@ -156,16 +156,13 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     let lock = client.lock("a");
     let lease = ms(150);
     faults.always("lock_acquire", Fault::Slow(lease));
-    let mut told = 0;
     let error = loop {
         match lock.lock().expires_after(lease).await {
-            // It overtook the clean-up of the one before, queued up, and was told by a message, which is not slow.
-            Ok(guard) => drop(guard),
+            // It overtook the clean-up of the one before, queued up, and was told by a message, which is not slow. If it were
+            // released in the background, the next one would do the same, and so on. On a busy machine its short lease may be over.
+            Ok(guard) => drop(guard.release().await),
             Err(error) => break error,
         }
-        told += 1;
-        // A hang would not come here: this tells one from the other.
-        assert!(told < 200, "each of {told} acquisitions was told by a message");
     };
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(faults.calls("lock_acquire") >= 3);
