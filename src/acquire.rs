@@ -6,17 +6,18 @@ use std::time::{Duration, Instant};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::executor::timeout;
+use crate::runtime::timeout;
 use crate::holder::Holder;
-use crate::key::Keys;
-use crate::line::{First, Place};
+use crate::protocol::key::Keys;
+use crate::cohort::{First, Place};
 use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
 use crate::reentry::{Entry, Reentry};
 use crate::trace;
 
-mod ask;
 mod attempt;
+pub(crate) mod builder;
+mod request;
 
 use attempt::{Attempt, Decision};
 

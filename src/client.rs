@@ -8,19 +8,19 @@ use std::time::Duration;
 use futures::FutureExt;
 use uuid::Uuid;
 
-use crate::check::check;
+use crate::preflight::check;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
 use crate::error::Result;
-use crate::executor::{Executor, timeout};
+use crate::runtime::{Executor, timeout};
 use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::owned::Owned;
 use crate::reentry::Reentry;
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
-use crate::server_clock::ServerClock;
+use crate::driver::server_clock::ServerClock;
 use crate::stats::Stats;
 use crate::trace;
 

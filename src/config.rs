@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::key;
+use crate::protocol::key;
 
 /// The settings of a [`Client`](crate::Client). Made by [`Config::builder`], or [`Config::default`]; every value is valid once built. Clones may serve
 /// as many clients as there are to be.

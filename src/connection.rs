@@ -7,10 +7,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::error::ErrorKind;
-use crate::scripts::Script;
+use crate::protocol::Script;
 
-#[cfg(feature = "_redis")]
-pub(crate) mod redis;
 pub(crate) mod refusal;
 
 /// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).

@@ -9,18 +9,18 @@ use crate::backoff::Backoff;
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::executor::Executor;
-use crate::inbox::Inbox;
-use crate::key::{Keys, Kind, inbox_prefix};
-use crate::lease::{Hold, Term, deadline};
-use crate::ledger::{Closed, Ledger};
+use crate::runtime::Executor;
+use crate::driver::inbox::Inbox;
+use crate::protocol::key::{Keys, Kind, inbox_prefix};
+use crate::engine::lease::{Hold, Term, deadline};
+use crate::engine::{Closed, Ledger};
 use crate::mutant::{self, Mutant};
-use crate::scripts::dispatch::{Failure, Scripts};
-use crate::scripts::reply::ServerMillis;
-use crate::server_clock::ServerClock;
-use crate::ticket::{Message, WireId};
-use crate::token::Token;
-use crate::watchdog::{PAUSES, Watchdog};
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::reply::ServerMillis;
+use crate::driver::server_clock::ServerClock;
+use crate::protocol::ticket::{Message, WireId};
+use crate::protocol::token::Token;
+use crate::driver::watchdog::{PAUSES, Watchdog};
 
 /// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
 /// lags by a network delay.

@@ -41,8 +41,8 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connection::{ConnectionError, Reply};
 use crate::error::Result;
-use crate::executor::Executor;
-use crate::sync::lock;
+use crate::runtime::Executor;
+use crate::mutex::lock;
 
 use channels::Queue;
 use clock::Clock;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lease::{Loss, Term};
-use crate::ledger::answer_within;
+use crate::engine::lease::{Loss, Term};
+use crate::engine::answer_within;
 use crate::owned::{Owned, lost_error};
-use crate::scripts::reply::HoldState;
+use crate::protocol::reply::HoldState;
 
 const OPERATION: &str = "extend";
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::extend::extend;
-use crate::lease::Loss;
+use crate::engine::lease::Loss;
 use crate::mutant::{self, Mutant};
 use crate::owned::{Owned, lost_error};
-use crate::token::Token;
+use crate::protocol::token::Token;
 
 mod held;
 mod signal;

@@ -11,11 +11,11 @@ use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Kind, WRITE};
+use crate::protocol::key::{Kind, WRITE};
 use crate::owned::Owned;
-use crate::primitive::Primitive;
+use crate::handle::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::reply::latch::{CountedDown, LatchDeleted, LatchSet};
+use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
 
 use once::Said;
 

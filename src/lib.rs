@@ -10,16 +10,10 @@
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis: leased, renewed, handed over, fenced.")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "async-std")]
-pub mod async_std;
 pub mod blocking;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod prelude;
-#[cfg(feature = "smol")]
-pub mod smol;
-#[cfg(feature = "tokio")]
-pub mod tokio;
 
 #[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
 #[doc = include_str!("links/guide.md")]
@@ -28,64 +22,66 @@ pub mod guide {}
 
 mod acquire;
 mod backoff;
-mod check;
 mod client;
+mod cohort;
 mod config;
 #[cfg(feature = "_redis")]
 mod connect;
 mod connection;
 mod context;
+mod driver;
+mod engine;
 mod error;
-mod executor;
 mod extend;
 mod guard;
+mod handle;
 mod holder;
-mod inbox;
 mod jitter;
-mod key;
 mod latch;
-mod lease;
-mod ledger;
-mod line;
 mod lock;
 mod mutant;
-mod options;
+mod mutex;
 mod owned;
-mod primitive;
+mod preflight;
+mod protocol;
+#[cfg(feature = "_redis")]
+mod redis;
 mod reentry;
 mod run;
+mod runtime;
 mod rw_lock;
-mod scripts;
 mod semaphore;
-mod server_clock;
 mod stats;
-mod sync;
-mod ticket;
-mod token;
 mod trace;
-mod watchdog;
+
+#[cfg(feature = "async-std")]
+pub use runtime::async_std;
+#[cfg(feature = "smol")]
+pub use runtime::smol;
+#[cfg(feature = "tokio")]
+pub use runtime::tokio;
 
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
 #[cfg(feature = "_redis")]
-pub use connection::redis::RedisConnection;
+pub use redis::RedisConnection;
 pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use error::{Error, ErrorKind, Result};
-pub use executor::Executor;
+pub use runtime::Executor;
 pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
-pub use lease::Loss;
+pub use engine::lease::Loss;
 pub use lock::{HolderState, Lock, LockState};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
-pub use options::{Acquire, TryAcquire};
+pub use acquire::builder::{Acquire, TryAcquire};
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
-pub use scripts::Script;
+pub use protocol::Script;
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};
 pub use stats::Stats;
-pub use token::Token;
+pub use protocol::token::Token;
 
 // What the methods of `Executor` and `Connection` are written with.
 #[doc(no_inline)]

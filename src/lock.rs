@@ -9,13 +9,13 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::LockGuard;
-use crate::key::Kind;
-use crate::options::{Acquire, TryAcquire};
+use crate::protocol::key::Kind;
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::owned::Owned;
-use crate::primitive::Primitive;
+use crate::handle::Primitive;
 use crate::reentry::Reentry;
-use crate::ticket::WireId;
-use crate::token::Token;
+use crate::protocol::ticket::WireId;
+use crate::protocol::token::Token;
 
 /// A named lock that programs on many machines can hold one at a time. Made by [`Client::lock`](crate::Client::lock);
 /// cheap to make and to clone, and nothing in Redis until it is acquired.

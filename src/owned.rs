@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::context::{Context, Late, Undecided};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
-use crate::lease::{Hold, Loss, Term};
-use crate::line::Place;
+use crate::engine::lease::{Hold, Loss, Term};
+use crate::cohort::Place;
 use crate::mutant::{self, Mutant};
 use crate::reentry::Reentry;
-use crate::scripts::dispatch::ChangeArgs;
-use crate::scripts::reply::Released;
-use crate::scripts::reply::permit::Changed as Answer;
+use crate::protocol::dispatch::ChangeArgs;
+use crate::protocol::reply::Released;
+use crate::protocol::reply::permit::Changed as Answer;
 
 /// A hold that this process has to end: shared by the guards of one holder, ended by the last.
 #[derive(Debug)]
@@ -175,7 +175,7 @@ impl Owned {
         self.ended
     }
 
-    fn ended(&mut self, more: bool, now: crate::scripts::reply::ServerMillis) {
+    fn ended(&mut self, more: bool, now: crate::protocol::reply::ServerMillis) {
         self.ended = true;
         self.context.observe(now);
         if more && !mutant::on(Mutant::MoreNotDone) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use event_listener::Event;
 
 use crate::holder::Holder;
-use crate::key::Keys;
-use crate::sync::lock;
+use crate::protocol::key::Keys;
+use crate::mutex::lock;
 
 type Key = (Holder, Arc<Keys>);
 
@@ -106,7 +106,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::key::Kind;
+    use crate::protocol::key::Kind;
 
     /// Leaves as what guards share does, unless the table is locked.
     struct Shared {

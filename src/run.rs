@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use crate::error::{ErrorKind, Result};
 use crate::guard::{protect, release};
-use crate::options::{Acquire, TryAcquire};
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::owned::Owned;
 
 impl<G> Acquire<G> {

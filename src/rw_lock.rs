@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
-use crate::key::{Kind, READ, WRITE};
+use crate::protocol::key::{Kind, READ, WRITE};
 use crate::lock::HolderState;
-use crate::options::{Acquire, TryAcquire};
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::owned::{Owned, lost_error};
-use crate::primitive::Primitive;
+use crate::handle::Primitive;
 use crate::reentry::Reentry;
-use crate::ticket::WireId;
+use crate::protocol::ticket::WireId;
 
 /// A named lock that many may hold for reading at a time, or one for writing. Made by
 /// [`Client::rw_lock`](crate::Client::rw_lock).

@@ -9,13 +9,13 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::Permit;
-use crate::key::{Kind, WRITE, check_limit};
-use crate::options::{Acquire, TryAcquire};
+use crate::protocol::key::{Kind, WRITE, check_limit};
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::owned::Owned;
-use crate::primitive::Primitive;
+use crate::handle::Primitive;
 use crate::reentry::Reentry;
-use crate::scripts::reply::permit::{Limited, PermitHold};
-use crate::ticket::WireId;
+use crate::protocol::reply::permit::{Limited, PermitHold};
+use crate::protocol::ticket::WireId;
 
 /// The most permits a semaphore can have.
 pub const MAX_PERMITS: u32 = WRITE - 1;

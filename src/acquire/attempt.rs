@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::acquire::Request;
-use crate::acquire::ask::Answer;
+use crate::acquire::request::Answer;
 use crate::context::{Context, Late, Tries, Undecided};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::Kind;
-use crate::lease::{Hold, Term, deadline};
-use crate::ledger::{Begun, Closed, Outcome};
-use crate::line::Place;
+use crate::protocol::key::Kind;
+use crate::engine::lease::{Hold, Term, deadline};
+use crate::engine::{Begun, Closed, Outcome};
+use crate::cohort::Place;
 use crate::mutant::{self, Mutant};
-use crate::token::Token;
+use crate::protocol::token::Token;
 
 /// What became of an attempt.
 pub(super) enum Decision {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::{AnyThread, ThisThread, block, threads};
-use crate::executor::timeout;
+use crate::runtime::timeout;
 use crate::{Error, ErrorKind, Executor, Held, Loss, LossSignal, Result, Token};
 
 /// How long a dropped guard waits for the server's answer.

@@ -1,7 +1,7 @@
 //! What a server's refusal means, in words for those who set it up.
 
 use super::ConnectionError;
-use crate::scripts::Script;
+use crate::protocol::Script;
 
 /// What to change so that a client can connect; `prefix` is that of its keys. `None`: the server's words say it.
 pub(crate) fn explain(error: &ConnectionError, prefix: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::lock;
+use crate::mutex::lock;
 
 /// One subscription's messages, in the order in which they were published.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::executor::Executor;
+use crate::runtime::Executor;
 
 /// 2026-01-01, so that tests by hand start at the same time always.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);

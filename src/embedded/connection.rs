@@ -14,8 +14,8 @@ use super::Server;
 use super::channels::Queue;
 use super::engine::Program;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::executor::yield_once;
-use crate::sync::lock;
+use crate::runtime::yield_once;
+use crate::mutex::lock;
 
 /// One client's connection to a [`Server`]. It is never interrupted: a subscription has no gaps.
 ///

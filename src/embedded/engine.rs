@@ -9,8 +9,8 @@ use super::commands::{self, Failure};
 use super::convert::{answer, raised, reply, words};
 use super::keyspace::Database;
 use crate::connection::Reply;
-use crate::scripts::Script;
-use crate::sync::lock;
+use crate::protocol::Script;
+use crate::mutex::lock;
 
 /// What to run.
 pub(super) enum Program<'a> {

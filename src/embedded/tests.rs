@@ -113,7 +113,7 @@ impl Executor for Idle {
 }
 
 fn idle() -> Arc<Idle> {
-    Arc::new(Idle(Mutex::new(crate::executor::an_instant())))
+    Arc::new(Idle(Mutex::new(crate::runtime::an_instant())))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{LockGuard, LossSignal, Permit, ReadGuard, WriteGuard, sealed};
 use crate::error::Result;
-use crate::lease::Loss;
+use crate::engine::lease::Loss;
 
 /// The guards of this crate: [`LockGuard`], [`ReadGuard`], [`WriteGuard`] and [`Permit`], for code that takes any of them. The
 /// methods are those of the guards, and are documented there. The trait is sealed: other crates cannot implement it.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::executor::Executor;
-use crate::lease::{Hold, Loss};
+use crate::runtime::Executor;
+use crate::engine::lease::{Hold, Loss};
 use crate::owned::Owned;
 
 /// Tells of the loss of one hold, to any number of tasks and threads, also when its guard is gone. Made by `lost_signal` of a

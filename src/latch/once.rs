@@ -6,10 +6,10 @@ use crate::connection::ConnectionError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::latch::CountDownLatch;
 use crate::mutant::{self, Mutant};
-use crate::primitive::Primitive;
-use crate::scripts::dispatch::Failure;
-use crate::scripts::latch::{LatchCall, LatchScripts};
-use crate::scripts::reply::ServerMillis;
+use crate::handle::Primitive;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::latch::{LatchCall, LatchScripts};
+use crate::protocol::reply::ServerMillis;
 
 /// What the server says to one copy of a call.
 pub(super) enum Said<T> {

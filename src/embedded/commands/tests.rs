@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::*;
-use crate::scripts::Script;
+use crate::protocol::Script;
 
 const NOW: u64 = 1_000_000;
 

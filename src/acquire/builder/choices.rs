@@ -1,0 +1,128 @@
+//! What both builders collect, and what it amounts to.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::acquire::Request;
+use crate::config::{MIN_LEASE, check_lease};
+use crate::error::{Error, ErrorKind, Result};
+use crate::holder::Holder;
+use crate::protocol::key::{Keys, Kind, READ};
+use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::handle::Primitive;
+
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) primitive: Primitive,
+    operation: &'static str,
+    amount: u32,
+    pub(super) fair: bool,
+    pub(super) timeout: Option<Duration>,
+    pub(super) lease: Option<Duration>,
+    pub(super) expires_after: Option<Duration>,
+    pub(super) at_most: Option<Duration>,
+    pub(super) holder: Option<Holder>,
+    pub(super) max_waiters: Option<u32>,
+}
+
+impl Options {
+    pub(super) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+        Self {
+            primitive: primitive.clone(),
+            operation,
+            amount,
+            fair: true,
+            timeout: None,
+            lease: None,
+            expires_after: None,
+            at_most: None,
+            holder: None,
+            max_waiters: None,
+        }
+    }
+
+    pub(super) fn request(&self, wait: bool) -> Result<Request> {
+        let Self { primitive, operation, .. } = self;
+        let operation = *operation;
+        let keys = primitive.keys(operation)?;
+        self.check(operation).map_err(|error| error.with_name(&keys.name))?;
+        let own = primitive.context.config.lease;
+        let renewed = self.expires_after.is_none();
+        let lease = self.expires_after.or(self.lease).unwrap_or(own);
+        let lines_up = wait && !self.fair && renewed && lease == own && self.at_most.is_none();
+        let holder = self.holder.or_else(Holder::current).filter(|_| keys.kind.is_reentrant());
+        Ok(Request {
+            operation,
+            keys: keys.clone(),
+            amount: self.amount,
+            wait,
+            lease: self.at_most.map_or(lease, |limit| lease.min(limit)),
+            renewed,
+            at_most: self.at_most,
+            max_waiters: self.max_waiters.unwrap_or(0),
+            fair: self.fair,
+            lines_up: lines_up && has_lines(keys, self.amount),
+            timeout: self.timeout,
+            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+        })
+    }
+
+    fn check(&self, operation: &'static str) -> Result<()> {
+        let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return invalid("a timeout of zero; the try_ form does not wait".to_owned());
+        }
+        if self.max_waiters == Some(0) {
+            return invalid("max_waiters is zero; the try_ form does not wait".to_owned());
+        }
+        if self.amount == 0 {
+            return invalid("zero permits".to_owned());
+        }
+        if self.expires_after.is_some() && (self.lease.is_some() || self.at_most.is_some()) {
+            return invalid("expires_after is a fixed lease; lease and hold_at_most are for renewed ones".to_owned());
+        }
+        for lease in self.lease.iter().chain(&self.expires_after) {
+            check_lease(operation, *lease)?;
+        }
+        match self.at_most {
+            Some(limit) if limit < MIN_LEASE => {
+                invalid(format!("hold_at_most must be at least {MIN_LEASE:?}, not {limit:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Readers have none: they hold it together.
+fn has_lines(keys: &Keys, amount: u32) -> bool {
+    match keys.kind {
+        Kind::Lock | Kind::Semaphore { .. } => true,
+        Kind::ReadWrite => amount != READ,
+        Kind::Latch => false,
+    }
+}
+
+// Not derived: a builder is what it is whatever its guard can do.
+impl<G> Clone for Acquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> Clone for TryAcquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> fmt::Debug for Acquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+impl<G> fmt::Debug for TryAcquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}

@@ -1,0 +1,5 @@
+//! The tasks that drive the engine: renewals and heartbeats, and what the inbox brings.
+
+pub(crate) mod inbox;
+pub(crate) mod server_clock;
+pub(crate) mod watchdog;

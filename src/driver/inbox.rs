@@ -1,0 +1,53 @@
+//! The one subscription of a client: dispatches grants and revocations, and answers gaps.
+
+use std::sync::Arc;
+
+use event_listener::Event;
+use futures::StreamExt;
+use futures::future::{Either, select};
+use futures::stream::BoxStream;
+
+use crate::connection::Notice;
+use crate::runtime::Executor;
+use crate::engine::Ledger;
+use crate::protocol::ticket::Message;
+
+/// Ends the dispatching task when dropped.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    stop: Arc<Event>,
+}
+
+impl Inbox {
+    pub(crate) fn start(
+        executor: &Arc<dyn Executor>,
+        ledger: Arc<Ledger>,
+        mut notices: BoxStream<'static, Notice>,
+    ) -> Self {
+        let stop = Arc::new(Event::new());
+        let mut stopped = stop.listen();
+        let clock = executor.clone();
+        executor.spawn(Box::pin(async move {
+            while let Either::Left((Some(notice), _)) = select(notices.next(), &mut stopped).await {
+                match notice {
+                    // What is not a message of ours is noise on an open channel.
+                    Notice::Message(payload) => {
+                        if let Some(message) = Message::parse(&payload) {
+                            ledger.deliver(message, clock.now());
+                        }
+                    }
+                    Notice::Gap => ledger.gap(clock.now()),
+                    // Told by the log and the counters; waiters learn from their own touches.
+                    Notice::Refused(refusal) => ledger.subscription_refused(&refusal),
+                }
+            }
+        }));
+        Self { stop }
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.stop.notify(usize::MAX);
+    }
+}

@@ -1,0 +1,179 @@
+//! The one task of a client: renews leases, touches tickets, signals losses and cleans up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use futures::{FutureExt, future};
+
+use crate::backoff::{Backoff, Pauses};
+use crate::connection::{Connection, ConnectionError};
+use crate::runtime::Executor;
+use crate::protocol::key::Kind;
+use crate::engine::lease::Hold;
+use crate::engine::{Cleanup, Ledger, Touch, Work, answer_within};
+use crate::mutant::{self, Mutant};
+use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
+use crate::protocol::reply::HoldState;
+use crate::driver::server_clock::ServerClock;
+use crate::trace;
+
+mod goodbye;
+
+/// Between calls of a server that gives no usable answer.
+pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
+
+/// What the task works with. It holds no client, so that the last handle's drop can end it.
+#[derive(Clone, Debug)]
+pub(crate) struct Watchdog {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) clock: Arc<ServerClock>,
+    pub(crate) inbox_prefix: Arc<str>,
+    pub(crate) patience: Duration,
+    pub(crate) command_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+}
+
+impl Watchdog {
+    /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
+    /// without the runtime.
+    pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
+        // From now on: the runtime may drop the task before it has polled it once.
+        let dies = Dies(self);
+        async move { dies.0.watch().await }
+    }
+
+    async fn watch(&self) {
+        let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
+        loop {
+            let mut listener = pin!(self.ledger.listen());
+            let work = self.ledger.work(self.executor.now());
+            if work.ended {
+                return;
+            }
+            let next = work.next;
+            self.start(work, &mut calls);
+
+            let mut timer = next.map(|at| self.executor.sleep(at.saturating_duration_since(self.executor.now())));
+            future::poll_fn(|context| {
+                // What a finished call has learned decides what is to be done next.
+                let mut woken = false;
+                while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {
+                    woken = true;
+                }
+                let timer = timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context));
+                woken |= timer.is_ready() | listener.as_mut().poll(context).is_ready();
+                if woken { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+    }
+
+    fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
+        let (locks, permits): (Vec<_>, Vec<_>) = work.renew.into_iter().partition(|hold| hold.keys.kind == Kind::Lock);
+        for holds in [locks, permits] {
+            if !holds.is_empty() {
+                calls.push(self.renew(holds).boxed());
+            }
+        }
+        for touch in work.touch {
+            calls.push(self.touch(touch).boxed());
+        }
+        for (n, cleanup) in work.cleanups {
+            calls.push(self.clean_up(n, cleanup).boxed());
+        }
+    }
+
+    async fn renew(&self, holds: Vec<Arc<Hold>>) {
+        let ids: Vec<String> = holds.iter().map(|hold| hold.id.text()).collect();
+        let sent = self.executor.now();
+        let args: Vec<RenewArgs<'_>> =
+            holds.iter().zip(&ids).map(|(hold, id)| (&*hold.keys, &**id, hold.renewal(sent))).collect();
+        // A fixed lease is looked at, and there is nothing to save.
+        let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
+        let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
+        match self.scripts().renew(&args, within).await {
+            Ok(renewed) => {
+                self.clock.observe(self.executor.now(), renewed.now);
+                let (held, gone): (Vec<_>, Vec<_>) =
+                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
+                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
+                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                self.ledger.renewed(sent, self.executor.now(), &held, &gone);
+            }
+            Err(failure) => {
+                trace::not_renewed(holds.len(), &failure);
+                let refused = matches!(failure, Failure::Connection(ConnectionError::Refused { .. }));
+                if refused && mutant::on(Mutant::RefusalTakenForLoss) {
+                    self.ledger.renewed(sent, self.executor.now(), &[], &holds);
+                }
+                // Whatever the reason, also a refusal: the leases run on, and their deadlines decide.
+                self.ledger.not_renewed(&holds, self.executor.now());
+            }
+        }
+    }
+
+    async fn touch(&self, Touch { keys, tickets }: Touch) {
+        let args: Vec<TouchArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
+        let sent = self.executor.now();
+        let outcome = self.scripts().touch(&keys, &args).await;
+        let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
+        let now = self.executor.now();
+        match outcome {
+            Ok(touched) => {
+                self.clock.observe(now, touched.now);
+                self.ledger.touched(&keys, &ids, sent, now, touched);
+            }
+            Err(failure) => {
+                let patience = if failure.kind().is_retryable() { self.patience } else { Duration::ZERO };
+                self.ledger.not_touched(&keys, &ids, sent, now, &failure, patience);
+            }
+        }
+    }
+
+    async fn clean_up(&self, n: u64, cleanup: Cleanup) {
+        self.cancel(cleanup).await;
+        // Not when this is dropped: then it is not done.
+        self.ledger.cleanup_done(n);
+    }
+
+    /// Until the server has answered, or what there was to end has ended by itself.
+    async fn cancel(&self, cleanup: Cleanup) {
+        let mut backoff = Backoff::new(PAUSES, self.ledger.jitter_seed());
+        while self.executor.now() < cleanup.until {
+            match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
+                Ok(cancelled) => {
+                    self.clock.observe(self.executor.now(), cancelled.now);
+                    if !cancelled.more {
+                        return;
+                    }
+                }
+                Err(Failure::Connection(ConnectionError::Closed)) => return,
+                Err(failure) if !failure.kind().is_retryable() => return,
+                Err(_) => self.executor.sleep(backoff.pause()).await,
+            }
+        }
+    }
+
+    fn scripts(&self) -> Scripts<'_> {
+        Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
+    }
+}
+
+struct Dies(Watchdog);
+
+impl Drop for Dies {
+    fn drop(&mut self) {
+        let left = self.0.ledger.die(self.0.executor.now());
+        goodbye::say(&self.0, left);
+    }
+}
+
+#[cfg(test)]
+mod tests;

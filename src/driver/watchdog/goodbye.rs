@@ -1,0 +1,65 @@
+//! What the server is told when the runtime ends before the client does: waiters should not have to wait for leases without a holder.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use futures::future::join_all;
+
+use crate::engine::Cleanup;
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::reply::Cancelled;
+use crate::driver::watchdog::Watchdog;
+
+/// So many calls are made at once.
+const BATCH: usize = 256;
+
+/// A connection without a runtime blocks in a poll, so this often is for one that does not: its calls may need it, and the
+/// clock may stand still.
+const POLLS: u32 = 1_000;
+
+/// Ends what is left, by a connection that works without a runtime, within the client's shutdown timeout. Blocks.
+pub(super) fn say(watchdog: &Watchdog, mut left: Vec<Cleanup>) {
+    let within = watchdog.shutdown_timeout;
+    if left.is_empty() || within.is_zero() {
+        return;
+    }
+    let until = watchdog.executor.now() + within;
+    let Some(connection) = watchdog.connection.without_runtime(within) else { return };
+    let scripts = Scripts { connection: &*connection, inbox_prefix: &watchdog.inbox_prefix };
+    while !left.is_empty() {
+        let rest = left.split_off(left.len().min(BATCH));
+        let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail));
+        let Some(answers) = poll_until(watchdog, until, join_all(calls)) else { break };
+        if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
+            break;
+        }
+        // Where there was more to do than one call may, before the rest.
+        let more =
+            left.into_iter().zip(answers).filter(|(_, answer)| matches!(answer, Ok(Cancelled { more: true, .. })));
+        left = more.map(|(cleanup, _)| cleanup).chain(rest).collect();
+    }
+    connection.close();
+}
+
+/// One key may be of a wrong type; without the server, all calls fail.
+fn is_refusal(failure: &Failure) -> bool {
+    match failure {
+        Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),
+        Failure::Reply(_) => true,
+    }
+}
+
+fn poll_until<F: Future>(watchdog: &Watchdog, until: Instant, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..POLLS {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return Some(output);
+        }
+        if watchdog.executor.now() >= until {
+            break;
+        }
+    }
+    None
+}

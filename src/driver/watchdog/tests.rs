@@ -1,0 +1,219 @@
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use uuid::Uuid;
+
+use super::*;
+use crate::connection::{Call, Notice, Reply, Topology};
+use crate::runtime::an_instant;
+use crate::protocol::key::Keys;
+use crate::engine::lease::{Loss, Term};
+use crate::mutex::lock;
+use crate::protocol::ticket::WireId;
+use crate::protocol::token::Token;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Time passes when the test says so.
+#[derive(Debug)]
+struct Virtual {
+    now: Mutex<Instant>,
+    timers: Mutex<Vec<(Instant, Waker)>>,
+}
+
+impl Executor for Arc<Virtual> {
+    fn spawn(&self, _: BoxFuture<'static, ()>) {
+        unreachable!("the watchdog spawns nothing")
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let (this, until) = (self.clone(), self.now() + duration);
+        Box::pin(future::poll_fn(move |context| {
+            if this.now() >= until {
+                return Poll::Ready(());
+            }
+            lock(&this.timers).push((until, context.waker().clone()));
+            Poll::Pending
+        }))
+    }
+
+    fn now(&self) -> Instant {
+        *lock(&self.now)
+    }
+
+    fn block_on(&self, _: BoxFuture<'_, ()>) -> crate::error::Result<()> {
+        unreachable!("nothing blocks")
+    }
+}
+
+/// When, which script, and for how long the answer is of use.
+type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
+
+/// Answers at once with what the test wants, and remembers when it was called.
+#[derive(Debug)]
+struct Answers {
+    executor: Arc<Virtual>,
+    error: ConnectionError,
+    calls: Calls,
+}
+
+#[async_trait]
+impl Connection for Answers {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        lock(&self.calls).push((self.executor.now(), call.script.name(), call.within));
+        Err(self.error.clone())
+    }
+
+    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        Vec::new()
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::single_server()
+    }
+
+    fn close(&self) {}
+}
+
+struct Setup {
+    ledger: Arc<Ledger>,
+    executor: Arc<Virtual>,
+    calls: Calls,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+    keys: Arc<Keys>,
+    polls: usize,
+}
+
+fn setup(error: ConnectionError) -> Setup {
+    let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
+    let ledger = Arc::new(Ledger::new(Uuid::from_u128(1)));
+    let calls = Calls::default();
+    let watchdog = Watchdog {
+        ledger: ledger.clone(),
+        executor: Arc::new(executor.clone()),
+        connection: Arc::new(Answers { executor: executor.clone(), error, calls: calls.clone() }),
+        clock: Arc::default(),
+        inbox_prefix: "p:inbox:".into(),
+        patience: LEASE,
+        command_timeout: Duration::from_secs(3),
+        shutdown_timeout: Duration::from_millis(250),
+    };
+    let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+    Setup { ledger, executor, calls, task: Box::pin(watchdog.run()), keys, polls: 0 }
+}
+
+impl Setup {
+    fn open(&self) -> WireId {
+        self.ledger.open(&self.keys, 1, LEASE, self.executor.now()).unwrap()
+    }
+
+    /// Lets so much time pass.
+    fn run(&mut self, time: Duration) {
+        let until = self.executor.now() + time;
+        loop {
+            // A poll, and one more for what it has set off: a task that is woken again and again would not get further.
+            for _ in 0..2 {
+                self.polls += 1;
+                assert!(self.task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it ended");
+            }
+            let mut timers = lock(&self.executor.timers);
+            let next = timers.iter().map(|(at, _)| *at).min().unwrap_or(until).min(until);
+            let (due, later) = std::mem::take(&mut *timers).into_iter().partition(|(at, _)| *at <= next);
+            *timers = later;
+            drop(timers);
+            *lock(&self.executor.now) = next;
+            let due: Vec<(Instant, Waker)> = due;
+            due.into_iter().for_each(|(_, waker)| waker.wake());
+            if next == until {
+                return;
+            }
+        }
+    }
+
+    fn called(&self, script: &str) -> usize {
+        lock(&self.calls).iter().filter(|(_, name, _)| *name == script).count()
+    }
+}
+
+fn refusal() -> ConnectionError {
+    ConnectionError::refused("LOADING Redis is loading the dataset in memory")
+}
+
+#[test]
+fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
+    for error in [refusal(), ConnectionError::Unreachable("no".to_owned()), ConnectionError::Unknown("no".to_owned())] {
+        let mut setup = setup(error);
+        setup.ledger.abandon(setup.open(), setup.executor.now());
+        setup.run(Duration::from_secs(1));
+        assert!((3..=7).contains(&setup.called("lock_cancel")), "{}", setup.called("lock_cancel"));
+        setup.run(Duration::from_secs(10));
+        let later = setup.called("lock_cancel");
+        assert!((10..=24).contains(&later), "{later}");
+        // Its lease is over.
+        setup.run(LEASE);
+        let all = setup.called("lock_cancel");
+        setup.run(LEASE);
+        assert_eq!(setup.called("lock_cancel"), all);
+        assert!(setup.polls < all * 40, "{} polls", setup.polls);
+    }
+}
+
+#[test]
+fn a_renewal_that_is_refused_is_not_repeated_without_pause() {
+    let mut setup = setup(refusal());
+    let hold = setup.ledger.hold(
+        setup.open(),
+        1,
+        Token::new(1),
+        Term::Renewed,
+        setup.executor.now() + LEASE,
+        setup.executor.now(),
+    );
+    let hold = hold.unwrap();
+    setup.run(Duration::from_secs(8));
+    assert_eq!(setup.called("lock_renew"), 0);
+    setup.run(Duration::from_secs(21));
+    assert!((15..=35).contains(&setup.called("lock_renew")), "{}", setup.called("lock_renew"));
+    assert!(hold.loss(setup.executor.now()).is_none());
+    setup.run(Duration::from_secs(2));
+    assert!((18..=60).contains(&setup.called("lock_renew")), "{}", setup.called("lock_renew"));
+    assert_eq!(hold.loss(setup.executor.now()), Some(Loss::Expired));
+    let calls = lock(&setup.calls).clone();
+    let renewals: Vec<_> = calls.iter().filter(|(_, name, _)| *name == "lock_renew").collect();
+    for (at, _, within) in &renewals {
+        let left = (LEASE - at.saturating_duration_since(renewals[0].0)).as_secs_f64();
+        let within = within.unwrap().as_secs_f64();
+        assert!(within <= 3.0 && within <= (left / 2.0).max(0.11), "{within} with {left} left");
+    }
+    assert!(renewals.last().unwrap().2.unwrap() < Duration::from_secs(1), "with little left");
+}
+
+#[test]
+fn touches_that_are_refused_are_not_repeated_without_pause() {
+    let mut setup = setup(refusal());
+    let (id, now) = (setup.open(), setup.executor.now());
+    let queued = crate::engine::Queued { sent: now, asked: 1, holder_left: None, more: false };
+    setup.ledger.queued(id, queued, now);
+    setup.run(LEASE);
+    assert!((8..=30).contains(&setup.called("lock_touch")), "{}", setup.called("lock_touch"));
+}
+
+/// The runtime may be shut down before it has polled the task once.
+#[test]
+fn a_task_that_is_dropped_unpolled_ends_everything() {
+    let setup = setup(refusal());
+    let (id, now) = (setup.open(), setup.executor.now());
+    let hold = setup.ledger.hold(id, 1, Token::new(1), Term::Renewed, now + LEASE, now).unwrap();
+    drop(setup.task);
+    assert!(setup.ledger.is_closed());
+    assert_eq!(hold.loss(now), Some(Loss::Closed));
+}

@@ -1,0 +1,99 @@
+//! How long a hold may last, and what its renewals ask for.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::lease::drift;
+
+/// The server is asked for whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+/// Who keeps a hold, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Term {
+    /// The watchdog renews the lease as long as there is a guard.
+    Renewed,
+    /// As [`Renewed`](Self::Renewed), but the hold ends at this time at the latest.
+    Until(Instant),
+    /// The hold ends with its lease, unless its owner extends it.
+    Fixed,
+}
+
+impl Term {
+    /// Of a renewed hold that lasts no longer than `at_most` from `start`. Past any clock's range is no limit.
+    pub(crate) fn capped(start: Instant, at_most: Option<Duration>) -> Self {
+        at_most.and_then(|limit| start.checked_add(limit)).map_or(Self::Renewed, Self::Until)
+    }
+
+    /// The lease that a request sent at `sent` asks for, so that the hold does not outlast its end.
+    pub(crate) fn lease(self, lease: Duration, sent: Instant) -> Duration {
+        match self {
+            Self::Until(end) => lease.min(end.saturating_duration_since(sent)),
+            Self::Renewed | Self::Fixed => lease,
+        }
+    }
+
+    /// What the watchdog asks for at `sent`. Zero looks whether the hold is there, and renews nothing.
+    pub(crate) fn renewal(self, lease: Duration, sent: Instant) -> Duration {
+        match self {
+            Self::Renewed | Self::Until(_) => self.lease(lease, sent),
+            Self::Fixed => Duration::ZERO,
+        }
+    }
+
+    /// The time between renewals of a hold whose lease lasts until `deadline`; `None` if it is not renewed again, because the
+    /// lease is fixed, or reaches to the end of the hold.
+    pub(crate) fn interval(self, lease: Duration, deadline: Instant) -> Option<Duration> {
+        let goes_on = match self {
+            Self::Renewed => true,
+            Self::Until(end) => end.saturating_duration_since(deadline) > drift(lease) + ROUNDING,
+            Self::Fixed => false,
+        };
+        goes_on.then_some(lease / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::an_instant;
+    use crate::engine::lease::deadline;
+
+    const LEASE: Duration = Duration::from_secs(30);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_capped_hold_is_renewed_with_what_is_left() {
+        let start = an_instant();
+        let term = Term::capped(start, Some(LEASE + 10 * SECOND));
+        assert_eq!(term.lease(LEASE, start), LEASE);
+        assert_eq!(term.interval(LEASE, deadline(start, LEASE)), Some(10 * SECOND));
+        // The first renewal reaches to the end, and is the last one.
+        let sent = start + 10 * SECOND + Duration::from_micros(1500);
+        assert_eq!(term.renewal(LEASE, sent), LEASE - Duration::from_micros(1500));
+        let last = deadline(sent, term.renewal(LEASE, sent));
+        assert!(last <= start + LEASE + 10 * SECOND);
+        assert_eq!(term.interval(LEASE, last), None);
+        assert_eq!(term.renewal(LEASE, start + LEASE + 11 * SECOND), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_cap_within_the_first_lease_needs_no_renewal() {
+        let start = an_instant();
+        for cap in [Duration::from_millis(100), SECOND, LEASE] {
+            let term = Term::capped(start, Some(cap));
+            assert_eq!(term.lease(LEASE, start), cap);
+            assert_eq!(term.interval(cap, deadline(start, cap)), None, "{cap:?}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_lease_is_looked_at_only_and_no_cap_is_none() {
+        let start = an_instant();
+        assert_eq!(Term::Fixed.renewal(LEASE, start), Duration::ZERO);
+        assert_eq!(Term::Fixed.interval(LEASE, deadline(start, LEASE)), None);
+        assert_eq!(Term::Fixed.lease(LEASE, start), LEASE);
+        assert_eq!(Term::capped(start, None), Term::Renewed);
+        assert_eq!(Term::capped(start, Some(Duration::MAX)), Term::Renewed);
+        assert_eq!(Term::Renewed.renewal(LEASE, start), LEASE);
+    }
+}

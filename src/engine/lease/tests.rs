@@ -1,0 +1,122 @@
+use futures::FutureExt;
+use uuid::Uuid;
+
+use super::*;
+use crate::runtime::an_instant;
+use crate::protocol::key::Kind;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn hold(now: Instant) -> Hold {
+    let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+    let id = WireId { client: Uuid::nil(), n: 1 };
+    Hold::new(keys, id, 1, Token::new(1), LEASE, Term::Renewed, deadline(now, LEASE))
+}
+
+#[test]
+fn counts_less_than_the_server_does() {
+    let now = an_instant();
+    let hold = hold(now);
+    assert_eq!(hold.remaining(now), LEASE - Duration::from_millis(60));
+    assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
+    assert_eq!(hold.loss(now), None);
+    assert_eq!(hold.loss(now + LEASE - Duration::from_millis(60)), Some(Loss::Expired));
+}
+
+type End = fn(&Hold, Instant);
+
+#[test]
+fn those_who_watch_hear_of_every_end() {
+    let now = an_instant();
+    let ends: [(End, Option<Loss>); 4] = [
+        (|hold, now| assert!(hold.release(now).is_ok()), None),
+        (|hold, _| assert!(hold.lose(Loss::Revoked)), Some(Loss::Revoked)),
+        (|hold, now| assert!(hold.release(now + LEASE).is_err()), Some(Loss::Expired)),
+        (
+            |hold, now| {
+                assert!(hold.end(now));
+                hold.tell_over();
+            },
+            None,
+        ),
+    ];
+    for (end, expected) in ends {
+        let hold = hold(now);
+        let (mut over, mut lost) = (Box::pin(hold.over()), Box::pin(hold.lost()));
+        assert!((&mut over).now_or_never().is_none() && (&mut lost).now_or_never().is_none());
+        end(&hold, now);
+        assert_eq!((&mut over).now_or_never(), Some(expected));
+        assert_eq!((&mut lost).now_or_never(), expected);
+        assert_eq!(hold.over().now_or_never(), Some(expected));
+    }
+}
+
+#[test]
+fn does_not_count_on_what_the_server_is_not_asked_for() {
+    let now = an_instant();
+    assert_eq!(deadline(now, Duration::from_micros(500_999)), deadline(now, Duration::from_millis(500)));
+}
+
+#[test]
+fn the_first_loss_stays_and_nothing_revives_it() {
+    let now = an_instant();
+    let hold = hold(now);
+    assert!(hold.lost().now_or_never().is_none());
+    assert!(hold.lose(Loss::Revoked));
+    assert!(!hold.lose(Loss::Expired));
+    hold.extend(now + LEASE * 9, now);
+    assert_eq!(hold.remaining(now), Duration::ZERO);
+    assert_eq!(hold.release(now), Err(Loss::Revoked));
+    assert_eq!(hold.lost().now_or_never(), Some(Loss::Revoked));
+}
+
+#[test]
+fn released_in_time_or_lost() {
+    let now = an_instant();
+    let (early, late) = (hold(now), hold(now));
+    assert_eq!(early.release(now), Ok(()));
+    assert!(!early.lose(Loss::Expired));
+    assert!(early.lost().now_or_never().is_none());
+    assert_eq!(late.release(now + LEASE), Err(Loss::Expired));
+    assert_eq!(late.lost().now_or_never(), Some(Loss::Expired));
+}
+
+#[test]
+fn a_late_answer_never_shortens_a_lease() {
+    let now = an_instant();
+    let hold = hold(now);
+    hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE / 2);
+    hold.extend(deadline(now + LEASE / 4, LEASE), now + LEASE / 2);
+    assert_eq!(hold.remaining(now), LEASE + LEASE / 2 - Duration::from_millis(60));
+}
+
+#[test]
+fn an_answer_after_the_deadline_revives_nothing() {
+    let now = an_instant();
+    let hold = hold(now);
+    hold.extend(deadline(now + LEASE / 2, LEASE), now + LEASE);
+    assert_eq!(hold.loss(now + LEASE), Some(Loss::Expired));
+    assert_eq!(hold.remaining(now + LEASE), Duration::ZERO);
+}
+
+#[test]
+fn the_next_guard_has_the_next_token_if_there_are_tokens() {
+    let now = an_instant();
+    for (token, next) in [(Token::new(1), Token::new(2)), (Token::NONE, Token::NONE)] {
+        let (passed, _) = Hold { token, ..hold(now) }.pass(now, Duration::ZERO).unwrap();
+        assert_eq!(passed.token, next);
+    }
+}
+
+#[test]
+fn every_waiter_of_a_loss_is_woken() {
+    let hold = Arc::new(hold(an_instant()));
+    let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(hold.lost())).collect();
+    for waiter in &mut waiters {
+        assert!(waiter.as_mut().now_or_never().is_none());
+    }
+    hold.lose(Loss::Gone);
+    for waiter in waiters {
+        assert_eq!(waiter.now_or_never(), Some(Loss::Gone));
+    }
+}

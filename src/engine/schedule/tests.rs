@@ -1,0 +1,165 @@
+use super::*;
+use crate::runtime::an_instant;
+
+mod server;
+mod shapes;
+
+const LEASE: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(10);
+
+fn schedule() -> (Schedule, Instant) {
+    (Schedule::new(Jitter::new(1)), an_instant())
+}
+
+/// Lets time pass to `until`, answering every renewal at once; returns the batches with their times.
+fn run(schedule: &mut Schedule, until: Instant) -> Vec<(Instant, Vec<u64>)> {
+    let mut batches = Vec::new();
+    while let Some(now) = schedule.next().filter(|at| *at <= until) {
+        let due = schedule.due(now);
+        assert_eq!(due.expired, [], "a lease ended although every renewal was answered");
+        if !due.renew.is_empty() {
+            schedule.renewed(due.renew.iter().map(|id| (*id, now + LEASE)), now);
+            batches.push((now, due.renew));
+        }
+    }
+    batches
+}
+
+#[test]
+fn a_renewed_hold_is_renewed_every_interval_until_removed() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, Some(INTERVAL));
+    let batches = run(&mut schedule, start + INTERVAL * 10);
+    assert!((10..=11).contains(&batches.len()), "{}", batches.len());
+    schedule.remove(1);
+    assert_eq!(schedule.next(), None);
+    schedule.renewed([(1, start + LEASE * 99)], start);
+    schedule.unanswered(&[1], start);
+    assert_eq!(schedule.next(), None, "an answer after the release brought it back");
+}
+
+#[test]
+fn a_fixed_hold_only_expires() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, None);
+    assert_eq!(schedule.next(), Some(start + LEASE));
+    assert_eq!(schedule.due(start + LEASE), Due { expired: vec![1], renew: vec![] });
+    assert_eq!(schedule.next(), None);
+}
+
+#[test]
+fn a_thousand_holds_cost_at_most_five_calls_an_interval() {
+    let (mut schedule, start) = schedule();
+    for id in 0..1000 {
+        let acquired = start + Duration::from_millis(id * 3);
+        schedule.insert(id, acquired, acquired + LEASE, Some(INTERVAL));
+    }
+    let batches = run(&mut schedule, start + INTERVAL * 20);
+    for round in 1..20 {
+        let (from, to) = (start + INTERVAL * round, start + INTERVAL * (round + 1));
+        let calls = batches.iter().filter(|(at, _)| (from..to).contains(at)).count();
+        assert!(calls <= 5, "{calls} calls in round {round}");
+    }
+    assert!(batches.iter().all(|(_, batch)| batch.len() <= BATCH));
+}
+
+#[test]
+fn simultaneous_batches_are_spread_over_the_interval() {
+    let (mut schedule, start) = schedule();
+    for id in 0..100_000 {
+        schedule.insert(id, start, start + LEASE, Some(INTERVAL));
+    }
+    let batches = run(&mut schedule, start + INTERVAL * 3);
+    let second: Vec<_> = batches.iter().filter(|(at, _)| *at > start + INTERVAL).collect();
+    let busiest = second
+        .iter()
+        .map(|(at, _)| second.iter().filter(|(b, _)| *b >= *at && *b < *at + Duration::from_secs(1)).count())
+        .max();
+    assert!(busiest.is_some_and(|calls| calls < 120), "{busiest:?} of 391 calls in one second");
+}
+
+#[test]
+fn without_answers_it_retries_and_then_expires_on_time() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, Some(INTERVAL));
+    let mut tries = 0;
+    loop {
+        let now = schedule.next().unwrap();
+        let due = schedule.due(now);
+        if !due.expired.is_empty() {
+            assert_eq!(now, start + LEASE);
+            break;
+        }
+        tries += 1;
+        schedule.unanswered(&due.renew, now);
+    }
+    assert!((10..100).contains(&tries), "{tries}");
+}
+
+#[test]
+fn one_call_that_hangs_does_not_delay_the_others_or_the_deadline() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, Some(INTERVAL));
+    let at = schedule.next().unwrap();
+    assert_eq!(schedule.due(at).renew, [1]);
+    schedule.insert(2, at, at + LEASE, Some(INTERVAL));
+    let at = schedule.next().unwrap();
+    assert_eq!(schedule.due(at).renew, [2]);
+    assert_eq!(schedule.next(), Some(start + LEASE));
+}
+
+#[test]
+fn a_gap_verifies_everything_at_the_pace() {
+    let (mut schedule, start) = schedule();
+    for id in 0..600 {
+        schedule.insert(id, start, start + LEASE, (id % 2 == 0).then_some(INTERVAL));
+    }
+    schedule.verify_all(start);
+    let batches = run(&mut schedule, start + INTERVAL / 2);
+    let mut seen: Vec<u64> = batches.iter().flat_map(|(_, batch)| batch).copied().collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..600).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_hold_that_is_renewed_for_the_last_time_only_expires() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, Some(INTERVAL));
+    let at = schedule.next().unwrap();
+    assert_eq!(schedule.due(at).renew, [1]);
+    schedule.renewed([(1, at + LEASE)], at);
+    schedule.renewed_last(1);
+    assert_eq!(schedule.next(), Some(at + LEASE));
+    // After a gap it is looked at, as a fixed one is.
+    schedule.verify_all(at);
+    assert_eq!(schedule.due(at).renew, [1]);
+    schedule.renewed_last(1);
+    schedule.renewed([(1, at + LEASE)], at);
+    assert_eq!(schedule.next(), Some(at + LEASE));
+    assert_eq!(schedule.due(at + LEASE).expired, [1]);
+    assert!(schedule.is_empty());
+}
+
+#[test]
+fn an_extended_hold_expires_later_whatever_is_under_way() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + LEASE, None);
+    schedule.lengthen(1, start + LEASE * 2);
+    assert_eq!(schedule.next(), Some(start + LEASE * 2));
+    schedule.verify_all(start);
+    assert_eq!(schedule.due(start).renew, [1]);
+    // Under way, it is not asked about a second time.
+    schedule.lengthen(1, start + LEASE * 3);
+    assert_eq!(schedule.due(start).renew, []);
+    assert_eq!(schedule.next(), Some(start + LEASE * 3));
+    schedule.remove(1);
+    schedule.lengthen(1, start + LEASE * 4);
+    assert!(schedule.is_empty());
+}
+
+#[test]
+fn a_short_rest_of_a_lease_is_renewed_before_it_ends() {
+    let (mut schedule, start) = schedule();
+    schedule.insert(1, start, start + Duration::from_secs(4), Some(INTERVAL));
+    assert!(schedule.next().is_some_and(|at| at <= start + Duration::from_secs(2)));
+}

@@ -1,0 +1,214 @@
+//! The watchdog's side of the ledger: what is to be sent, and what came of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event_listener::EventListener;
+
+use crate::protocol::key::Keys;
+use crate::engine::lease::{Hold, Loss, deadline};
+use crate::engine::state::{Attempt, Effects, State};
+use crate::engine::{Cleanup, Ledger, Outcome};
+use crate::mutant::{self, Mutant};
+use crate::protocol::dispatch::Failure;
+use crate::protocol::reply::{TicketState, Touched};
+use crate::mutex::lock;
+use crate::protocol::ticket::{ticket, ticket_ttl};
+
+/// What the watchdog has to send now.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) renew: Vec<Arc<Hold>>,
+    pub(crate) touch: Vec<Touch>,
+    /// Each with the number to name it by in [`Ledger::cleanup_done`].
+    pub(crate) cleanups: Vec<(u64, Cleanup)>,
+    /// When to look again.
+    pub(crate) next: Option<Instant>,
+    /// Nothing is left to do, ever.
+    pub(crate) ended: bool,
+}
+
+/// Tickets of one name to keep alive, each with its id and its time to live.
+#[derive(Debug)]
+pub(crate) struct Touch {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) tickets: Vec<(u64, String, Duration)>,
+}
+
+impl Ledger {
+    /// To be listened to before [`work`](Self::work) is called.
+    pub(crate) fn listen(&self) -> EventListener {
+        self.work.listen()
+    }
+
+    pub(crate) fn work(&self, now: Instant) -> Work {
+        self.change(|state, effects| {
+            let mut work = Work::default();
+
+            let due = state.schedule.due(now);
+            for id in due.expired {
+                // A renewal whose answer was late or lost may have kept it in Redis.
+                state.lose_and_clean_up(id, Loss::Expired, now, effects);
+            }
+            work.renew = due.renew.iter().filter_map(|id| state.holds.get(id).cloned()).collect();
+
+            while let Some((keys, ids)) = state.touches.due(now) {
+                let tickets = ids.into_iter().filter_map(|id| {
+                    let attempt = state.open.get(&id)?;
+                    let ticket = ticket(attempt.keys.kind, self.wire_id(id), attempt.lease, attempt.amount);
+                    Some((id, ticket, ticket_ttl(attempt.lease)))
+                });
+                work.touch.push(Touch { tickets: tickets.collect(), keys });
+            }
+
+            work.cleanups = state.cleanups.begin();
+            work.next = state.next();
+            state.armed = work.next;
+            work.ended = state.ending && state.is_idle();
+            // It has just looked.
+            effects.work = false;
+            work
+        })
+    }
+
+    /// The server answered a renewal sent at `sent`: these are held, these are not.
+    pub(crate) fn renewed(&self, sent: Instant, now: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
+        self.change(|state, effects| {
+            state.silence.ends();
+            // It may have been passed on meanwhile: the lease is that of the wire id.
+            let held: Vec<_> =
+                held.iter().map(|hold| state.holds.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
+            for hold in &held {
+                let lease = hold.renewal(sent);
+                if !lease.is_zero() {
+                    hold.extend(deadline(sent, lease), now);
+                    state.counted.renewals += 1;
+                }
+            }
+            let deadlines = held.iter().filter_map(|hold| Some((hold.id.n, hold.deadline()?)));
+            state.schedule.renewed(deadlines, sent);
+            for hold in held.iter().filter(|hold| hold.interval().is_none()) {
+                state.schedule.renewed_last(hold.id.n);
+            }
+            for hold in gone.iter().filter(|_| !mutant::on(Mutant::LossNotSignalled)) {
+                // The server may be one that knows less than the one that comes back.
+                state.lose_and_clean_up(hold.id.n, Loss::Gone, now, effects);
+            }
+        });
+    }
+
+    /// The server has extended the hold by a request sent at `sent`. Returns the loss if it was lost meanwhile.
+    pub(crate) fn extended(&self, hold: &Hold, lease: Duration, sent: Instant, now: Instant) -> Option<Loss> {
+        self.change(|state, effects| {
+            if let Some(loss) = hold.loss(now) {
+                return Some(loss);
+            }
+            hold.extend(deadline(sent, lease), now);
+            if let Some(deadline) = hold.deadline() {
+                state.schedule.lengthen(hold.id.n, deadline);
+                state.wake_if_sooner(effects);
+            }
+            None
+        })
+    }
+
+    /// No answer came to a renewal.
+    pub(crate) fn not_renewed(&self, holds: &[Arc<Hold>], now: Instant) {
+        if mutant::on(Mutant::RenewalNotRetried) {
+            return;
+        }
+        let ids: Vec<u64> = holds.iter().map(|hold| hold.id.n).collect();
+        lock(&self.state).schedule.unanswered(&ids, now);
+    }
+
+    /// The server answered a touch of these, sent at `sent`.
+    pub(crate) fn touched(&self, keys: &Arc<Keys>, ids: &[u64], sent: Instant, now: Instant, answer: Touched) {
+        let Touched { now: server, holder_left, more, tickets } = answer;
+        self.change(|state, effects| {
+            state.silence.ends();
+            let mut waiting = Vec::new();
+            for (id, ticket) in ids.iter().copied().zip(tickets) {
+                let Some(attempt) = state.open.get_mut(&id) else { continue };
+                attempt.unanswered_since = None;
+                let outcome = match ticket {
+                    TicketState::Waiting => {
+                        if !mutant::on(Mutant::LeaseFromFirstRequest) {
+                            attempt.counted_from = sent;
+                            attempt.waiting_at = server;
+                        }
+                        waiting.push((id, ticket_ttl(attempt.lease)));
+                        None
+                    }
+                    TicketState::Granted(token) => Some(Outcome::Granted { token, counted_from: sent }),
+                    TicketState::Gone => Some(Outcome::Gone),
+                };
+                if outcome.is_some() || attempt.outcome.is_some() {
+                    state.touches.remove(keys, id);
+                }
+                if let Some(outcome) = outcome {
+                    state.decide(self.wire_id(id), outcome, now, effects);
+                }
+            }
+            state.touches.answered(keys, sent, now, &waiting, holder_left, more);
+        });
+    }
+
+    /// No usable answer came to a touch. Attempts that had none for as long as `patience` fail with it.
+    pub(crate) fn not_touched(
+        &self,
+        keys: &Arc<Keys>,
+        ids: &[u64],
+        sent: Instant,
+        now: Instant,
+        failure: &Failure,
+        patience: Duration,
+    ) {
+        self.change(|state, effects| {
+            // The next touch is to be there before a ticket expires, and when somebody's patience is over.
+            let mut longest = Duration::MAX;
+            for id in ids {
+                let Some(attempt) = state.open.get_mut(id) else { continue };
+                let since = *attempt.unanswered_since.get_or_insert(sent);
+                let left = patience.saturating_sub(now.saturating_duration_since(since));
+                if left.is_zero() {
+                    state.touches.remove(keys, *id);
+                    state.decide(self.wire_id(*id), Outcome::Failed(failure.clone()), now, effects);
+                } else {
+                    longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
+                }
+            }
+            state.touches.unanswered(keys, now, longest);
+            if failure.kind().is_retryable() && !patience.is_zero() {
+                let since = state.silence.goes_on(sent, now);
+                if now.saturating_duration_since(since) >= patience {
+                    self.nobody_is_answered(state, since, now, failure, effects);
+                }
+            }
+        });
+    }
+
+    /// The server has been silent for as long as the client's patience. Those fail too who were not touched meanwhile: there
+    /// may be more names than touches under way at a time.
+    fn nobody_is_answered(
+        &self,
+        state: &mut State,
+        since: Instant,
+        now: Instant,
+        failure: &Failure,
+        effects: &mut Effects,
+    ) {
+        let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
+        let waiting = state.open.iter().filter(|(_, attempt)| waits(attempt));
+        let waiting: Vec<_> = waiting.map(|(id, attempt)| (*id, attempt.keys.clone())).collect();
+        for (id, keys) in waiting {
+            state.touches.remove(&keys, id);
+            state.decide(self.wire_id(id), Outcome::Failed(failure.clone()), now, effects);
+        }
+    }
+
+    pub(crate) fn cleanup_done(&self, n: u64) {
+        self.change(|state, effects| {
+            effects.idle = state.cleanups.done(n) && state.is_idle();
+        });
+    }
+}

@@ -1,0 +1,64 @@
+//! What every handle on a primitive is made of.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::protocol::key::{Keys, Kind};
+use crate::owned::Owned;
+use crate::reentry::Reentry;
+use crate::protocol::dispatch::{Failure, Scripts};
+
+#[derive(Clone)]
+pub(crate) struct Primitive {
+    pub(crate) context: Arc<Context>,
+    pub(crate) reentry: Arc<Reentry<Owned>>,
+    /// A bad name is an error of the first operation.
+    keys: Result<Arc<Keys>>,
+}
+
+/// The context knows wire ids, which nobody is shown.
+impl fmt::Debug for Primitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Primitive").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl Primitive {
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, kind: Kind, name: &str) -> Self {
+        let keys = Keys::new(&context.config.prefix, kind, name).map(Arc::new);
+        Self { context, reentry, keys }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.keys.as_ref().map(|keys| &*keys.name).ok()
+    }
+
+    pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
+        let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
+        if self.context.ledger.is_closed() {
+            return Err(self.context.closed(operation, keys));
+        }
+        Ok(keys)
+    }
+
+    /// Calls until there is an answer, for as long as the client's patience.
+    pub(crate) async fn ask<'a, T, F>(
+        &'a self,
+        operation: &'static str,
+        call: impl Fn(Scripts<'a>, &'a Keys) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let keys = self.keys(operation)?;
+        let mut tries = self.context.tries(operation, &keys.name);
+        loop {
+            match call(self.context.scripts(), keys).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => tries.again_after(failure).await?,
+            }
+        }
+    }
+}

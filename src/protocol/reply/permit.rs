@@ -1,0 +1,117 @@
+//! What only the scripts of semaphores and read-write locks reply.
+
+use std::time::Duration;
+
+use super::{ServerMillis, UnexpectedReply, decode};
+use crate::connection::Reply;
+use crate::protocol::Script;
+use crate::protocol::token::Token;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Done { token: Token, more: bool, now: ServerMillis },
+    NotHeld { more: bool, now: ServerMillis },
+    Busy { more: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limited {
+    Limit { more: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PermitsInspected {
+    pub(crate) used: u32,
+    /// The one in force.
+    pub(crate) limit: u32,
+    pub(crate) waiters: u64,
+    pub(crate) now: ServerMillis,
+    pub(crate) holds: Vec<PermitHold>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PermitHold {
+    pub(crate) wire_id: String,
+    pub(crate) units: u32,
+    /// 0 for the permits of a semaphore, which do not fence.
+    pub(crate) token: Token,
+    pub(crate) left: Duration,
+}
+
+pub(crate) fn changed(script: &Script, reply: &Reply) -> Result<Changed, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        Some(match fields.word()? {
+            "CHANGED" => Changed::Done { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
+            "NOT_HELD" => Changed::NotHeld { more: fields.flag()?, now: fields.number()? },
+            "BUSY" => Changed::Busy { more: fields.flag()?, now: fields.number()? },
+            "STALE" => Changed::Stale { now: fields.number()? },
+            _ => return None,
+        })
+    })
+}
+
+pub(crate) fn limited(script: &Script, reply: &Reply) -> Result<Limited, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        Some(match fields.word()? {
+            "LIMIT" => Limited::Limit { more: fields.flag()?, now: fields.number()? },
+            "STALE" => Limited::Stale { now: fields.number()? },
+            _ => return None,
+        })
+    })
+}
+
+pub(crate) fn permits_inspected(script: &Script, reply: &Reply) -> Result<PermitsInspected, UnexpectedReply> {
+    decode(script, reply, |fields| {
+        let (used, limit) = (fields.units()?, fields.units()?);
+        let (waiters, now) = (fields.number()?, fields.number()?);
+        let mut holds = Vec::new();
+        while !fields.at_end() {
+            holds.push(PermitHold {
+                wire_id: fields.word()?.to_owned(),
+                units: fields.units()?,
+                token: fields.token()?,
+                left: fields.ttl()??,
+            });
+        }
+        Some(PermitsInspected { used, limit, waiters, now, holds })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::PERMIT_INSPECT;
+
+    fn list(words: &[&str]) -> Reply {
+        let item = |word: &&str| word.parse().map_or_else(|_| Reply::Bytes((*word).into()), Reply::Integer);
+        Reply::Array(words.iter().map(item).collect())
+    }
+
+    #[test]
+    fn holds_are_read_to_the_end() {
+        let token = Reply::Bytes(b"17".to_vec());
+        let Reply::Array(mut words) = list(&["3", "5", "2", "99", "a:1", "3"]) else { unreachable!() };
+        words.extend([token, Reply::Integer(250)]);
+        let inspected = permits_inspected(&PERMIT_INSPECT, &Reply::Array(words.clone())).unwrap();
+        let hold =
+            PermitHold { wire_id: "a:1".into(), units: 3, token: Token::new(17), left: Duration::from_millis(250) };
+        assert_eq!(inspected, PermitsInspected { used: 3, limit: 5, waiters: 2, now: 99, holds: vec![hold] });
+        words.pop();
+        assert!(permits_inspected(&PERMIT_INSPECT, &Reply::Array(words)).is_err());
+        assert!(permits_inspected(&PERMIT_INSPECT, &list(&["-1", "5", "2", "99"])).is_err());
+        assert!(permits_inspected(&PERMIT_INSPECT, &list(&["4294967296", "5", "2", "99"])).is_err());
+    }
+
+    #[test]
+    fn malformed() {
+        for words in
+            [&[][..], &["x"], &["CHANGED"], &["BUSY"], &["LIMIT", "2", "5"], &["STALE", "x"], &["BUSY", "5", "5"]]
+        {
+            assert!(changed(&PERMIT_INSPECT, &list(words)).is_err(), "{words:?}");
+            assert!(limited(&PERMIT_INSPECT, &list(words)).is_err(), "{words:?}");
+            assert!(permits_inspected(&PERMIT_INSPECT, &list(words)).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use uuid::Uuid;
+
+use super::*;
+use crate::protocol::{LOCK_ACQUIRE, LOCK_RELEASE};
+use crate::protocol::ticket::WireId;
+
+fn bytes(text: &str) -> Reply {
+    Reply::Bytes(text.into())
+}
+
+#[test]
+fn well_formed() {
+    let reply = Reply::Array(vec![bytes("GRANTED"), bytes("17"), Reply::Integer(5)]);
+    assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(Acquired::Granted { token: Token::new(17), now: 5 }));
+    let reply = Reply::Array(vec![
+        bytes("QUEUED"),
+        Reply::Integer(-2),
+        Reply::Integer(3),
+        Reply::Integer(1),
+        Reply::Integer(5),
+    ]);
+    let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
+    assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(queued));
+    let id = WireId { client: Uuid::from_u128(7), n: 12 };
+    let mut items = vec![bytes("RELEASED"), Reply::Integer(0), Reply::Integer(5)];
+    let told = |told| Ok(Released::Released { more: false, told, now: 5 });
+    assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![]));
+    items.push(bytes(&format!("9 30000 {}", id.text())));
+    let granted = Message::Granted { id, token: Token::new(9), at: 30_000 };
+    assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![granted]));
+    items.push(bytes("noise"));
+    assert!(released(&LOCK_RELEASE, &Reply::Array(items)).is_err());
+}
+
+/// Whatever a proxy, another module or a bug answers: an error that shows no string of it.
+#[test]
+fn malformed() {
+    let secret = "0123-wire-id";
+    let malformed = [
+        Reply::Nil,
+        Reply::Integer(1),
+        bytes(secret),
+        Reply::Array(vec![]),
+        Reply::Array(vec![bytes(secret)]),
+        Reply::Array(vec![bytes("GRANTED")]),
+        Reply::Array(vec![bytes("GRANTED"), bytes("x"), Reply::Integer(5)]),
+        Reply::Array(vec![bytes("GRANTED"), bytes("9007199254740993"), Reply::Integer(5)]),
+        Reply::Array(vec![bytes("GRANTED"), bytes("1"), Reply::Integer(-5)]),
+        Reply::Array(vec![bytes("GRANTED"), bytes("1"), Reply::Integer(5), Reply::Nil]),
+        Reply::Array(vec![Reply::Bytes(vec![0xff]), bytes("1"), Reply::Integer(5)]),
+    ];
+    for reply in malformed {
+        let error = acquired(&LOCK_ACQUIRE, &reply).unwrap_err().to_string();
+        assert!(!error.contains(secret), "{error}");
+        assert!(released(&LOCK_ACQUIRE, &reply).is_err());
+        assert!(requeued(&LOCK_ACQUIRE, &reply).is_err());
+        assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
+        assert!(touched(&LOCK_ACQUIRE, &reply, 1).is_err());
+        assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());
+        assert!(lock::force_released(&LOCK_ACQUIRE, &reply).is_err());
+        assert!(lock::inspected(&LOCK_ACQUIRE, &reply).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! A connection to one server, by redis-rs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::stream::BoxStream;
+
+use self::blocking::Blocking;
+use self::dial::Dial;
+use self::link::Shared;
+use self::target::Target;
+use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Executor;
+
+mod blocking;
+mod calls;
+mod convert;
+pub(crate) mod dial;
+mod handshake;
+mod link;
+mod loaded;
+mod progress;
+mod proof;
+mod sending;
+mod subscription;
+mod target;
+#[cfg(feature = "tls")]
+mod tls;
+
+/// A connection to a single Redis or Valkey server, 6.2 or newer.
+///
+/// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL:
+/// `redis://user:password@host:port/db`, `rediss://..` (TLS, needs the feature `tls`) or
+/// `unix:///path/to/socket?db=0&user=..&pass=..`. Everything but the host or the path is optional; port 6379 and
+/// database 0 are the defaults. Special characters in a password are written as `%..`.
+///
+/// # Errors when connecting
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL.
+/// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not resolved.
+/// - [`Certificate`](ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
+/// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
+/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, a cluster, TLS on one side only, or no Redis.
+/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica.
+///
+/// # Guarantees
+/// - All calls share one socket. When it breaks, or when the server does not answer a call within
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout), a task in the background connects again,
+///   after 10 ms at first and with growing, jittered pauses up to 1 s while the server is away. It goes on for as
+///   long as the connection is open.
+/// - Nothing is ever sent twice. A call that was sent and got no answer fails with
+///   [`Unknown`](ConnectionError::Unknown).
+/// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
+/// - After the first connect, an attempt to connect again is given up after a third of the
+///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that one that gets no answer
+///   leaves time for another. The next one may take twice as long, up to the command timeout: the server may be far away, or
+///   busy with thousands of logins.
+/// - A call that is of use for less than two round trips, as when logging in, is waited for as long as those take: a slow
+///   connection is not taken for a dead one.
+/// - Both lead to the same server. A subscription to `channel` has a second one to `channel:<random>`, and delivers messages
+///   only after the server of the calls has said, by `PUBSUB NUMSUB`, that it has that. Both are needed rights. After every
+///   reconnect, also of the calls' socket, it is asked anew, and [`Notice::Gap`] follows.
+/// - A server that is a replica is refused when connecting, and left when it says so later (`READONLY`, `MASTERDOWN`,
+///   `UNBLOCKED`): behind one address there may be another primary by then.
+/// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
+///   `WRONGPASS`, with [`Certificate`](ConnectionError::Certificate) if that was what failed, or else with [`Unreachable`](ConnectionError::Unreachable).
+/// - Closing or dropping it ends its tasks and closes its sockets.
+///
+/// # Not guaranteed
+/// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
+///   made, once.
+pub struct RedisConnection {
+    shared: Arc<Shared>,
+    warnings: Vec<Warning>,
+    subscriptions: AtomicU64,
+}
+
+impl RedisConnection {
+    /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
+    pub(crate) async fn connect(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<Self> {
+        let target = Target::parse(url)?;
+        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
+        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
+        let mut connection =
+            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
+        let (first, connected) = oneshot::channel();
+        shared.executor.spawn(Box::pin(link::supervise(Arc::clone(&shared), first)));
+        match connected.await {
+            Ok(Ok(warnings)) => {
+                connection.warnings = warnings;
+                connection.warnings.extend(slow_timeout(config));
+                Ok(connection)
+            }
+            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string(), &config.prefix)),
+            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+        }
+    }
+}
+
+/// Within half of a lease, a renewal gets two tries.
+fn slow_timeout(config: &Config) -> Option<Warning> {
+    let Config { command_timeout, lease, .. } = *config;
+    (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
+}
+
+/// For the jitter, by which the connections of many programs avoid to come back at once.
+#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+fn seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
+}
+
+#[async_trait]
+impl Connection for RedisConnection {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        calls::run(&self.shared, &call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        calls::run_batch(&self.shared, calls).await
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::single_server()
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.warnings.clone()
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
+    }
+
+    fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl Drop for RedisConnection {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// Shows the address and the state, no credentials.
+impl fmt::Debug for RedisConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisConnection").field("link", &self.shared).field("warnings", &self.warnings).finish()
+    }
+}

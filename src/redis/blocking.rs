@@ -1,0 +1,119 @@
+//! A connection without a runtime: std's sockets, on the thread that polls.
+//!
+//! It is for the last moment of a runtime that has been shut down, so it lives for a short time, which is fixed when it is
+//! made: the name's resolution, the login and all calls together take no longer. Nothing is made anew.
+//!
+//! The first poll of a call queues its command and lets the others come: those that are polled together are written at
+//! once. The next poll writes what is queued, and reads until it has the answer.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use ::redis::Value;
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use self::deadline::Deadline;
+use self::wire::Wire;
+use super::convert::{self, command, is_noscript};
+use super::target::Target;
+use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::runtime::yield_once;
+use crate::mutex::lock;
+
+mod deadline;
+mod dial;
+mod wire;
+
+pub(super) struct Blocking {
+    /// Locked while the thread blocks: another one that polls a call has to wait for the same socket anyway.
+    wire: Mutex<Wire>,
+}
+
+impl Blocking {
+    /// Connects and logs in. `None`: it could not be done, or not in time.
+    pub(super) fn connect(target: &Target, within: Duration) -> Option<Self> {
+        let deadline = Deadline::after(within)?;
+        let stream = dial::dial(target, deadline)?;
+        let mut wire = Wire::new(stream);
+        let login = login(target);
+        let places: Vec<u64> = login.iter().map(|command| wire.queue(command)).collect::<Result<_, _>>().ok()?;
+        for place in places {
+            convert::reply(wire.answer(place).ok()?).ok()?;
+        }
+        Some(Self { wire: Mutex::new(wire) })
+    }
+
+    /// Queues a call, `whole` or as short as the server will understand it.
+    fn queue(&self, call: &Call<'_>, whole: bool) -> Result<u64, ConnectionError> {
+        let mut wire = lock(&self.wire);
+        let whole = whole || !wire.knows(call.script);
+        let place = wire.queue(&command(call, whole))?;
+        if whole {
+            wire.sent(call.script);
+        }
+        Ok(place)
+    }
+
+    fn answer(&self, place: u64) -> Result<Value, ConnectionError> {
+        lock(&self.wire).answer(place)
+    }
+}
+
+/// As the other connections log in.
+fn login(target: &Target) -> Vec<::redis::Cmd> {
+    let mut hello = ::redis::cmd("HELLO");
+    hello.arg(3);
+    if let Some(password) = target.login.password() {
+        hello.arg("AUTH").arg(target.login.username().unwrap_or("default")).arg(password);
+    }
+    let mut commands = vec![hello];
+    if target.db != 0 {
+        let mut select = ::redis::cmd("SELECT");
+        select.arg(target.db);
+        commands.push(select);
+    }
+    commands
+}
+
+#[async_trait]
+impl Connection for Blocking {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        let mut answers = self.run_batch(&[call]).await;
+        answers.pop().unwrap_or(Err(ConnectionError::Closed))
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        let mut places: Vec<_> = calls.iter().map(|call| self.queue(call, false)).collect();
+        yield_once().await;
+        let mut values: Vec<Result<Value, ConnectionError>> =
+            places.drain(..).map(|place| place.and_then(|place| self.answer(place))).collect();
+        // Somebody flushed the scripts.
+        for (call, value) in calls.iter().zip(&mut values) {
+            if matches!(value, Ok(value) if is_noscript(value)) {
+                *value = self.queue(call, true).and_then(|place| self.answer(place));
+            }
+        }
+        values.into_iter().map(|value| value.and_then(convert::reply)).collect()
+    }
+
+    /// A subscription has no reader here.
+    async fn subscribe(&self, _channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::single_server()
+    }
+
+    fn close(&self) {
+        lock(&self.wire).close();
+    }
+}
+
+impl fmt::Debug for Blocking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocking").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,296 @@
+//! The connection that carries commands: its state, and the task that keeps it up.
+//!
+//! | state | what calls do | left by |
+//! |---|---|---|
+//! | down | wait | the supervisor, once a connection is logged in |
+//! | up | are handed to the driver | the driver's end; a call that got no answer in time; an answer that only a replica gives |
+//! | closed | fail | never |
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+use event_listener::Event;
+use futures::channel::oneshot;
+use futures::future::select;
+
+use super::dial::Dial;
+use super::handshake::{self, Driver, Failure, Fresh};
+use super::loaded::Loaded;
+use super::progress::Progress;
+use super::target::Target;
+use crate::backoff::{Backoff, Pauses};
+use crate::config::Config;
+use crate::connection::{ConnectionError, Warning};
+use crate::runtime::{self, Executor};
+use crate::mutex::lock;
+use crate::trace;
+
+/// Between attempts to connect again.
+pub(super) const RECONNECT: Pauses =
+    Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
+
+/// What the connection, its supervisor and its subscriptions share.
+pub(super) struct Shared {
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) dialer: Box<dyn Dial>,
+    pub(super) target: Target,
+    pub(super) timeout: Duration,
+    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat.
+    pub(super) upkeep: Duration,
+    /// How long the connection for commands took for one answer when it was made, in microseconds.
+    round_trip: AtomicU64,
+    pub(super) seed: u64,
+    /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
+    /// lock.
+    pub(super) current: AtomicU64,
+    /// Connections made after the first ones.
+    pub(super) reconnects: AtomicU64,
+    state: Mutex<State>,
+    changed: Event,
+}
+
+enum State {
+    /// With what went wrong last: the end of the connection, then each failed attempt at a new one.
+    Down(Failure),
+    Up(Up),
+    Closed,
+}
+
+/// A connection that commands can be handed to.
+#[derive(Clone)]
+pub(super) struct Up {
+    /// Tells one connection from the next. Counts from 1.
+    pub(super) generation: u64,
+    pub(super) connection: MultiplexedConnection,
+    pub(super) loaded: Arc<Loaded>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Box<dyn Dial>,
+        target: Target,
+        config: &Config,
+        seed: u64,
+    ) -> Self {
+        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
+        let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
+        let [round_trip, current, reconnects] = [0; 3].map(AtomicU64::new);
+        let changed = Event::new();
+        Self { executor, dialer, target, timeout, upkeep, round_trip, seed, current, reconnects, state, changed }
+    }
+
+    /// Waits for a connection, without waiting when there is one.
+    pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
+        self.until(|state| match state {
+            State::Down(_) => None,
+            State::Up(up) => Some(Ok(up.clone())),
+            State::Closed => Some(Err(ConnectionError::Closed)),
+        })
+        .await
+    }
+
+    /// Resolves once the connection is closed.
+    pub(super) async fn closed(&self) {
+        self.until(|state| matches!(state, State::Closed).then_some(())).await;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*lock(&self.state), State::Closed)
+    }
+
+    pub(super) fn close(&self) {
+        self.change(|_| Some(State::Closed));
+    }
+
+    /// Gives a connection up, because of `why`; calls that are under way on it fail.
+    pub(super) fn suspect(&self, generation: u64, why: Failure) {
+        self.change(|state| match state {
+            State::Up(up) if up.generation == generation => Some(State::Down(why)),
+            _ => None,
+        });
+    }
+
+    /// The error of a call for which there was no connection before its deadline. A server that refuses the login has said
+    /// so, and the call fails with its words.
+    pub(super) fn unavailable(&self) -> ConnectionError {
+        match &*lock(&self.state) {
+            State::Down(failure) => failure.clone().into(),
+            State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+            State::Closed => ConnectionError::Closed,
+        }
+    }
+
+    /// `future`, or `None` once `timeout` has passed.
+    pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
+        runtime::timeout(&self.executor, timeout, future).await
+    }
+
+    /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one
+    /// may take longer if this was too short: behind a slow network, or a server that has to answer thousands at once, none
+    /// would ever be long enough.
+    pub(super) async fn attempt<T>(
+        &self,
+        limit: &mut Duration,
+        progress: &Progress,
+        attempt: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let (started, allowed) = (self.executor.now(), *limit);
+        let made = self.within(allowed, attempt).await;
+        let least = match &made {
+            Some(Ok(_)) => self.executor.now().saturating_duration_since(started) * 2,
+            Some(Err(_)) => allowed,
+            None => allowed * 2,
+        };
+        *limit = least.max(self.upkeep).min(self.timeout);
+        made.unwrap_or_else(|| Err(progress.late(allowed)))
+    }
+
+    /// Sooner than this, silence is no sign that the connection for commands is dead.
+    pub(super) fn patient(&self) -> Duration {
+        let round_trip = Duration::from_micros(self.round_trip.load(Ordering::Relaxed));
+        (round_trip * 2).min(self.upkeep)
+    }
+
+    /// The connection for that stands again.
+    pub(super) fn reconnected(&self, carries: &'static str) {
+        self.reconnects.fetch_add(1, Ordering::Relaxed);
+        trace::reconnected(carries);
+    }
+
+    /// Resolves once calls are not handed to that connection any more.
+    pub(super) async fn gone(&self, generation: u64) {
+        self.until(|state| match state {
+            State::Up(up) if up.generation == generation => None,
+            _ => Some(()),
+        })
+        .await;
+    }
+
+    async fn until<T>(&self, found: impl Fn(&State) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = found(&lock(&self.state)) {
+                return found;
+            }
+            let changed = self.changed.listen();
+            // Again: it may have changed before the listener was there.
+            if let Some(found) = found(&lock(&self.state)) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    /// Nothing leaves the closed state.
+    fn change(&self, to: impl FnOnce(&State) -> Option<State>) {
+        let mut state = lock(&self.state);
+        let new = if matches!(*state, State::Closed) { None } else { to(&state) };
+        if let Some(new) = new {
+            let generation = if let State::Up(up) = &new { up.generation } else { 0 };
+            self.current.store(generation, Ordering::SeqCst);
+            let old = std::mem::replace(&mut *state, new);
+            drop(state);
+            drop(old);
+            self.changed.notify(usize::MAX);
+        }
+    }
+}
+
+/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
+fn upkeep(config: &Config) -> Duration {
+    const SHORTEST: Duration = Duration::from_millis(500);
+    config.command_timeout.min(SHORTEST.max(config.lease / 3))
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &*lock(&self.state) {
+            State::Down(_) => "down",
+            State::Up(_) => "up",
+            State::Closed => "closed",
+        };
+        f.debug_struct("Shared").field("target", &self.target).field("state", &state).finish_non_exhaustive()
+    }
+}
+
+/// Closes the connection when the supervisor's task is dropped, which is what a runtime does when it shuts down.
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
+/// is the end.
+pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+    let mut work = pin!(keep_up(&shared, first));
+    let _close = CloseOnDrop(Arc::clone(&shared));
+    select(work.as_mut(), pin!(shared.closed())).await;
+}
+
+async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    let mut backoff = Backoff::new(RECONNECT, shared.seed);
+    let mut generation = 1;
+    let mut limit = shared.timeout;
+    let mut driver = match open(shared, true, &mut limit).await {
+        Ok((fresh, warnings)) => {
+            let driver = take_up(shared, fresh, generation);
+            if first.send(Ok(warnings)).is_err() {
+                return;
+            }
+            driver
+        }
+        Err(failure) => {
+            let _ = first.send(Err(failure));
+            return;
+        }
+    };
+    loop {
+        let since = shared.executor.now();
+        select(&mut driver, pin!(shared.gone(generation))).await;
+        drop(driver);
+        shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
+        backoff.lasted(shared.executor.now().saturating_duration_since(since));
+        generation += 1;
+        driver = loop {
+            shared.executor.sleep(backoff.pause()).await;
+            match open(shared, false, &mut limit).await {
+                Ok((fresh, _)) => {
+                    shared.reconnected("commands");
+                    break take_up(shared, fresh, generation);
+                }
+                Err(failure) => shared.change(|_| Some(State::Down(failure))),
+            }
+        };
+    }
+}
+
+async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let progress = Arc::default();
+    let attempt = async {
+        let mut fresh = handshake::login(shared, None, &progress).await?;
+        let sent = shared.executor.now();
+        let warnings = handshake::prepare(shared, &mut fresh, first).await?;
+        let took = shared.executor.now().saturating_duration_since(sent);
+        shared.round_trip.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok((fresh, warnings))
+    };
+    shared.attempt(limit, &progress, attempt).await
+}
+
+fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {
+    let Fresh { connection, driver } = fresh;
+    shared.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
+    driver
+}
+
+#[cfg(test)]
+mod tests;

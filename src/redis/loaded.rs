@@ -1,0 +1,80 @@
+//! Which scripts the server behind a connection is known to have.
+
+use std::sync::Mutex;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::protocol::Script;
+use crate::mutex::lock;
+
+/// The scripts that were sent over a connection.
+///
+/// A script is sent whole the first time, and by its SHA1 from then on: on one connection, the server takes what is sent in
+/// order, so that it has the script by the time the next call arrives. Waiting for the first answer instead would send it
+/// whole with every call that is made until then, ten thousand times after a reconnect with as many waiters. Sending the SHA1
+/// first would cost a round trip more, and would break the order of calls: while the answer `NOSCRIPT` travels, a later call
+/// with another script would be executed, for instance the cancellation of the very call that is still to be sent again.
+#[derive(Default)]
+pub(super) struct Loaded(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// With a number for each time that it was sent whole.
+    scripts: Vec<(&'static Script, u64)>,
+    sent: u64,
+    kept: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Loaded {
+    /// Which time it was sent whole last, unless that is known to have failed.
+    pub(super) fn sent(&self, script: &'static Script) -> Option<u64> {
+        let known = lock(&self.0);
+        known.scripts.iter().find(|(other, _)| std::ptr::eq(*other, script)).map(|(_, time)| *time)
+    }
+
+    /// It has been handed to the connection whole.
+    pub(super) fn add(&self, script: &'static Script) -> u64 {
+        let mut known = lock(&self.0);
+        known.sent += 1;
+        let time = known.sent;
+        known.scripts.retain(|(other, _)| !std::ptr::eq(*other, script));
+        known.scripts.push((script, time));
+        time
+    }
+
+    /// Sending it that time was in vain, or the server has forgotten it since. If it has been sent whole again after that,
+    /// nothing is known against it.
+    pub(super) fn remove(&self, script: &'static Script, time: u64) {
+        lock(&self.0).scripts.retain(|(other, at)| !std::ptr::eq(*other, script) || *at != time);
+    }
+
+    /// Keeps a call that was handed to the connection after its caller is gone. If it were dropped before it is written, it
+    /// would not be, and later calls that rely on it would be executed out of order.
+    pub(super) fn keep(&self, call: BoxFuture<'static, ()>) {
+        let mut kept = std::mem::take(&mut lock(&self.0).kept);
+        // Those that are done by now go.
+        kept.retain_mut(|call| call.now_or_never().is_none());
+        kept.push(call);
+        lock(&self.0).kept.append(&mut kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_counts_against_the_time_it_is_of() {
+        let (loaded, script) = (Loaded::default(), Script::all().next().unwrap());
+        assert_eq!(loaded.sent(script), None);
+        let first = loaded.add(script);
+        assert_eq!(loaded.sent(script), Some(first));
+        let second = loaded.add(script);
+        loaded.remove(script, first);
+        assert_eq!(loaded.sent(script), Some(second));
+        assert_eq!(loaded.sent(Script::all().last().unwrap()), None);
+        loaded.remove(script, second);
+        assert_eq!(loaded.sent(script), None);
+    }
+}

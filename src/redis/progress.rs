@@ -1,0 +1,218 @@
+//! How far one attempt to connect has come: what its failure means depends on it.
+//!
+//! | what is seen | what it means |
+//! |---|---|
+//! | the first bytes are a TLS alert, or there are none | a plain connection to a TLS port |
+//! | the first bytes are no RESP | a server of another protocol, such as HTTP |
+//! | rustls cannot read the answer to its greeting | a TLS connection to a plain port |
+//! | the time is over | depends on the [stage](Stage): address, TLS or login |
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::dial::{DialError, Stream};
+use super::handshake::Failure;
+#[cfg(feature = "tls")]
+use super::tls;
+use crate::mutex::lock;
+
+/// The part of an attempt that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    #[default]
+    Dial,
+    #[cfg(feature = "tls")]
+    Tls,
+    Login,
+}
+
+/// Shared by an attempt and the stream that it opens.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    stage: Stage,
+    tls: bool,
+    /// The first bytes that the server sent, inside TLS if there is any.
+    first: Vec<u8>,
+    /// Why the stream ended, if that says more than redis-rs will.
+    failure: Option<Failure>,
+}
+
+/// As many of the first bytes tell one protocol from another.
+const FIRST: usize = 8;
+
+impl Progress {
+    pub(super) fn enter(&self, stage: Stage) {
+        let mut state = lock(&self.0);
+        state.stage = stage;
+        #[cfg(feature = "tls")]
+        {
+            state.tls |= stage == Stage::Tls;
+        }
+    }
+
+    /// The attempt took longer than `limit`.
+    pub(super) fn late(&self, limit: Duration) -> Failure {
+        let state = lock(&self.0);
+        Failure::Io(match state.stage {
+            Stage::Dial => format!("unreachable: no connection within {limit:?}"),
+            #[cfg(feature = "tls")]
+            Stage::Tls => {
+                format!("no answer to the TLS greeting within {limit:?}; for a port without TLS use redis://")
+            }
+            Stage::Login if state.first.is_empty() && !state.tls => {
+                format!("connected, but no answer within {limit:?}; for a port with TLS use rediss://")
+            }
+            Stage::Login => format!("no answer within {limit:?}"),
+        })
+    }
+
+    /// The login failed with `failure`, and the stream may know better why.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        let Failure::Io(reason) = &failure else { return failure };
+        let mut state = lock(&self.0);
+        if let Some(better) = state.failure.take() {
+            return better;
+        }
+        if state.first.is_empty() && !state.tls {
+            // As Redis does on its TLS port.
+            let hint = "if the port is for TLS, use rediss://";
+            return Failure::Io(format!("the server hung up before its first answer; {hint} ({reason})"));
+        }
+        foreign(&state.first).map_or(failure, |what| Failure::Unsupported(what.to_owned()))
+    }
+
+    /// Listens to the stream until it has said enough.
+    pub(super) fn watch(self: &Arc<Self>, stream: Stream) -> Stream {
+        self.enter(Stage::Login);
+        Box::new(Watched { stream, progress: Some(Arc::clone(self)) })
+    }
+}
+
+/// What speaks so, if it is not Redis.
+fn foreign(first: &[u8]) -> Option<&'static str> {
+    match first {
+        [] => None,
+        // An alert: its type, and the version of the protocol.
+        [0x15, 3, ..] => Some("the server speaks TLS on this port; use rediss://"),
+        [b'H', b'T', b'T', b'P', ..] | [b'<', ..] => Some("this is a web server (HTTP), not Redis"),
+        [
+            b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'|' | b'>',
+            ..,
+        ] => None,
+        _ => Some("the server does not speak the Redis protocol"),
+    }
+}
+
+/// Why there is no stream.
+pub(super) fn dial_failure(error: DialError) -> Failure {
+    Failure::Io(match error {
+        DialError::Name(error) => format!("the name is not resolved: {error}"),
+        DialError::Socket(error) => match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused: nothing listens at this address".to_owned(),
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::TimedOut => {
+                format!("unreachable: {error}")
+            }
+            io::ErrorKind::NotFound => "there is no such socket".to_owned(),
+            _ => error.to_string(),
+        },
+    })
+}
+
+struct Watched {
+    stream: Stream,
+    /// Until enough has been heard.
+    progress: Option<Arc<Progress>>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
+        if let Some(progress) = &self.progress {
+            let mut state = lock(&progress.0);
+            match &read {
+                Ok(()) => {
+                    let missing = FIRST - state.first.len();
+                    state.first.extend(buffer.filled()[before..].iter().take(missing));
+                }
+                #[cfg(feature = "tls")]
+                Err(error) => state.failure = tls::failure(error),
+                #[cfg(not(feature = "tls"))]
+                Err(_) => {}
+            }
+            let enough = state.first.len() == FIRST;
+            drop(state);
+            if enough {
+                self.progress = None;
+            }
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_attempt_says_how_far_it_came() {
+        let (progress, limit) = (Progress::default(), Duration::from_secs(3));
+        assert_eq!(progress.late(limit).to_string(), "unreachable: no connection within 3s");
+        progress.enter(Stage::Login);
+        assert!(progress.late(limit).to_string().contains("use rediss://"));
+        lock(&progress.0).first = b"-LOADING".to_vec();
+        assert_eq!(progress.late(limit).to_string(), "no answer within 3s");
+        #[cfg(feature = "tls")]
+        {
+            let progress = Progress::default();
+            progress.enter(Stage::Tls);
+            assert!(progress.late(limit).to_string().contains("use redis://"));
+            progress.enter(Stage::Login);
+            assert_eq!(progress.late(limit).to_string(), "no answer within 3s", "it is TLS already");
+        }
+    }
+
+    #[test]
+    fn addresses_that_lead_nowhere_are_told_apart() {
+        let of = |kind: io::ErrorKind| dial_failure(DialError::Socket(kind.into())).to_string();
+        assert!(of(io::ErrorKind::ConnectionRefused).starts_with("connection refused"));
+        assert!(of(io::ErrorKind::HostUnreachable).starts_with("unreachable"));
+        assert!(of(io::ErrorKind::NetworkUnreachable).starts_with("unreachable"));
+        let name = dial_failure(DialError::Name(io::Error::other("no such host")));
+        assert_eq!(name.to_string(), "the name is not resolved: no such host");
+    }
+}

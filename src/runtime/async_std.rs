@@ -1,0 +1,91 @@
+//! bowline on async-std.
+//!
+//! ```no_run
+//! fn main() -> bowline::Result<()> {
+//!     async_std::task::block_on(async {
+//!         let client = bowline::async_std::connect("redis://127.0.0.1/").await?;
+//!         let guard = client.lock("orders:42").lock().await?;
+//!         println!("writing with token {}", guard.token());
+//!         guard.release().await
+//!     })
+//! }
+//! ```
+//!
+//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//!
+//! ```
+//! # fn main() -> bowline::Result<()> { async_std::task::block_on(async {
+//! let client = bowline::embedded::Server::new().client(bowline::async_std::AsyncStd).await?;
+//! # client.lock("a").lock().await?.release().await })}
+//! ```
+
+#[cfg(unix)]
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::async_std::net::ToSocketAddrs;
+use futures::future::BoxFuture;
+use tokio_util::compat::FuturesAsyncReadCompatExt;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::connect::connect_functions;
+use crate::error::Result;
+use crate::redis::RedisConnection;
+use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use super::{Executor, must_not_block};
+
+/// Runs bowline on async-std's global executor, which starts when it is first used and never shuts down.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsyncStd;
+
+#[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+impl Executor for AsyncStd {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(::async_std::task::spawn(task));
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        // async-std counts from the first poll, `Executor` from the call.
+        let called = Instant::now();
+        Box::pin(async move { ::async_std::task::sleep(duration.saturating_sub(called.elapsed())).await })
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        // There may be no other thread that drives the tasks that the future waits for.
+        if ::async_std::task::try_current().is_some() {
+            return Err(must_not_block("async_std::task::spawn_blocking"));
+        }
+        ::async_std::task::block_on(future);
+        Ok(())
+    }
+}
+
+connect_functions!("async-std's global executor", AsyncStd, "");
+
+#[derive(Debug)]
+struct Sockets;
+
+impl Dial for Sockets {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move {
+            let addresses = (host, port).to_socket_addrs().await.map_err(DialError::Name)?;
+            let addresses: Vec<_> = addresses.collect();
+            let stream = ::async_std::net::TcpStream::connect(&addresses[..]).await?;
+            tune(&stream)?;
+            Ok(Box::new(stream.compat()) as Stream)
+        })
+    }
+
+    #[cfg(unix)]
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move {
+            Ok(Box::new(::async_std::os::unix::net::UnixStream::connect(path).await?.compat()) as Stream)
+        })
+    }
+}

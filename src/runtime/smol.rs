@@ -1,0 +1,87 @@
+//! bowline on smol.
+//!
+//! ```no_run
+//! fn main() -> bowline::Result<()> {
+//!     smol::block_on(async {
+//!         let client = bowline::smol::connect("redis://127.0.0.1/").await?;
+//!         let guard = client.lock("orders:42").lock().await?;
+//!         println!("writing with token {}", guard.token());
+//!         guard.release().await
+//!     })
+//! }
+//! ```
+//!
+//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//!
+//! ```
+//! # fn main() -> bowline::Result<()> { smol::block_on(async {
+//! let client = bowline::embedded::Server::new().client(bowline::smol::Smol).await?;
+//! # client.lock("a").lock().await?.release().await })}
+//! ```
+
+#[cfg(unix)]
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio_util::compat::FuturesAsyncReadCompatExt;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::connect::connect_functions;
+use crate::error::Result;
+use crate::redis::RedisConnection;
+use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use super::{Executor, must_not_block};
+
+/// Runs bowline on smol's global executor, which starts when it is first used and never shuts down.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Smol;
+
+#[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+impl Executor for Smol {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        ::smol::spawn(task).detach();
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        ::smol::Timer::after(duration).map(drop).boxed()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        // There may be no other thread that drives the tasks that the future waits for. smol tells its threads from others
+        // by nothing but their names.
+        if std::thread::current().name().is_some_and(|name| name.starts_with("smol-")) {
+            return Err(must_not_block("smol::unblock"));
+        }
+        ::smol::block_on(future);
+        Ok(())
+    }
+}
+
+connect_functions!("smol's global executor", Smol, "");
+
+#[derive(Debug)]
+struct Sockets;
+
+impl Dial for Sockets {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move {
+            let addresses = ::smol::net::resolve((host, port)).await.map_err(DialError::Name)?;
+            let stream = ::smol::net::TcpStream::connect(&addresses[..]).await?;
+            tune(&stream)?;
+            Ok(Box::new(stream.compat()) as Stream)
+        })
+    }
+
+    #[cfg(unix)]
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move { Ok(Box::new(::smol::net::unix::UnixStream::connect(path).await?.compat()) as Stream) })
+    }
+}

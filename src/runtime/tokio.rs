@@ -1,0 +1,204 @@
+//! bowline on tokio: the example is that of [the crate](crate).
+//!
+//! In a module with `use bowline::*`, `tokio` would be ambiguous: import [`bowline::prelude::*`](crate::prelude) instead.
+
+use std::fmt;
+use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(unix)]
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use ::tokio::runtime::Handle;
+use ::tokio::task::AbortHandle;
+use event_listener::Event;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::connect::connect_functions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::redis::RedisConnection;
+use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use super::{Executor, must_not_block, yield_once};
+
+/// Runs bowline on a tokio runtime, multi-threaded or current-thread.
+///
+/// It holds the runtime's handle, so it works from every thread, also from those outside the runtime. The runtime
+/// needs its timer and its sockets enabled ([`enable_all`](tokio::runtime::Builder::enable_all), as `#[tokio::main]`
+/// does): without the timer, sleeping panics.
+///
+/// Time is tokio's: under a paused test clock bowline's leases and timeouts stand still as well.
+///
+/// A current-thread runtime moves only while one of its threads drives it (`Runtime::block_on`); until then tasks
+/// and timers wait, and so does [`block_on`](Executor::block_on) of a future that needs them.
+#[derive(Clone)]
+pub struct Tokio {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    handle: Handle,
+    shutdown: Arc<Shutdown>,
+    /// A task that does nothing but be dropped with the runtime, which is the only sign tokio gives of it.
+    sentinel: AbortHandle,
+}
+
+#[derive(Default)]
+struct Shutdown {
+    /// Held for reading while a timer is polled: tokio panics when one is polled after its timer driver has stopped,
+    /// and it stops the driver only after it has dropped all tasks, the sentinel among them.
+    down: RwLock<bool>,
+    event: Event,
+}
+
+impl Shutdown {
+    fn down(&self) -> RwLockReadGuard<'_, bool> {
+        self.down.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks the shutdown when the sentinel task is dropped.
+struct Mark(Arc<Shutdown>);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        *self.0.down.write().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.event.notify(usize::MAX);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.sentinel.abort();
+    }
+}
+
+impl Tokio {
+    /// The executor for the runtime that `handle` belongs to.
+    pub fn new(handle: Handle) -> Self {
+        let shutdown = Arc::new(Shutdown::default());
+        let mark = Mark(Arc::clone(&shutdown));
+        let sentinel = handle.spawn(async move {
+            let _mark = mark;
+            pending::<()>().await;
+        });
+        Self { inner: Arc::new(Inner { sentinel: sentinel.abort_handle(), handle, shutdown }) }
+    }
+
+    /// The executor for the runtime that the caller runs in.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) outside of a tokio runtime.
+    pub fn current() -> Result<Self> {
+        match Handle::try_current() {
+            Ok(handle) => Ok(Self::new(handle)),
+            Err(error) => Err(Error::new(ErrorKind::InvalidInput, "connect").with_source(error)),
+        }
+    }
+}
+
+/// The thread is dropping its locals, tokio's among them: entering a runtime would panic, which ends the process here.
+fn thread_ends() -> bool {
+    Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed())
+}
+
+impl Executor for Tokio {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(self.inner.handle.spawn(task));
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        // A task that is running when the runtime is shut down is dropped at its next pause. A loop around a sleep that ended
+        // at once would never make one.
+        if *self.inner.shutdown.down() || thread_ends() {
+            return Box::pin(yield_once());
+        }
+        #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+        let timer = {
+            let _runtime = self.inner.handle.enter();
+            ::tokio::time::sleep(duration)
+        };
+        // The sleep keeps the sentinel alive: without it a sleep that outlives the last executor would end early.
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let mut timer = pin!(timer);
+            // No listener for the shutdown: the timer driver fires every timer when it stops.
+            let down = poll_fn(move |cx| {
+                let down = inner.shutdown.down();
+                if *down { Poll::Ready(true) } else { timer.as_mut().poll(cx).map(|()| false) }
+            })
+            .await;
+            if down {
+                yield_once().await;
+            }
+        })
+    }
+
+    fn now(&self) -> Instant {
+        if thread_ends() {
+            #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
+            return Instant::now();
+        }
+        // Inside the runtime's context, or a paused clock would not be seen from other threads.
+        let _runtime = self.inner.handle.enter();
+        ::tokio::time::Instant::now().into_std()
+    }
+
+    fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
+        let shutdown = self.inner.shutdown.event.listen();
+        let closed = || Err(Error::new(ErrorKind::Closed, "block_on"));
+        if *self.inner.shutdown.down() {
+            return closed();
+        }
+        let mut polled = false;
+        let mut both = select(future, shutdown);
+        let both = poll_fn(|cx| {
+            polled = true;
+            both.poll_unpin(cx)
+        });
+        // tokio refuses by a panic, before it polls anything, and has no other way to ask.
+        match catch_unwind(AssertUnwindSafe(|| self.inner.handle.block_on(both))) {
+            Ok(Either::Left(_)) => Ok(()),
+            Ok(Either::Right(_)) => closed(),
+            Err(_) if !polled => Err(must_not_block("tokio::task::spawn_blocking")),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+impl fmt::Debug for Tokio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokio").field("shut_down", &*self.inner.shutdown.down()).finish_non_exhaustive()
+    }
+}
+
+connect_functions!(
+    "the tokio runtime that this is called in, which needs its timer and sockets (`enable_all`)",
+    Tokio::current()?,
+    ", and [`InvalidInput`](crate::ErrorKind::InvalidInput) outside of a tokio runtime"
+);
+
+#[derive(Debug)]
+struct Sockets;
+
+impl Dial for Sockets {
+    fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move {
+            let addresses = ::tokio::net::lookup_host((host, port)).await.map_err(DialError::Name)?;
+            let addresses: Vec<_> = addresses.collect();
+            let stream = ::tokio::net::TcpStream::connect(&addresses[..]).await?;
+            tune(&stream)?;
+            Ok(Box::new(stream) as Stream)
+        })
+    }
+
+    #[cfg(unix)]
+    fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
+        Box::pin(async move { Ok(Box::new(::tokio::net::UnixStream::connect(path).await?) as Stream) })
+    }
+}
