@@ -1,18 +1,18 @@
-//! The one acquire loop: in the time there is, for a holder or in a line, one attempt after the other.
+//! The one acquire loop: in the time there is, for a holder or in a cohort, one attempt after the other.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cohort::{First, Member};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::runtime::timeout;
 use crate::holder::Holder;
-use crate::protocol::key::Keys;
-use crate::cohort::{First, Place};
 use crate::mutant::{self, Mutant};
 use crate::owned::Owned;
+use crate::protocol::key::Keys;
 use crate::reentry::{Entry, Reentry};
+use crate::runtime::timeout;
 use crate::trace;
 
 mod attempt;
@@ -42,8 +42,8 @@ pub(crate) struct Request {
     pub(crate) holder: Option<(Holder, Arc<Reentry<Owned>>)>,
     /// As it was asked for.
     pub(crate) fair: bool,
-    /// Whether it stands in the client's own line for the name.
-    pub(crate) lines_up: bool,
+    /// Whether it stands in the client's own cohort for the name.
+    pub(crate) joins_cohort: bool,
 }
 
 impl Request {
@@ -104,7 +104,7 @@ async fn enter(context: &Arc<Context>, request: &Request, until: Option<Instant>
     }
 }
 
-/// Acquires for the holder, if there is one: in the client's line, or for itself. One wire id after the other, until one
+/// Acquires for the holder, if there is one: in the client's cohort, or for itself. One attempt id after the other, until one
 /// of them holds.
 async fn own(
     context: &Arc<Context>,
@@ -112,16 +112,16 @@ async fn own(
     until: Option<Instant>,
     holder: Option<(Holder, Arc<Reentry<Owned>>)>,
 ) -> Result<Option<Owned>> {
-    let mut place = request.lines_up.then(|| Place::join(context, request)).transpose()?;
-    let mut tries = context.tries(request.operation, &request.keys.name);
+    let mut member = request.joins_cohort.then(|| Member::join(context, request)).transpose()?;
+    let mut retry = context.retry(request.operation, &request.keys.name);
     let mut late = 0;
     loop {
-        let first = match &mut place {
-            Some(place) => place.first(request).await?,
+        let first = match &mut member {
+            Some(member) => member.first(request).await?,
             None => First::Leads(None),
         };
-        let begun = match first {
-            First::Leads(begun) => begun,
+        let handoff = match first {
+            First::Leads(handoff) => handoff,
             First::Holds(hold) => {
                 let lost = hold.loss(context.now()).is_some();
                 let owned = Owned::new(context.clone(), hold, holder.clone());
@@ -129,24 +129,24 @@ async fn own(
                     // Nobody looked at it in time: the drop cleans up, and this one asks.
                     continue;
                 }
-                return Ok(Some(owned.in_line(place)));
+                return Ok(Some(owned.in_cohort(member)));
             }
         };
         let began = context.now();
-        let failed = |error: &Error| place.iter().for_each(|place| place.fail(error, began));
-        let attempt = match begun {
-            Some(begun) => Attempt::resume(context, request, until, begun),
-            None => Attempt::begin(context, request, until, place.as_ref())?,
+        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
+        let attempt = match handoff {
+            Some(handoff) => Attempt::resume(context, request, until, handoff),
+            None => Attempt::begin(context, request, until, member.as_ref())?,
         };
-        match attempt.run(&mut tries).await.inspect_err(failed)? {
+        match attempt.run(&mut retry).await.inspect_err(failed)? {
             Decision::Held(hold) => {
-                if let Some(place) = &mut place {
-                    place.holds(&hold);
+                if let Some(member) = &mut member {
+                    member.holds(&hold);
                 }
-                return Ok(Some(Owned::new(context.clone(), hold, holder).in_line(place)));
+                return Ok(Some(Owned::new(context.clone(), hold, holder).in_cohort(member)));
             }
             Decision::Busy | Decision::Open => return Ok(None),
-            Decision::Again | Decision::InLine => {}
+            Decision::Again | Decision::InCohort => {}
             Decision::Late if !request.wait => return Ok(None),
             Decision::Late => late += 1,
         }

@@ -8,19 +8,19 @@ use std::time::Duration;
 use futures::FutureExt;
 use uuid::Uuid;
 
-use crate::preflight::check;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
+use crate::driver::server_clock::ServerClock;
 use crate::error::Result;
-use crate::runtime::{Executor, timeout};
 use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::owned::Owned;
+use crate::preflight::check;
 use crate::reentry::Reentry;
+use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
-use crate::driver::server_clock::ServerClock;
 use crate::stats::Stats;
 use crate::trace;
 
@@ -115,25 +115,25 @@ impl Client {
 
     /// What this client holds and waits for, and has done so far.
     pub fn stats(&self) -> Stats {
-        Stats { reconnects: self.context.connection.reconnects(), ..self.context.ledger.stats() }
+        Stats { reconnects: self.context.connection.reconnects(), ..self.context.engine.stats() }
     }
 
     /// Ends everything this client does, for all its clones.
     ///
     /// Acquisitions that wait fail with [`Closed`](crate::ErrorKind::Closed); guards still held are reported lost
     /// ([`Loss::Closed`](crate::Loss::Closed)); then both are removed from Redis, and the connections are closed. Takes
-    /// at most the client's patience; what the server could not be told by then ends with its lease. Later calls fail
+    /// at most the client's retry timeout; what the server could not be told by then ends with its lease. Later calls fail
     /// with `Closed`.
     ///
     /// # Cancel safety
     /// Dropped, the client is closed to new work, and the clean-up goes on as long as a handle lives.
     pub async fn close(&self) {
-        let Context { executor, connection, ledger, config, .. } = &*self.context;
-        ledger.close(executor.now());
+        let Context { executor, connection, engine, config, .. } = &*self.context;
+        engine.close(executor.now());
         // A connection that never answers is cut off rather than waited for.
-        let longest = config.patience.max(Duration::from_millis(1));
-        timeout(executor, longest, ledger.cleaned()).await.unwrap_or_default();
-        ledger.end();
+        let longest = config.retry_timeout.max(Duration::from_millis(1));
+        timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
+        engine.end();
         connection.close();
     }
 
@@ -175,7 +175,7 @@ impl Client {
 
     /// Closes to new work, and leaves the clean-up to the background.
     pub(crate) fn begin_close(&self) {
-        self.context.ledger.close(self.context.now());
+        self.context.engine.close(self.context.now());
     }
 }
 

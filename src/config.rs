@@ -15,16 +15,16 @@ use crate::protocol::key;
 /// | [`prefix`](ConfigBuilder::prefix) | `bowline` | what all keys and channels start with |
 /// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds; renewed every third of it |
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
-/// | [`patience`](ConfigBuilder::patience) | 10 s | how long an operation keeps trying while the server gives no answer |
-/// | [`line_time`](ConfigBuilder::line_time) | 100 ms | how long what was granted is handed on among the client's own non-fair acquisitions |
+/// | [`retry_timeout`](ConfigBuilder::retry_timeout) | 10 s | how long an operation keeps trying while the server gives no answer |
+/// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long what was granted is handed on among the client's own non-fair acquisitions |
 /// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the end of the runtime may wait for what is held to be released |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
     pub(crate) lease: Duration,
     pub(crate) command_timeout: Duration,
-    pub(crate) patience: Duration,
-    pub(crate) line_time: Duration,
+    pub(crate) retry_timeout: Duration,
+    pub(crate) handoff_time: Duration,
     pub(crate) shutdown_timeout: Duration,
     /// Only if the user has set one: else each client draws its own.
     pub(crate) client_id: Option<Uuid>,
@@ -44,8 +44,8 @@ impl Default for Config {
             prefix: "bowline".to_owned(),
             lease: Duration::from_secs(30),
             command_timeout: Duration::from_secs(3),
-            patience: Duration::from_secs(10),
-            line_time: Duration::from_millis(100),
+            retry_timeout: Duration::from_secs(10),
+            handoff_time: Duration::from_millis(100),
             shutdown_timeout: Duration::from_millis(250),
             client_id: None,
         }
@@ -88,16 +88,16 @@ impl ConfigBuilder {
     /// How long an operation keeps trying while the server gives no usable answer, before it fails with
     /// [`Unavailable`](ErrorKind::Unavailable) or the server's refusal; up to 24 h. Waiting for a lock that others
     /// hold is not limited by this.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.config.patience = patience;
+    pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
+        self.config.retry_timeout = retry_timeout;
         self
     }
 
     /// For how long after its grant a lock, a write, or permits of a semaphore may be handed on among
     /// [non-fair](crate::Acquire::non_fair) acquisitions of this client, before the acquisitions of other
     /// clients have their turn; up to 10 s. Zero hands nothing on.
-    pub fn line_time(mut self, time: Duration) -> Self {
-        self.config.line_time = time;
+    pub fn handoff_time(mut self, time: Duration) -> Self {
+        self.config.handoff_time = time;
         self
     }
 
@@ -136,11 +136,11 @@ impl ConfigBuilder {
         if !(Duration::from_millis(10)..=Duration::from_secs(600)).contains(&config.command_timeout) {
             return Err(invalid("config", "command_timeout must be 10 ms to 10 min"));
         }
-        if config.patience > DAY {
-            return Err(invalid("config", "patience must be at most 24 h"));
+        if config.retry_timeout > DAY {
+            return Err(invalid("config", "retry_timeout must be at most 24 h"));
         }
-        if config.line_time > Duration::from_secs(10) {
-            return Err(invalid("config", "line_time must be at most 10 s"));
+        if config.handoff_time > Duration::from_secs(10) {
+            return Err(invalid("config", "handoff_time must be at most 10 s"));
         }
         if config.shutdown_timeout > Duration::from_secs(10) {
             return Err(invalid("config", "shutdown_timeout must be at most 10 s"));

@@ -96,7 +96,7 @@ pub enum Arg<'a> {
     Number(u64),
 }
 
-/// Shows numbers only: texts are wire ids and tickets, which are nobody else's to know.
+/// Shows numbers only: texts are attempt ids and tickets, which are nobody else's to know.
 impl fmt::Debug for Arg<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,19 +8,19 @@ use uuid::Uuid;
 use crate::backoff::Backoff;
 use crate::config::Config;
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result};
-use crate::runtime::Executor;
 use crate::driver::inbox::Inbox;
-use crate::protocol::key::{Keys, Kind, inbox_prefix};
+use crate::driver::server_clock::ServerClock;
+use crate::driver::watchdog::{PAUSES, Watchdog};
 use crate::engine::lease::{Hold, Term, deadline};
-use crate::engine::{Closed, Ledger};
+use crate::engine::{Closed, Engine};
+use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::{Keys, Kind, inbox_prefix};
 use crate::protocol::reply::ServerMillis;
-use crate::driver::server_clock::ServerClock;
-use crate::protocol::ticket::{Message, WireId};
+use crate::protocol::ticket::{AttemptId, Message};
 use crate::protocol::token::Token;
-use crate::driver::watchdog::{PAUSES, Watchdog};
+use crate::runtime::Executor;
 
 /// How much later than the client gives up a request may still be executed: the client's idea of the server's clock
 /// lags by a network delay.
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) config: Config,
     /// Who this client is in Redis.
     pub(crate) client: Uuid,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ServerClock>,
     inbox_prefix: Arc<str>,
     _inbox: Inbox,
@@ -59,20 +59,20 @@ impl Context {
             let scripts = Scripts { connection: &*connection, inbox_prefix: &inbox_prefix };
             alone(scripts, &config.prefix, client, &channel).await?;
         }
-        let ledger = Arc::new(Ledger::new(client));
-        let inbox = Inbox::start(&executor, ledger.clone(), notices);
+        let engine = Arc::new(Engine::new(client));
+        let inbox = Inbox::start(&executor, engine.clone(), notices);
         let watchdog = Watchdog {
-            ledger: ledger.clone(),
+            engine: engine.clone(),
             executor: executor.clone(),
             connection: connection.clone(),
             clock: clock.clone(),
             inbox_prefix: inbox_prefix.clone(),
-            patience: config.patience,
+            retry_timeout: config.retry_timeout,
             command_timeout: config.command_timeout,
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        Ok(Arc::new(Self { executor, connection, config, client, ledger, clock, inbox_prefix, _inbox: inbox }))
+        Ok(Arc::new(Self { executor, connection, config, client, engine, clock, inbox_prefix, _inbox: inbox }))
     }
 
     pub(crate) fn scripts(&self) -> Scripts<'_> {
@@ -98,17 +98,23 @@ impl Context {
     /// A release tells its own client in its reply.
     pub(crate) fn deliver(&self, told: Vec<Message>) {
         let now = self.now();
-        told.into_iter().for_each(|message| self.ledger.deliver(message, now));
+        told.into_iter().for_each(|message| self.engine.deliver(message, now));
     }
 
     /// A release that was, or may have been, executed may have had messages to this client in its reply.
     pub(crate) fn unheard(&self, keys: &Arc<Keys>) {
-        self.ledger.unheard(keys, self.now());
+        self.engine.unheard(keys, self.now());
     }
 
     /// A series of tries of one operation.
-    pub(crate) fn tries(&self, operation: &'static str, name: &str) -> Tries<'_> {
-        Tries { context: self, operation, backoff: None, name: name.into(), give_up: self.now() + self.config.patience }
+    pub(crate) fn retry(&self, operation: &'static str, name: &str) -> Retry<'_> {
+        Retry {
+            context: self,
+            operation,
+            backoff: None,
+            name: name.into(),
+            give_up: self.now() + self.config.retry_timeout,
+        }
     }
 
     pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {
@@ -118,7 +124,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        self.ledger.end();
+        self.engine.end();
     }
 }
 
@@ -132,25 +138,25 @@ async fn alone(scripts: Scripts<'_>, prefix: &str, client: Uuid, inbox: &str) ->
     }
 }
 
-/// A wire id from before its first request until it is decided. Dropped undecided, it is the next one's in its line, or
+/// A attempt id from before its first request until it is decided. Dropped undecided, it is the next one's in its cohort, or
 /// abandoned: what it has in Redis is cleaned up in the background.
 #[derive(Debug)]
-pub(crate) struct Undecided<'a> {
+pub(crate) struct PendingAttempt<'a> {
     context: &'a Context,
-    pub(crate) id: WireId,
+    pub(crate) id: AttemptId,
     /// Nobody else is to go on with it.
     pub(crate) alone: bool,
     decided: bool,
 }
 
-impl<'a> Undecided<'a> {
+impl<'a> PendingAttempt<'a> {
     pub(crate) fn open(context: &'a Context, keys: &Arc<Keys>, amount: u32, lease: Duration) -> Result<Self, Closed> {
-        let id = context.ledger.open(keys, amount, lease, context.now())?;
+        let id = context.engine.open(keys, amount, lease, context.now())?;
         Ok(Self::resume(context, id))
     }
 
-    /// Goes on with what the ledger has opened.
-    pub(crate) fn resume(context: &'a Context, id: WireId) -> Self {
+    /// Goes on with what the engine has opened.
+    pub(crate) fn resume(context: &'a Context, id: AttemptId) -> Self {
         Self { context, id, alone: false, decided: false }
     }
 
@@ -170,10 +176,10 @@ impl<'a> Undecided<'a> {
             return Err(Late);
         }
         self.decided = true;
-        Ok(self.context.ledger.hold(self.id, amount, token, term, until, now))
+        Ok(self.context.engine.hold(self.id, amount, token, term, until, now))
     }
 
-    /// Its line has it now.
+    /// Its cohort has it now.
     pub(crate) fn leave(mut self) {
         self.decided = true;
     }
@@ -181,22 +187,22 @@ impl<'a> Undecided<'a> {
     /// The server said that nothing of it is left.
     pub(crate) fn forget(mut self) {
         self.decided = true;
-        self.context.ledger.forget(self.id);
+        self.context.engine.forget(self.id);
     }
 
-    /// Another wire id is to be tried: what this one has in Redis is cleaned up.
+    /// Another attempt id is to be tried: what this one has in Redis is cleaned up.
     pub(crate) fn abandon(mut self) {
         self.decided = true;
-        self.context.ledger.abandon(self.id, self.context.now());
+        self.context.engine.abandon(self.id, self.context.now());
     }
 }
 
-impl Drop for Undecided<'_> {
+impl Drop for PendingAttempt<'_> {
     fn drop(&mut self) {
         if !self.decided && self.alone {
-            self.context.ledger.abandon(self.id, self.context.now());
+            self.context.engine.abandon(self.id, self.context.now());
         } else if !self.decided {
-            self.context.ledger.drop_undecided(self.id, self.context.now());
+            self.context.engine.drop_pending(self.id, self.context.now());
         }
     }
 }
@@ -207,7 +213,7 @@ pub(crate) struct Late;
 
 /// Decides after each failure whether to try again.
 #[derive(Debug)]
-pub(crate) struct Tries<'a> {
+pub(crate) struct Retry<'a> {
     context: &'a Context,
     operation: &'static str,
     name: Box<str>,
@@ -216,21 +222,21 @@ pub(crate) struct Tries<'a> {
     give_up: Instant,
 }
 
-impl Tries<'_> {
+impl Retry<'_> {
     /// Begins a new series: what went before was answered.
     pub(crate) fn start(&mut self) {
         self.backoff = None;
-        self.give_up = self.context.now() + self.context.config.patience;
+        self.give_up = self.context.now() + self.context.config.retry_timeout;
     }
 
-    /// Waits before the next try, or fails: at once if trying again is of no use, else when the client's patience,
+    /// Waits before the next try, or fails: at once if trying again is of no use, else when the client's retry timeout,
     /// counted from the first try, is over.
     pub(crate) async fn again_after(&mut self, failure: Failure) -> Result<()> {
         let left = self.give_up.saturating_duration_since(self.context.now());
         if left.is_zero() || !failure.kind().is_retryable() {
             return Err(self.error(failure));
         }
-        let backoff = || Backoff::new(PAUSES, self.context.ledger.jitter_seed());
+        let backoff = || Backoff::new(PAUSES, self.context.engine.jitter_seed());
         let wait: Duration = self.backoff.get_or_insert_with(backoff).pause().min(left);
         self.context.executor.sleep(wait).await;
         Ok(())

@@ -27,7 +27,7 @@ mod clock;
 mod commands;
 mod connection;
 mod convert;
-mod engine;
+mod interpreter;
 mod keyspace;
 mod number;
 mod values;
@@ -41,13 +41,13 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connection::{ConnectionError, Reply};
 use crate::error::Result;
-use crate::runtime::Executor;
 use crate::mutex::lock;
+use crate::runtime::Executor;
 
 use channels::Queue;
 use clock::Clock;
 pub use connection::EmbeddedConnection;
-use engine::{Engine, Program};
+use interpreter::{Interpreter, Program};
 use keyspace::Database;
 pub use keyspace::{Content, Entry};
 
@@ -82,8 +82,8 @@ struct Shared {
 struct State {
     clock: Clock,
     /// Made by the first script.
-    engine: Option<Engine>,
-    /// Shared with the engine, whose scripts reach it through `redis.call`.
+    interpreter: Option<Interpreter>,
+    /// Shared with the interpreter, whose scripts reach it through `redis.call`.
     database: Arc<Mutex<Database>>,
 }
 
@@ -107,7 +107,7 @@ impl Server {
     }
 
     fn with_clock(clock: Clock) -> Self {
-        let state = State { clock, engine: None, database: Arc::default() };
+        let state = State { clock, interpreter: None, database: Arc::default() };
         Self { shared: Arc::new(Shared { state: Mutex::new(state) }) }
     }
 
@@ -204,7 +204,7 @@ impl Server {
             let state = &mut *state;
             let now = state.clock.now();
             lock(&state.database).begin(now);
-            let answer = run(&mut state.engine, &state.database, program, keys, args);
+            let answer = run(&mut state.interpreter, &state.database, program, keys, args);
             let wakers = lock(&state.database).channels.take_wakers();
             (answer, wakers)
         };
@@ -226,17 +226,17 @@ impl Server {
 
 /// The error is the line that Redis would send.
 fn run<'a>(
-    engine: &mut Option<Engine>,
+    interpreter: &mut Option<Interpreter>,
     database: &Arc<Mutex<Database>>,
     program: Program<'_>,
     keys: impl Iterator<Item = &'a [u8]>,
     args: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Reply, String> {
-    let engine = match engine {
-        Some(engine) => engine,
-        None => engine.insert(Engine::new(database).map_err(|error| format!("ERR no Lua: {error}"))?),
+    let interpreter = match interpreter {
+        Some(interpreter) => interpreter,
+        None => interpreter.insert(Interpreter::new(database).map_err(|error| format!("ERR no Lua: {error}"))?),
     };
-    engine.run(program, keys, args)
+    interpreter.run(program, keys, args)
 }
 
 impl Default for Server {

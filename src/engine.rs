@@ -1,12 +1,12 @@
-//! What this client has asked for and what it holds, by wire id.
+//! What this client has asked for and what it holds, by attempt id.
 //!
-//! Every wire id is decided here, once: delivered (it becomes a hold) or abandoned. Whatever arrives about it later
+//! Every attempt id is decided here, once: delivered (it becomes a hold) or abandoned. Whatever arrives about it later
 //! finds nobody and is ignored.
 //!
 //! | state | becomes, on |
 //! |---|---|
-//! | open: sent, or waiting in the queue | hold on [`hold`](Ledger::hold); gone on [`forget`](Ledger::forget), [`abandon`](Ledger::abandon), [`close`](Ledger::close) |
-//! | hold | another guard's under the same wire id on [`pass`](Ledger::pass); gone on [`release`](Ledger::release), a loss, [`close`](Ledger::close) |
+//! | open: sent, or waiting in the queue | hold on [`hold`](Engine::hold); gone on [`forget`](Engine::forget), [`abandon`](Engine::abandon), [`close`](Engine::close) |
+//! | hold | another guard's under the same attempt id on [`pass`](Engine::pass); gone on [`release`](Engine::release), a loss, [`close`](Engine::close) |
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,45 +17,45 @@ use std::time::{Duration, Instant};
 use event_listener::Event;
 use uuid::Uuid;
 
-use crate::jitter::Jitter;
-use crate::protocol::key::Keys;
 use crate::engine::lease::{Hold, Loss, Term};
+use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::Failure;
-use crate::stats::Stats;
 use crate::mutex::lock;
-use crate::protocol::ticket::{WireId, ticket_ttl};
+use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
+use crate::protocol::ticket::{AttemptId, ticket_ttl};
 use crate::protocol::token::Token;
+use crate::stats::Stats;
 use crate::trace;
 
 mod cleanups;
+mod cohorts;
 mod ends;
+mod heartbeats;
 pub(crate) mod lease;
-mod lines;
+mod members;
 mod messages;
 mod passing;
-mod places;
 mod schedule;
 mod silence;
 mod state;
-mod touches;
 mod work;
 
 use cleanups::Cleanups;
+pub(crate) use cohorts::CohortId;
+use cohorts::Cohorts;
 pub(crate) use ends::Cleanup;
-pub(crate) use lines::LineId;
-use lines::Lines;
-pub(crate) use passing::{Begun, Span, Turn};
-pub(crate) use places::NoPlace;
+use heartbeats::Heartbeats;
+pub(crate) use members::CannotJoin;
+pub(crate) use passing::{AttemptHandoff, Span, Turn};
 use schedule::Schedule;
 pub(crate) use schedule::answer_within;
 use silence::Silence;
 use state::{Attempt, Effects, State};
-use touches::Touches;
-pub(crate) use work::{Touch, Work};
+pub(crate) use work::{Heartbeat, Work};
 
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Engine {
     client: Uuid,
     state: Mutex<State>,
     /// Notified when the watchdog has something to do sooner than it believes.
@@ -94,7 +94,7 @@ pub(crate) struct Queued {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-impl Ledger {
+impl Engine {
     pub(crate) fn new(client: Uuid) -> Self {
         let (seed, other) = client.as_u64_pair();
         Self {
@@ -103,9 +103,9 @@ impl Ledger {
                 open: HashMap::new(),
                 holds: HashMap::new(),
                 schedule: Schedule::new(Jitter::new(seed)),
-                touches: Touches::new(Jitter::new(other)),
+                heartbeats: Heartbeats::new(Jitter::new(other)),
                 silence: Silence::default(),
-                lines: Lines::new(),
+                cohorts: Cohorts::new(),
                 cleanups: Cleanups::default(),
                 ending_holds: BTreeMap::new(),
                 last_ending: 0,
@@ -128,8 +128,8 @@ impl Ledger {
         self.jitter.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn wire_id(&self, n: u64) -> WireId {
-        WireId { client: self.client, n }
+    fn attempt_id(&self, n: u64) -> AttemptId {
+        AttemptId { client: self.client, n }
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut State, &mut Effects) -> R) -> R {
@@ -153,29 +153,35 @@ impl Ledger {
         result
     }
 
-    /// A wire id for a request that waits for nothing.
-    pub(crate) fn fresh(&self) -> Result<WireId, Closed> {
+    /// A attempt id for a request that waits for nothing.
+    pub(crate) fn fresh(&self) -> Result<AttemptId, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);
         }
         state.last_id += 1;
-        Ok(self.wire_id(state.last_id))
+        Ok(self.attempt_id(state.last_id))
     }
 
-    /// Begins an attempt under a new wire id. To be called before anything about it is sent, because its grant can
+    /// Begins an attempt under a new attempt id. To be called before anything about it is sent, because its grant can
     /// arrive before the answer to the request.
-    pub(crate) fn open(&self, keys: &Arc<Keys>, amount: u32, lease: Duration, now: Instant) -> Result<WireId, Closed> {
+    pub(crate) fn open(
+        &self,
+        keys: &Arc<Keys>,
+        amount: u32,
+        lease: Duration,
+        now: Instant,
+    ) -> Result<AttemptId, Closed> {
         let mut state = lock(&self.state);
         if state.closed {
             return Err(Closed);
         }
-        Ok(self.wire_id(state.open(Attempt::new(keys, amount, lease, now))))
+        Ok(self.attempt_id(state.open(Attempt::new(keys, amount, lease, now))))
     }
 
     /// The server answered a request sent at `sent`, the last of so many: the attempt waits in the queue. `true`: for
-    /// whoever is first in a line by then.
-    pub(crate) fn queued(&self, id: WireId, queued: Queued, now: Instant) -> bool {
+    /// whoever is first in a cohort by then.
+    pub(crate) fn queued(&self, id: AttemptId, queued: Queued, now: Instant) -> bool {
         let Queued { sent, asked, holder_left, more } = queued;
         self.change(|state, effects| {
             state.silence.ends();
@@ -186,20 +192,20 @@ impl Ledger {
             attempt.queued_at.get_or_insert(now);
             attempt.before = None;
             if attempt.outcome.is_none() {
-                state.touches.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
+                state.heartbeats.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
                 // The grant's message may have been missed in a gap that the attempt was not known to wait in.
                 let missed = state.last_gap.is_some_and(|gap| gap >= sent);
                 if more || (missed && !mutant::on(Mutant::GapBeforeAnswerForgotten)) {
-                    state.touches.touch_soon(&attempt.keys, now);
+                    state.heartbeats.heartbeat_soon(&attempt.keys, now);
                 }
                 state.wake_if_sooner(effects);
             }
-            state.queued_in_line(id, now, effects)
+            state.queued_in_cohort(id, now, effects)
         })
     }
 
     /// Waits for what becomes of a queued attempt.
-    pub(crate) fn poll_outcome(&self, id: WireId, context: &mut Context<'_>) -> Poll<Outcome> {
+    pub(crate) fn poll_outcome(&self, id: AttemptId, context: &mut Context<'_>) -> Poll<Outcome> {
         // Cloned and dropped outside of the lock, as it is other people's code.
         let mut waker = Some(context.waker().clone());
         let mut state = lock(&self.state);
@@ -220,7 +226,7 @@ impl Ledger {
     /// Decides the attempt: it is a hold from now on. `None` if it was revoked or the client closed meanwhile.
     pub(crate) fn hold(
         &self,
-        id: WireId,
+        id: AttemptId,
         amount: u32,
         token: Token,
         term: Term,
@@ -232,16 +238,16 @@ impl Ledger {
             if attempt.revoked && !mutant::on(Mutant::RevokedGrantHeld) {
                 return None;
             }
-            let Attempt { keys, lease, place, .. } = attempt;
-            let line = LineId::of(&keys, amount);
+            let Attempt { keys, lease, member, .. } = attempt;
+            let cohort = CohortId::of(&keys, amount);
             let hold = Arc::new(Hold::new(keys, id, amount, token, lease, term, deadline));
             state.counted.acquired += 1;
             state.keep(&hold, deadline, now);
             state.wake_if_sooner(effects);
-            if let Some(place) = place {
-                state.lines.holds(&line, place, id.n);
+            if let Some(member) = member {
+                state.cohorts.holds(&cohort, member, id.n);
                 if !mutant::on(Mutant::OneAsksForPermits) {
-                    state.lines.settle(&line, &mut effects.wakers);
+                    state.cohorts.settle(&cohort, &mut effects.wakers);
                 }
             }
             Some(hold)
@@ -249,17 +255,17 @@ impl Ledger {
     }
 
     /// Decides the attempt: the server said that nothing of it is left.
-    pub(crate) fn forget(&self, id: WireId) {
+    pub(crate) fn forget(&self, id: AttemptId) {
         self.change(|state, effects| state.remove_open(id.n, effects));
     }
 
     /// Decides the attempt: nobody waits for it any more. What it has in Redis is cleaned up in the background.
-    pub(crate) fn abandon(&self, id: WireId, now: Instant) {
+    pub(crate) fn abandon(&self, id: AttemptId, now: Instant) {
         self.change(|state, effects| state.give_up(id, now, effects));
     }
 
-    /// Nobody waits for the attempt any more, unless it was made for a line, and the next one there goes on with it.
-    pub(crate) fn drop_undecided(&self, id: WireId, now: Instant) {
+    /// Nobody waits for the attempt any more, unless it was made for a cohort, and the next one there goes on with it.
+    pub(crate) fn drop_pending(&self, id: AttemptId, now: Instant) {
         self.change(|state, effects| {
             if mutant::on(Mutant::NoCleanUpOnDrop) {
                 state.remove_open(id.n, effects);
@@ -281,8 +287,8 @@ impl Ledger {
     pub(crate) fn stats(&self) -> Stats {
         let state = lock(&self.state);
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        // Of a line, those who wait count, not its tickets.
-        let (waiting, tickets) = state.lines.all_waiting();
+        // Of a cohort, those who wait count, not its tickets.
+        let (waiting, tickets) = state.cohorts.all_waiting();
         let waiting = count((state.open.len() + waiting).saturating_sub(tickets));
         Stats { held: count(state.holds.len()), waiting, ..state.counted }
     }

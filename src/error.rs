@@ -108,7 +108,7 @@ impl fmt::Display for ErrorKind {
 ///
 /// `{}` shows the error without its [`source`](StdError::source), so that a report which walks the chain, such as `{:#}` of
 /// anyhow, shows each cause once. `{:#}` of the error itself shows the whole chain in one line. Neither they nor `Debug` show
-/// passwords or wire ids.
+/// passwords or attempt ids.
 ///
 /// ```
 /// # fn show(error: bowline::Error) {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::error::{Error, ErrorKind, Result};
-use crate::engine::lease::{Loss, Term};
 use crate::engine::answer_within;
+use crate::engine::lease::{Loss, Term};
+use crate::error::{Error, ErrorKind, Result};
 use crate::owned::{Owned, lost_error};
 use crate::protocol::reply::HoldState;
 
@@ -22,7 +22,7 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         return Err(named(Error::because(ErrorKind::InvalidInput, OPERATION, reason)));
     }
     let id = hold.id.text();
-    let mut tries = context.tries(OPERATION, &hold.keys.name);
+    let mut retry = context.retry(OPERATION, &hold.keys.name);
     loop {
         let sent = context.now();
         if let Some(loss) = hold.loss(sent) {
@@ -36,14 +36,14 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
                 context.observe(renewed.now);
                 let held = renewed.holds.first() == Some(&HoldState::Held);
                 let lost = if held {
-                    context.ledger.extended(hold, lease, sent, context.now())
+                    context.engine.extended(hold, lease, sent, context.now())
                 } else {
-                    context.ledger.renewed(sent, context.now(), &[], std::slice::from_ref(hold));
+                    context.engine.renewed(sent, context.now(), &[], std::slice::from_ref(hold));
                     Some(hold.loss(context.now()).unwrap_or(Loss::Gone))
                 };
                 return lost.map_or(Ok(()), |loss| Err(lost_error(hold, OPERATION, loss)));
             }
-            Err(failure) => tries.again_after(failure).await?,
+            Err(failure) => retry.again_after(failure).await?,
         }
     }
 }

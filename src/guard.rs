@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::extend::extend;
-use crate::engine::lease::Loss;
 use crate::mutant::{self, Mutant};
 use crate::owned::{Owned, lost_error};
 use crate::protocol::token::Token;

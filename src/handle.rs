@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::protocol::key::{Keys, Kind};
 use crate::owned::Owned;
-use crate::reentry::Reentry;
 use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::{Keys, Kind};
+use crate::reentry::Reentry;
 
 #[derive(Clone)]
 pub(crate) struct Primitive {
@@ -18,7 +18,7 @@ pub(crate) struct Primitive {
     keys: Result<Arc<Keys>>,
 }
 
-/// The context knows wire ids, which nobody is shown.
+/// The context knows attempt ids, which nobody is shown.
 impl fmt::Debug for Primitive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primitive").field("name", &self.name()).finish_non_exhaustive()
@@ -37,13 +37,13 @@ impl Primitive {
 
     pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
         let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
-        if self.context.ledger.is_closed() {
+        if self.context.engine.is_closed() {
             return Err(self.context.closed(operation, keys));
         }
         Ok(keys)
     }
 
-    /// Calls until there is an answer, for as long as the client's patience.
+    /// Calls until there is an answer, for as long as the client's retry timeout.
     pub(crate) async fn ask<'a, T, F>(
         &'a self,
         operation: &'static str,
@@ -53,11 +53,11 @@ impl Primitive {
         F: Future<Output = Result<T, Failure>>,
     {
         let keys = self.keys(operation)?;
-        let mut tries = self.context.tries(operation, &keys.name);
+        let mut retry = self.context.retry(operation, &keys.name);
         loop {
             match call(self.context.scripts(), keys).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => tries.again_after(failure).await?,
+                Err(failure) => retry.again_after(failure).await?,
             }
         }
     }

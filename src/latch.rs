@@ -11,11 +11,11 @@ use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::key::{Kind, WRITE};
-use crate::owned::Owned;
 use crate::handle::Primitive;
-use crate::reentry::Reentry;
+use crate::owned::Owned;
+use crate::protocol::key::{Kind, WRITE};
 use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
+use crate::reentry::Reentry;
 
 use once::Said;
 
@@ -45,7 +45,7 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 ///
 /// # Redis keys
 /// `<prefix>:latch:{<name>}` for the time to live given when it is set; `...:tickets` while somebody waits; and
-/// `...:calls` for the client's patience and a command timeout after the last call that changed the latch or was sent more
+/// `...:calls` for the client's retry timeout and a command timeout after the last call that changed the latch or was sent more
 /// than once, so that late copies of requests are known.
 ///
 /// # Examples
@@ -210,7 +210,7 @@ pub struct LatchState {
 /// - [`InvalidInput`](ErrorKind::InvalidInput): a bad name or a timeout of zero; nothing was sent.
 /// - [`Lost`](ErrorKind::Lost): the latch ended while it was waited for, and nobody knows whether it was counted down.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
-///   long as the client's [`patience`](crate::ConfigBuilder::patience); others at once.
+///   long as the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout); others at once.
 /// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
 ///
 /// # Cancel safety
@@ -249,7 +249,7 @@ impl IntoFuture for LatchWait {
                 keys: keys.clone(),
                 amount: 1,
                 wait: true,
-                // Nothing is held; as long as this, a ticket lives without a touch.
+                // Nothing is held; as long as this, a ticket lives without a heartbeat.
                 lease: context.config.lease,
                 renewed: false,
                 at_most: None,
@@ -257,7 +257,7 @@ impl IntoFuture for LatchWait {
                 timeout: self.timeout,
                 holder: None,
                 fair: true,
-                lines_up: false,
+                joins_cohort: false,
             };
             acquire(context, &request).await.map(drop)
         })

@@ -61,27 +61,27 @@ pub use runtime::smol;
 #[cfg(feature = "tokio")]
 pub use runtime::tokio;
 
+pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
-#[cfg(feature = "_redis")]
-pub use redis::RedisConnection;
 pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use runtime::Executor;
 pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
-pub use engine::lease::Loss;
 pub use lock::{HolderState, Lock, LockState};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
-pub use acquire::builder::{Acquire, TryAcquire};
-pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use protocol::Script;
+pub use protocol::token::Token;
+#[cfg(feature = "_redis")]
+pub use redis::RedisConnection;
+pub use runtime::Executor;
+pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};
 pub use stats::Stats;
-pub use protocol::token::Token;
 
 // What the methods of `Executor` and `Connection` are written with.
 #[doc(no_inline)]

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::LockGuard;
-use crate::protocol::key::Kind;
-use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::owned::Owned;
 use crate::handle::Primitive;
-use crate::reentry::Reentry;
-use crate::protocol::ticket::WireId;
+use crate::owned::Owned;
+use crate::protocol::key::Kind;
+use crate::protocol::ticket::AttemptId;
 use crate::protocol::token::Token;
+use crate::reentry::Reentry;
 
 /// A named lock that programs on many machines can hold one at a time. Made by [`Client::lock`](crate::Client::lock);
 /// cheap to make and to clone, and nothing in Redis until it is acquired.
@@ -95,8 +95,8 @@ impl Lock {
     pub async fn inspect(&self) -> Result<LockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
         self.primitive.context.observe(inspected.now);
-        let holder = inspected.holder.map(|(wire_id, token, remaining)| HolderState {
-            client: WireId::client_of(&wire_id),
+        let holder = inspected.holder.map(|(attempt_id, token, remaining)| HolderState {
+            client: AttemptId::client_of(&attempt_id),
             token,
             remaining: remaining.unwrap_or_default(),
         });
@@ -119,16 +119,16 @@ impl Lock {
         const OPERATION: &str = "force_release";
         let Primitive { context, .. } = &self.primitive;
         // The holder is named: a second copy of the call must not take the lock from the next one.
-        let Some((wire_id, ..)) =
+        let Some((attempt_id, ..)) =
             self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys)).await?.holder
         else {
             return Ok(None);
         };
         let released =
-            self.primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &wire_id)).await?;
+            self.primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &attempt_id)).await?;
         context.observe(released.now);
         if released.more {
-            context.ledger.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);
+            context.engine.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);
         }
         Ok(released.token)
     }

@@ -26,9 +26,9 @@ pub enum Mutant {
     RevokedGrantHeld,
     /// A grant by message that nobody waits for any more is released.
     LateGrantReleased,
-    /// A wire id is used again once its attempt is decided.
-    WireIdReused,
-    /// An attempt that a touch was told "gone" about is forgotten, even if its request was sent again meanwhile.
+    /// A attempt id is used again once its attempt is decided.
+    AttemptIdReused,
+    /// An attempt that a heartbeat was told "gone" about is forgotten, even if its request was sent again meanwhile.
     GoneTrustedAfterResend,
     /// The timeout of an acquisition is not kept.
     TimeoutIgnored,
@@ -56,11 +56,11 @@ pub enum Mutant {
     /// A holder that was lost unnoticed may still be entered.
     LostHoldEntered,
     /// Nobody is asked about tickets after messages may have been missed.
-    NoTouchAfterGap,
+    NoHeartbeatAfterGap,
     /// Nor is a ticket asked about that was queued before messages were missed, and known to be only afterwards.
     GapBeforeAnswerForgotten,
-    /// Nor is a name asked about again if a touch was under way when messages were missed.
-    GapDuringTouchForgotten,
+    /// Nor is a name asked about again if a heartbeat was under way when messages were missed.
+    GapDuringHeartbeatForgotten,
     /// Nor when the reply to a release was not read, and may have had a message in it.
     UnreadReplyForgotten,
     /// Nobody is asked about holds after messages may have been missed.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::context::{Context, Late, Undecided};
+use crate::cohort::Member;
+use crate::context::{Context, Late, PendingAttempt};
+use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
-use crate::engine::lease::{Hold, Loss, Term};
-use crate::cohort::Place;
 use crate::mutant::{self, Mutant};
-use crate::reentry::Reentry;
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::reply::Released;
 use crate::protocol::reply::permit::Changed as Answer;
+use crate::reentry::Reentry;
 
 /// A hold that this process has to end: shared by the guards of one holder, ended by the last.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Owned {
     /// Whose it is, if it can be re-entered.
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
     /// Where it is passed on, if it is at all.
-    place: Option<Place>,
+    member: Option<Member>,
     /// A release may have been executed whose answer is not known.
     asked: bool,
     /// Nothing is left to end: the server has said so, or it was passed on.
@@ -30,11 +30,11 @@ pub(crate) struct Owned {
 
 impl Owned {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, place: None, asked: false, ended: false }
+        Self { context, hold, holder, member: None, asked: false, ended: false }
     }
 
-    pub(crate) fn in_line(mut self, place: Option<Place>) -> Self {
-        self.place = place;
+    pub(crate) fn in_cohort(mut self, member: Option<Member>) -> Self {
+        self.member = member;
         self
     }
 
@@ -48,12 +48,12 @@ impl Owned {
         }
         // Dropped after the hold: what is left of that half way is to be cleaned up before the client is closed.
         let context = self.context.clone();
-        let _ending = context.ledger.ending(&self.hold);
+        let _ending = context.engine.ending(&self.hold);
         let mut this = self;
-        context.ledger.release(&this.hold);
+        context.engine.release(&this.hold);
         let id = this.hold.id.text();
-        let _unread = context.ledger.unread(&this.hold.keys, context.now());
-        let mut tries = context.tries("release", &this.hold.keys.name);
+        let _unread = context.engine.unread(&this.hold.keys, context.now());
+        let mut retry = context.retry("release", &this.hold.keys.name);
         let mut may_be_done = false;
         loop {
             this.asked = true;
@@ -78,14 +78,14 @@ impl Owned {
                         // Whatever comes after it: a request that was not executed takes nothing back.
                         may_be_done = !mutant::on(Mutant::ResentReleaseLost);
                     }
-                    tries.again_after(failure).await?;
+                    retry.again_after(failure).await?;
                 }
             }
         }
     }
 
     /// Turns the hold into one of that many units, or of as many as it had if others are in the way; either way under a
-    /// wire id of its own: a late copy of the request must find nobody. For the last guard of the hold. Dropped half
+    /// attempt id of its own: a late copy of the request must find nobody. For the last guard of the hold. Dropped half
     /// way, both are cleaned up in the background.
     pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
         let (context, old) = (self.context.clone(), self.hold.clone());
@@ -95,29 +95,29 @@ impl Owned {
         let holder = self.holder.clone();
         // Others of the holder wait until it is known what there is to enter.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
-        let _ending = context.ledger.ending(&old);
+        let _ending = context.engine.ending(&old);
         // A fixed lease begins anew; one that was extended is not shortened.
         let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
-        let Ok(undecided) = Undecided::open(&context, &old.keys, amount, lease) else {
+        let Ok(pending) = PendingAttempt::open(&context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
         // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
         let mut this = self;
-        let (old_id, new_id) = (old.id.text(), undecided.id.text());
+        let (old_id, new_id) = (old.id.text(), pending.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing. What becomes of
-        // it is not for those in its line.
+        // it is not for those in its cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
-            context.ledger.release(&old);
+            context.engine.release(&old);
         }
-        let mut tries = context.tries(operation, &old.keys.name);
+        let mut retry = context.retry(operation, &old.keys.name);
         loop {
             let sent = context.now();
             if let Some(loss) = old.loss(sent) {
                 return Err(lost_error(&old, operation, loss));
             }
-            // Closing has cancelled the new wire id: sent after that, the request would change the hold for nobody.
-            if context.ledger.is_closed() {
+            // Closing has cancelled the new attempt id: sent after that, the request would change the hold for nobody.
+            if context.engine.is_closed() {
                 return Err(context.closed(operation, &old.keys));
             }
             let asked = old.term.lease(lease, sent);
@@ -132,7 +132,7 @@ impl Owned {
             let (amount, token, more, now) = match context.scripts().change(&old.keys, args).await {
                 // Of a hold that was passed on, the server knows the first token.
                 Ok(Answer::Done { token, more, now }) => (amount, token.max(old.token), more, now),
-                // Refused: what there was goes on under the new wire id.
+                // Refused: what there was goes on under the new attempt id.
                 Ok(Answer::Busy { more: false, now }) => (old.amount, old.token, false, now),
                 // Leases are left to end; or the request took longer than the server's clock allowed, and its answer has
                 // set our idea of that clock right.
@@ -143,18 +143,18 @@ impl Owned {
                 Ok(Answer::NotHeld { more, now }) => {
                     this.ended(more, now);
                     old.lose(Loss::Gone);
-                    undecided.forget();
+                    pending.forget();
                     return Err(lost_error(&old, operation, Loss::Gone));
                 }
                 Err(failure) => {
-                    tries.again_after(failure).await?;
+                    retry.again_after(failure).await?;
                     continue;
                 }
             };
             this.ended(more, now);
             // Whatever comes of the new one, those who watch the old one are told that it is over.
             let _ = old.release(context.now());
-            let hold = match undecided.hold(amount, token, old.term, asked, sent) {
+            let hold = match pending.hold(amount, token, old.term, asked, sent) {
                 Ok(Some(hold)) => hold,
                 // The client was closed meanwhile, which has cancelled it.
                 Ok(None) => return Err(context.closed(operation, &old.keys)),
@@ -169,9 +169,9 @@ impl Owned {
         }
     }
 
-    /// To the next in its line, if there is one.
+    /// To the next in its cohort, if there is one.
     fn pass(&mut self) -> bool {
-        self.ended |= self.place.take().is_some_and(|place| place.pass(&self.hold));
+        self.ended |= self.member.take().is_some_and(|member| member.pass(&self.hold));
         self.ended
     }
 
@@ -179,7 +179,7 @@ impl Owned {
         self.ended = true;
         self.context.observe(now);
         if more && !mutant::on(Mutant::MoreNotDone) {
-            self.context.ledger.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
+            self.context.engine.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
         }
     }
 }
@@ -200,7 +200,7 @@ impl Drop for Owned {
         // What is left of other losses in Redis is cleaned up when they are noticed.
         let leaves = || matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if leaves() && !mutant::on(Mutant::NoReleaseOnDrop) {
-            self.context.ledger.release_later(&self.hold, now);
+            self.context.engine.release_later(&self.hold, now);
         }
         if self.asked {
             self.context.unheard(&self.hold.keys);

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
+use crate::driver::server_clock::ServerClock;
 use crate::error::Result;
-use crate::runtime::Executor;
-use crate::protocol::key::{Keys, Kind, READ, WRITE, inbox_prefix};
 use crate::protocol::dispatch::{AcquireArgs, ChangeArgs, Failure, Scripts};
+use crate::protocol::key::{Keys, Kind, READ, WRITE, inbox_prefix};
 use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
-use crate::driver::server_clock::ServerClock;
-use crate::protocol::ticket::{WireId, ticket};
+use crate::protocol::ticket::{AttemptId, ticket};
+use crate::runtime::Executor;
 
 /// What the check acquires ends by itself after this.
 const LEASE: Duration = Duration::from_secs(1);
@@ -58,27 +58,27 @@ async fn tidy(scripts: Scripts<'_>, keys: &Keys, client: Uuid, check: impl Futur
             let _ = scripts.cancel(keys, &ticket, false).await;
         }
         if keys.kind == Kind::Latch {
-            let wire_id = &ids(client)[0].text();
-            let call = LatchCall { wire_id, not_after: 0, known_until: 0, resent: false };
+            let attempt_id = &ids(client)[0].text();
+            let call = LatchCall { attempt_id, not_after: 0, known_until: 0, resent: false };
             let _ = scripts.latch().delete(keys.latch(), call).await;
-            let _ = take(scripts, keys, keys.latch()[2], wire_id).await;
+            let _ = take(scripts, keys, keys.latch()[2], attempt_id).await;
         }
     }
     checked
 }
 
 /// No attempt of the client will have these ids: its own count from 1.
-fn ids(client: Uuid) -> [WireId; 3] {
-    [0, 1, 2].map(|n| WireId { client, n: u64::MAX - n })
+fn ids(client: Uuid) -> [AttemptId; 3] {
+    [0, 1, 2].map(|n| AttemptId { client, n: u64::MAX - n })
 }
 
 fn tickets(keys: &Keys, client: Uuid, amount: u32) -> [String; 3] {
     ids(client).map(|id| ticket(keys.kind, id, LEASE, amount))
 }
 
-fn request(wire_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
+fn request(attempt_id: &str, amount: u32, queue: Option<Duration>, max_waiters: u32) -> AcquireArgs<'_> {
     AcquireArgs {
-        wire_id,
+        attempt_id,
         wait: queue.is_some(),
         lease: LEASE,
         amount,
@@ -96,7 +96,7 @@ async fn check_queue(
     client: Uuid,
     amount: u32,
 ) -> std::result::Result<(), Failure> {
-    let [holder, dead, waiter] = &ids(client).map(WireId::text);
+    let [holder, dead, waiter] = &ids(client).map(AttemptId::text);
     let tickets = tickets(keys, client, amount);
     // First of all the rights to remove, without which the rest would stay.
     scripts.cancel(keys, &tickets[0], false).await?;
@@ -111,7 +111,7 @@ async fn check_queue(
     // A waiter that is kept alive, and told.
     scripts.acquire(keys, request(holder, amount, None, 0)).await?;
     scripts.acquire(keys, request(waiter, amount, Some(LEASE), 0)).await?;
-    scripts.touch(keys, &[(&tickets[2], LEASE)]).await?;
+    scripts.heartbeat(keys, &[(&tickets[2], LEASE)]).await?;
     scripts.renew(&[(keys, holder, LEASE)], config.command_timeout).await?;
     scripts.release(keys, holder).await?;
     for ticket in &tickets {
@@ -131,7 +131,7 @@ async fn check_lock(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: 
 }
 
 async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config, client: Uuid) -> Checked {
-    let [writer, reader, _] = &ids(client).map(WireId::text);
+    let [writer, reader, _] = &ids(client).map(AttemptId::text);
     check_queue(scripts, keys, config, client, WRITE).await?;
     scripts.acquire(keys, request(writer, WRITE, None, 0)).await?;
     let change = ChangeArgs { old_id: writer, new_id: reader, units: READ, lease: LEASE, limit: WRITE, not_after: 0 };
@@ -146,14 +146,14 @@ async fn check_permits(scripts: Scripts<'_>, keys: &Keys, config: &Config, clien
 }
 
 async fn check_latch(scripts: Scripts<'_>, keys: &Keys, client: Uuid) -> Checked {
-    let [setter, waiter, other] = &ids(client).map(WireId::text);
+    let [setter, waiter, other] = &ids(client).map(AttemptId::text);
     let latch = scripts.latch();
     latch.cancel(keys.latch(), waiter).await?;
     let now = take(scripts, keys, keys.latch()[2], setter).await?;
-    let call = |wire_id, known_until| LatchCall { wire_id, not_after: 0, known_until, resent: false };
+    let call = |attempt_id, known_until| LatchCall { attempt_id, not_after: 0, known_until, resent: false };
     latch.set(keys.latch(), call(setter, now + LEASE.as_secs() * 1000), 1, LEASE).await?;
     latch.wait(keys.latch(), waiter, LEASE, 0).await?;
-    latch.touch(keys.latch(), &[(waiter, LEASE)]).await?;
+    latch.heartbeat(keys.latch(), &[(waiter, LEASE)]).await?;
     latch.count_down(keys.latch(), call(other, 0)).await?;
     latch.delete(keys.latch(), call(waiter, 0)).await?;
     // Calls are left to expire elsewhere.

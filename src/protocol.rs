@@ -135,7 +135,7 @@ registry! {
     LATCH_DELETE = "latch_delete";
     LATCH_INSPECT = "latch_inspect";
     LATCH_SET = "latch_set";
-    LATCH_TOUCH = "latch_touch";
+    LATCH_HEARTBEAT = "latch_heartbeat";
     LATCH_WAIT = "latch_wait";
     LOCK_ACQUIRE = "lock_acquire";
     LOCK_CANCEL = "lock_cancel";
@@ -143,7 +143,7 @@ registry! {
     LOCK_INSPECT = "lock_inspect";
     LOCK_RELEASE = "lock_release";
     LOCK_RENEW = "lock_renew";
-    LOCK_TOUCH = "lock_touch";
+    LOCK_HEARTBEAT = "lock_heartbeat";
     PERMIT_ACQUIRE = "permit_acquire";
     PERMIT_CANCEL = "permit_cancel";
     PERMIT_CHANGE = "permit_change";
@@ -151,7 +151,7 @@ registry! {
     PERMIT_LIMIT = "permit_limit";
     PERMIT_RELEASE = "permit_release";
     PERMIT_RENEW = "permit_renew";
-    PERMIT_TOUCH = "permit_touch";
+    PERMIT_HEARTBEAT = "permit_heartbeat";
 }
 
 #[cfg(test)]
@@ -219,6 +219,6 @@ mod tests {
         let names: Vec<_> = Script::all().map(Script::name).collect();
         assert!(names.is_sorted());
         assert_eq!(LOCK_ACQUIRE.name(), "lock_acquire");
-        assert_eq!(LOCK_TOUCH.name(), "lock_touch");
+        assert_eq!(LOCK_HEARTBEAT.name(), "lock_heartbeat");
     }
 }

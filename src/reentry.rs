@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Weak};
 use event_listener::Event;
 
 use crate::holder::Holder;
-use crate::protocol::key::Keys;
 use crate::mutex::lock;
+use crate::protocol::key::Keys;
 
 type Key = (Holder, Arc<Keys>);
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::{ErrorKind, Result};
 use crate::guard::{protect, release};
-use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::owned::Owned;
 
 impl<G> Acquire<G> {

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
-use crate::protocol::key::{Kind, READ, WRITE};
-use crate::lock::HolderState;
-use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::owned::{Owned, lost_error};
 use crate::handle::Primitive;
+use crate::lock::HolderState;
+use crate::owned::{Owned, lost_error};
+use crate::protocol::key::{Kind, READ, WRITE};
+use crate::protocol::ticket::AttemptId;
 use crate::reentry::Reentry;
-use crate::protocol::ticket::WireId;
 
 /// A named lock that many may hold for reading at a time, or one for writing. Made by
 /// [`Client::rw_lock`](crate::Client::rw_lock).
@@ -97,7 +97,7 @@ impl RwLock {
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
         for hold in inspected.holds {
             let holder =
-                HolderState { client: WireId::client_of(&hold.wire_id), token: hold.token, remaining: hold.left };
+                HolderState { client: AttemptId::client_of(&hold.attempt_id), token: hold.token, remaining: hold.left };
             if hold.units == WRITE {
                 state.writer = Some(holder);
             } else {

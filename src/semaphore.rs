@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::Context;
 use crate::error::Result;
 use crate::guard::Permit;
-use crate::protocol::key::{Kind, WRITE, check_limit};
-use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::owned::Owned;
 use crate::handle::Primitive;
-use crate::reentry::Reentry;
+use crate::owned::Owned;
+use crate::protocol::key::{Kind, WRITE, check_limit};
 use crate::protocol::reply::permit::{Limited, PermitHold};
-use crate::protocol::ticket::WireId;
+use crate::protocol::ticket::AttemptId;
+use crate::reentry::Reentry;
 
 /// The most permits a semaphore can have.
 pub const MAX_PERMITS: u32 = WRITE - 1;
@@ -126,7 +126,7 @@ impl Semaphore {
         let Primitive { context, .. } = &self.primitive;
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
-        let mut tries = context.tries(OPERATION, &keys.name);
+        let mut retry = context.retry(OPERATION, &keys.name);
         loop {
             let sent = context.now();
             // Late, it could undo what somebody else has set since.
@@ -135,12 +135,12 @@ impl Semaphore {
                 Ok(Limited::Limit { more, now }) => {
                     context.observe(now);
                     if more {
-                        context.ledger.promote_later(keys, context.now(), context.config.lease);
+                        context.engine.promote_later(keys, context.now(), context.config.lease);
                     }
                     return Ok(());
                 }
                 Ok(Limited::Stale { now }) => context.observe(now),
-                Err(failure) => tries.again_after(failure).await?,
+                Err(failure) => retry.again_after(failure).await?,
             }
         }
     }
@@ -149,7 +149,7 @@ impl Semaphore {
         let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect(keys, self.limit)).await?;
         self.primitive.context.observe(inspected.now);
         let holder = |hold: PermitHold| PermitState {
-            client: WireId::client_of(&hold.wire_id),
+            client: AttemptId::client_of(&hold.attempt_id),
             count: hold.units,
             remaining: hold.left,
         };

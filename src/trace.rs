@@ -1,6 +1,6 @@
 //! What the feature `tracing` tells; without it, nothing here does anything.
 //!
-//! Names of locks are told, never wire ids, addresses or credentials.
+//! Names of locks are told, never attempt ids, addresses or credentials.
 
 use std::fmt::Display;
 use std::future::Future;

@@ -27,9 +27,9 @@ impl RawLock {
         Self { keys }
     }
 
-    /// Acquires as wire id `n`, or queues up. Whether it was granted.
+    /// Acquires as attempt id `n`, or queues up. Whether it was granted.
     pub async fn acquire(&self, connection: &dyn Connection, n: u64) -> Result<bool> {
-        let id = wire_id(n);
+        let id = attempt_id(n);
         let lease = Arg::Number(LEASE_MS);
         let args = [
             Arg::Text(&id),
@@ -49,9 +49,9 @@ impl RawLock {
         }
     }
 
-    /// Releases the hold of wire id `n`, and hands the lock over if somebody waits.
+    /// Releases the hold of attempt id `n`, and hands the lock over if somebody waits.
     pub async fn release(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        let id = wire_id(n);
+        let id = attempt_id(n);
         let nothing = Arg::Number(0);
         let args = [Arg::Text(&id), Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(""), nothing, nothing];
         match self.run(connection, "lock_release", &args).await?.as_str() {
@@ -60,7 +60,7 @@ impl RawLock {
         }
     }
 
-    /// Takes the ticket of wire id `n` out of the queue.
+    /// Takes the ticket of attempt id `n` out of the queue.
     pub async fn cancel(&self, connection: &dyn Connection, n: u64, from_tail: bool) -> Result<()> {
         let ticket = ticket(n);
         let from = Arg::Text(if from_tail { "-1" } else { "1" });
@@ -71,13 +71,13 @@ impl RawLock {
         }
     }
 
-    /// Touches the ticket of wire id `n`, which waits.
-    pub async fn touch(&self, connection: &dyn Connection, n: u64) -> Result<()> {
+    /// Touches the ticket of attempt id `n`, which waits.
+    pub async fn heartbeat(&self, connection: &dyn Connection, n: u64) -> Result<()> {
         let ticket = ticket(n);
         let args = [Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(&ticket), Arg::Number(LEASE_MS)];
-        match self.run(connection, "lock_touch", &args).await?.as_str() {
+        match self.run(connection, "lock_heartbeat", &args).await?.as_str() {
             "WAITING" => Ok(()),
-            other => Err(unexpected("lock_touch", other)),
+            other => Err(unexpected("lock_heartbeat", other)),
         }
     }
 
@@ -96,12 +96,12 @@ impl RawLock {
     }
 }
 
-fn wire_id(n: u64) -> String {
+fn attempt_id(n: u64) -> String {
     format!("{CLIENT}:{n}")
 }
 
 fn ticket(n: u64) -> String {
-    format!("{}/{LEASE_MS}/1", wire_id(n))
+    format!("{}/{LEASE_MS}/1", attempt_id(n))
 }
 
 fn unexpected(script: &str, word: &str) -> Box<dyn std::error::Error + Send + Sync> {

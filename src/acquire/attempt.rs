@@ -1,4 +1,4 @@
-//! One wire id from its first request until it is decided.
+//! One attempt id from its first request until it is decided.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use crate::acquire::Request;
 use crate::acquire::request::Answer;
-use crate::context::{Context, Late, Tries, Undecided};
-use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::key::Kind;
+use crate::cohort::Member;
+use crate::context::{Context, Late, PendingAttempt, Retry};
 use crate::engine::lease::{Hold, Term, deadline};
-use crate::engine::{Begun, Closed, Outcome};
-use crate::cohort::Place;
+use crate::engine::{AttemptHandoff, Closed, Outcome};
+use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
+use crate::protocol::key::Kind;
 use crate::protocol::token::Token;
 
 /// What became of an attempt.
@@ -21,21 +21,21 @@ pub(super) enum Decision {
     Busy,
     /// The latch is open: there is nothing to hold.
     Open,
-    /// This wire id came to nothing; another one may.
+    /// This attempt id came to nothing; another one may.
     Again,
-    /// Its ticket waits for whoever in the line is first by then.
-    InLine,
+    /// Its ticket waits for whoever in the cohort is first by then.
+    InCohort,
     /// When the grant was known, nothing was left of its lease: it is given back.
     Late,
 }
 
-/// One wire id from its first request until it is decided. Dropped undecided, it is abandoned.
+/// One attempt id from its first request until it is decided. Dropped undecided, it is abandoned.
 pub(super) struct Attempt<'a> {
     pub(super) context: &'a Arc<Context>,
     pub(super) request: &'a Request,
     pub(super) until: Option<Instant>,
-    pub(super) undecided: Undecided<'a>,
-    pub(super) wire_id: String,
+    pub(super) pending: PendingAttempt<'a>,
+    pub(super) attempt_id: String,
     pub(super) amount: u32,
     /// How often the request was sent.
     pub(super) asked: u32,
@@ -50,15 +50,15 @@ impl<'a> Attempt<'a> {
         context: &'a Arc<Context>,
         request: &'a Request,
         until: Option<Instant>,
-        place: Option<&Place>,
+        member: Option<&Member>,
     ) -> Result<Self> {
         let closed = |Closed| request.error(ErrorKind::Closed);
-        if let Some(place) = place {
-            return Ok(Self::resume(context, request, until, place.open(request).map_err(closed)?));
+        if let Some(member) = member {
+            return Ok(Self::resume(context, request, until, member.open(request).map_err(closed)?));
         }
-        let undecided = Undecided::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
-        let (wire_id, amount) = (undecided.id.text(), request.amount);
-        Ok(Self { context, request, until, undecided, wire_id, amount, asked: 0, before: None, decided: false })
+        let pending = PendingAttempt::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
+        let (attempt_id, amount) = (pending.id.text(), request.amount);
+        Ok(Self { context, request, until, pending, attempt_id, amount, asked: 0, before: None, decided: false })
     }
 
     /// Goes on with what is open.
@@ -66,45 +66,45 @@ impl<'a> Attempt<'a> {
         context: &'a Arc<Context>,
         request: &'a Request,
         until: Option<Instant>,
-        begun: Begun,
+        handoff: AttemptHandoff,
     ) -> Self {
-        let Begun { id, amount, before, asked, decided } = begun;
-        let undecided = Undecided::resume(context, id);
-        Self { context, request, until, undecided, wire_id: id.text(), amount, asked, before, decided }
+        let AttemptHandoff { id, amount, before, asked, decided } = handoff;
+        let pending = PendingAttempt::resume(context, id);
+        Self { context, request, until, pending, attempt_id: id.text(), amount, asked, before, decided }
     }
 
-    pub(super) async fn run(mut self, tries: &mut Tries<'_>) -> Result<Decision> {
+    pub(super) async fn run(mut self, retry: &mut Retry<'_>) -> Result<Decision> {
         loop {
             // Boxed, or whoever waits would carry for hours what only a request needs.
             let answer =
-                if std::mem::take(&mut self.decided) { Answer::Queued } else { Box::pin(self.ask(tries)).await? };
+                if std::mem::take(&mut self.decided) { Answer::Queued } else { Box::pin(self.ask(retry)).await? };
             let decided = match answer {
                 Answer::Granted { .. } if self.request.keys.kind == Kind::Latch => return Ok(self.open()),
                 Answer::Granted { token, counted_from } => return Ok(self.hold(token, counted_from)),
                 Answer::Busy => {
-                    self.undecided.forget();
+                    self.pending.forget();
                     return Ok(Decision::Busy);
                 }
                 Answer::Full => {
-                    self.undecided.forget();
+                    self.pending.forget();
                     return Err(self.request.error(ErrorKind::QueueFull));
                 }
                 Answer::Over { limit } => {
-                    self.undecided.forget();
+                    self.pending.forget();
                     let reason = format!("{} permits of {limit}", self.request.amount);
                     let error = Error::because(ErrorKind::OverLimit, self.request.operation, reason);
                     return Err(error.with_name(&self.request.keys.name));
                 }
                 Answer::Queued => None,
-                Answer::QueuedInLine => {
-                    self.undecided.leave();
-                    return Ok(Decision::InLine);
+                Answer::QueuedInCohort => {
+                    self.pending.leave();
+                    return Ok(Decision::InCohort);
                 }
                 Answer::Decided(outcome) => Some(outcome),
             };
             let outcome = match decided {
                 Some(outcome) => outcome,
-                None => poll_fn(|context| self.context.ledger.poll_outcome(self.undecided.id, context)).await,
+                None => poll_fn(|context| self.context.engine.poll_outcome(self.pending.id, context)).await,
             };
             match outcome {
                 Outcome::Granted { token, mut counted_from } => {
@@ -131,18 +131,18 @@ impl<'a> Attempt<'a> {
                     return Err(error.with_name(&self.request.keys.name));
                 }
                 Outcome::Gone => {
-                    // If the request was sent twice, a touch may have been answered between the two, and the second copy
+                    // If the request was sent twice, a heartbeat may have been answered between the two, and the second copy
                     // has queued up: it is cancelled.
                     if self.asked == 1 || mutant::on(Mutant::GoneTrustedAfterResend) {
-                        self.undecided.forget();
+                        self.pending.forget();
                     } else {
-                        self.undecided.abandon();
+                        self.pending.abandon();
                     }
                     return Ok(Decision::Again);
                 }
                 Outcome::Failed(failure) => {
-                    self.undecided.alone = true;
-                    return Err(tries.error(failure));
+                    self.pending.alone = true;
+                    return Err(retry.error(failure));
                 }
                 Outcome::Closed => return Err(self.request.error(ErrorKind::Closed)),
             }
@@ -153,7 +153,7 @@ impl<'a> Attempt<'a> {
     /// undecided, it is cancelled.
     fn open(self) -> Decision {
         if self.asked == 1 {
-            self.undecided.forget();
+            self.pending.forget();
         }
         Decision::Open
     }
@@ -161,7 +161,7 @@ impl<'a> Attempt<'a> {
     fn hold(self, token: Token, counted_from: Instant) -> Decision {
         let Request { renewed, lease, at_most, .. } = *self.request;
         let term = if renewed { Term::capped(counted_from, at_most) } else { Term::Fixed };
-        match self.undecided.hold(self.amount, token, term, lease, counted_from) {
+        match self.pending.hold(self.amount, token, term, lease, counted_from) {
             Ok(Some(hold)) => Decision::Held(hold),
             Ok(None) => Decision::Again,
             Err(Late) => Decision::Late,

@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use crate::acquire::acquire;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{LockGuard, Reentrant};
+use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::owned::Owned;
-use crate::handle::Primitive;
 
 mod choices;
 
@@ -27,7 +27,7 @@ use choices::Options;
 /// - [`OverLimit`](ErrorKind::OverLimit): more permits than the semaphore has.
 /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder reads, and asks to write.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
-///   long as the client's [`patience`](crate::ConfigBuilder::patience); or three grants in a row took longer to arrive than
+///   long as the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout); or three grants in a row took longer to arrive than
 ///   their lease.
 /// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): at once.
 /// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
@@ -76,26 +76,26 @@ impl<G> Acquire<G> {
     }
 
     /// Prefers speed to order between processes. With the client's own renewed lease, the non-fair acquisitions of one client stand
-    /// in lines of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
-    /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A line waits behind one ticket;
-    /// what is released goes to the next in the line without asking Redis, with a larger token of its own if there are tokens.
+    /// in cohorts of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
+    /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A cohort waits behind one ticket;
+    /// what is released goes to the next in the cohort without asking Redis, with a larger token of its own if there are tokens.
     ///
     /// # Guaranteed
-    /// - Within a line, who has waited for longest is next. Of a semaphore, only requests that are on their way may be
+    /// - Within a cohort, who has waited for longest is next. Of a semaphore, only requests that are on their way may be
     ///   answered in another order.
-    /// - A grant serves up to 32 of the line, and none of them later than
-    ///   [`line_time`](crate::ConfigBuilder::line_time), 100 ms by default, after the first. Then the line queues up again,
-    ///   behind those who wait. So others are passed by one grant at the most; of a semaphore, by those that the line had
+    /// - A grant serves up to 32 of the cohort, and none of them later than
+    ///   [`handoff_time`](crate::ConfigBuilder::handoff_time), 100 ms by default, after the first. Then the cohort queues up again,
+    ///   behind those who wait. So others are passed by one grant at the most; of a semaphore, by those that the cohort had
     ///   before they came.
     /// - Only what is held is handed on: after a loss, or with less than half of the lease left, the next one asks Redis.
-    /// - Permits that come free elsewhere are not left to others: one of the line always asks for more.
+    /// - Permits that come free elsewhere are not left to others: one of the cohort always asks for more.
     ///
     /// # Not guaranteed
-    /// - Order between a line and other acquisitions, those of the same client included: fair ones, tries, readers, and those
+    /// - Order between a cohort and other acquisitions, those of the same client included: fair ones, tries, readers, and those
     ///   with a [lease](Self::lease) other than the client's, a [fixed one](Self::expires_after) or a
-    ///   [limit](Self::hold_at_most) do not stand in a line.
-    /// - That it goes on while the next in the line does not run: a future that is neither polled nor dropped when its turn
-    ///   comes may keep its own line waiting, and keeps what it was given from everybody else until the lease ends.
+    ///   [limit](Self::hold_at_most) do not stand in a cohort.
+    /// - That it goes on while the next in the cohort does not run: a future that is neither polled nor dropped when its turn
+    ///   comes may keep its own cohort waiting, and keeps what it was given from everybody else until the lease ends.
     ///
     /// Everything else queues up as if it were [`fair`](Self::fair).
     pub fn non_fair(mut self) -> Self {
@@ -116,7 +116,7 @@ impl<G> Acquire<G> {
     /// length for as long as the guard lives, so it bounds how long a crashed holder blocks the others, and not the hold.
     ///
     /// Re-entry keeps the lease of the hold. A lease other than the client's own keeps a [non-fair](Self::non_fair)
-    /// acquisition out of the line.
+    /// acquisition out of the cohort.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
@@ -127,7 +127,7 @@ impl<G> Acquire<G> {
     /// [`LockGuard::extend`], prolongs it. Combined with [`lease`](Self::lease) or [`hold_at_most`](Self::hold_at_most) it is
     /// an [`InvalidInput`](ErrorKind::InvalidInput) error: those are about renewed leases.
     ///
-    /// Re-entry keeps the lease of the hold. A [non-fair](Self::non_fair) acquisition with a fixed lease stands in no line.
+    /// Re-entry keeps the lease of the hold. A [non-fair](Self::non_fair) acquisition with a fixed lease stands in no cohort.
     pub fn expires_after(mut self, lease: Duration) -> Self {
         self.options.expires_after = Some(lease);
         self
@@ -142,7 +142,7 @@ impl<G> Acquire<G> {
     /// wait in the queue, the hold may end earlier by as long as a third of the lease.
     ///
     /// Re-entry keeps the limit of the hold, and so do downgrade and upgrade. A [non-fair](Self::non_fair) acquisition with a
-    /// limit stands in no line.
+    /// limit stands in no cohort.
     ///
     /// # Examples
     /// ```no_run
@@ -159,7 +159,7 @@ impl<G> Acquire<G> {
     }
 
     /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more, in Redis or in
-    /// the client's own line. Counted when it begins to wait: a [line](Self::non_fair) that had its turn queues up again behind
+    /// the client's own cohort. Counted when it begins to wait: a [cohort](Self::non_fair) that had its turn queues up again behind
     /// however many wait by then. Zero is an error: use the `try_` form.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.max_waiters = Some(limit);

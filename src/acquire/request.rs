@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 
 use crate::acquire::attempt::Attempt;
-use crate::context::Tries;
-use crate::error::{ErrorKind, Result};
+use crate::context::Retry;
 use crate::engine::{Outcome, Queued};
+use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::reply::{Acquired, Requeued};
@@ -24,32 +24,32 @@ pub(super) enum Answer {
         counted_from: Instant,
     },
     Queued,
-    /// For whoever in the line is first by then.
-    QueuedInLine,
+    /// For whoever in the cohort is first by then.
+    QueuedInCohort,
     Busy,
     Full,
     Over {
         limit: u32,
     },
-    /// The answers were lost, and a message or a touch came first.
+    /// The answers were lost, and a message or a heartbeat came first.
     Decided(Outcome),
 }
 
 impl Attempt<'_> {
     /// Sends the request until there is an answer, or no sense in sending it again.
-    pub(super) async fn ask(&mut self, tries: &mut Tries<'_>) -> Result<Answer> {
-        tries.start();
+    pub(super) async fn ask(&mut self, retry: &mut Retry<'_>) -> Result<Answer> {
+        retry.start();
         loop {
-            // Closing has cancelled this wire id: sent after that, the request would acquire for nobody.
-            if self.context.ledger.is_closed() {
+            // Closing has cancelled this attempt id: sent after that, the request would acquire for nobody.
+            if self.context.engine.is_closed() {
                 return Err(self.request.error(ErrorKind::Closed));
             }
             let sent = self.context.now();
             self.asked += 1;
             if let Some(before) = &self.before {
-                let ticket = ticket(self.request.keys.kind, self.undecided.id, self.request.lease, self.amount);
+                let ticket = ticket(self.request.keys.kind, self.pending.id, self.request.lease, self.amount);
                 let ticket = (&*ticket, ticket_ttl(self.request.lease));
-                let unread = self.context.ledger.unread(&self.request.keys, sent);
+                let unread = self.context.engine.unread(&self.request.keys, sent);
                 let requeued = self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await;
                 drop(unread);
                 match requeued {
@@ -69,7 +69,7 @@ impl Attempt<'_> {
                         return Ok(queued);
                     }
                     // It was lost; or an earlier copy of the request has been executed, and the ticket waits or was
-                    // granted. The same wire id finds out.
+                    // granted. The same attempt id finds out.
                     Ok(Requeued::NotHeld { now }) => {
                         self.context.observe(now);
                         self.before = None;
@@ -79,7 +79,7 @@ impl Attempt<'_> {
                         if failure.may_be_done() {
                             self.context.unheard(&self.request.keys);
                         }
-                        if let Some(outcome) = self.again_after(tries, failure).await? {
+                        if let Some(outcome) = self.again_after(retry, failure).await? {
                             return Ok(Answer::Decided(outcome));
                         }
                     }
@@ -87,7 +87,7 @@ impl Attempt<'_> {
                 continue;
             }
             let args = AcquireArgs {
-                wire_id: &self.wire_id,
+                attempt_id: &self.attempt_id,
                 wait: self.request.wait,
                 lease: self.request.lease,
                 amount: self.amount,
@@ -132,7 +132,7 @@ impl Attempt<'_> {
                     return Ok(Answer::Full);
                 }
                 Err(failure) => {
-                    if let Some(outcome) = self.again_after(tries, failure).await? {
+                    if let Some(outcome) = self.again_after(retry, failure).await? {
                         return Ok(Answer::Decided(outcome));
                     }
                 }
@@ -142,29 +142,29 @@ impl Attempt<'_> {
 
     fn queued(&self, sent: Instant, holder_left: Option<Duration>, more: bool) -> Answer {
         let queued = Queued { sent, asked: self.asked, holder_left, more };
-        match self.context.ledger.queued(self.undecided.id, queued, self.context.now()) {
-            true => Answer::QueuedInLine,
+        match self.context.engine.queued(self.pending.id, queued, self.context.now()) {
+            true => Answer::QueuedInCohort,
             false => Answer::Queued,
         }
     }
 
     /// Pauses before the next try, unless it is known before what became of the earlier ones. If it gives up, so do those
-    /// in its line who wait for as long: a new wire id is for those who do not.
-    async fn again_after(&mut self, tries: &mut Tries<'_>, failure: Failure) -> Result<Option<Outcome>> {
-        let pause = pin!(tries.again_after(failure));
+    /// in its cohort who wait for as long: a new attempt id is for those who do not.
+    async fn again_after(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Option<Outcome>> {
+        let pause = pin!(retry.again_after(failure));
         let again = match select(pause, self.outcome(true)).await {
             Either::Left((again, _)) => again,
             Either::Right((outcome, _)) => return Ok(Some(outcome)),
         };
-        self.undecided.alone |= again.is_err();
+        self.pending.alone |= again.is_err();
         again.map(|()| None)
     }
 
-    /// What a message or a touch says has become of it, unless nobody listens.
+    /// What a message or a heartbeat says has become of it, unless nobody listens.
     pub(super) fn outcome(&self, listens: bool) -> impl Future<Output = Outcome> + Unpin {
         let listens = listens && !mutant::on(Mutant::DeafWhileAsking);
         poll_fn(move |context| match listens {
-            true => self.context.ledger.poll_outcome(self.undecided.id, context),
+            true => self.context.engine.poll_outcome(self.pending.id, context),
             false => Poll::Pending,
         })
     }

@@ -18,10 +18,10 @@ fn bad_durations() {
         let built = Config::builder().command_timeout(timeout).build();
         assert_eq!(built.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
-    assert!(Config::builder().patience(Duration::MAX).build().is_err());
-    assert!(Config::builder().patience(Duration::ZERO).lease(MIN_LEASE).build().is_ok());
-    assert!(Config::builder().line_time(Duration::MAX).build().is_err());
-    assert!(Config::builder().line_time(Duration::ZERO).build().is_ok());
+    assert!(Config::builder().retry_timeout(Duration::MAX).build().is_err());
+    assert!(Config::builder().retry_timeout(Duration::ZERO).lease(MIN_LEASE).build().is_ok());
+    assert!(Config::builder().handoff_time(Duration::MAX).build().is_err());
+    assert!(Config::builder().handoff_time(Duration::ZERO).build().is_ok());
     for timeout in [Duration::from_millis(10_001), Duration::MAX] {
         let error = Config::builder().shutdown_timeout(timeout).build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);

@@ -8,9 +8,9 @@ use futures::future::{Either, select};
 use futures::stream::BoxStream;
 
 use crate::connection::Notice;
-use crate::runtime::Executor;
-use crate::engine::Ledger;
+use crate::engine::Engine;
 use crate::protocol::ticket::Message;
+use crate::runtime::Executor;
 
 /// Ends the dispatching task when dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub(crate) fn start(
         executor: &Arc<dyn Executor>,
-        ledger: Arc<Ledger>,
+        engine: Arc<Engine>,
         mut notices: BoxStream<'static, Notice>,
     ) -> Self {
         let stop = Arc::new(Event::new());
@@ -33,12 +33,12 @@ impl Inbox {
                     // What is not a message of ours is noise on an open channel.
                     Notice::Message(payload) => {
                         if let Some(message) = Message::parse(&payload) {
-                            ledger.deliver(message, clock.now());
+                            engine.deliver(message, clock.now());
                         }
                     }
-                    Notice::Gap => ledger.gap(clock.now()),
-                    // Told by the log and the counters; waiters learn from their own touches.
-                    Notice::Refused(refusal) => ledger.subscription_refused(&refusal),
+                    Notice::Gap => engine.gap(clock.now()),
+                    // Told by the log and the counters; waiters learn from their own heartbeats.
+                    Notice::Refused(refusal) => engine.subscription_refused(&refusal),
                 }
             }
         }));

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::protocol::reply::ServerMillis;
 use crate::mutex::lock;
+use crate::protocol::reply::ServerMillis;
 
 /// Behind the server's clock by up to the latency of the last reply, never used for leases: only to tell the server
 /// until when a request is meant to be executed.

@@ -12,14 +12,14 @@ use futures::{FutureExt, future};
 
 use crate::backoff::{Backoff, Pauses};
 use crate::connection::{Connection, ConnectionError};
-use crate::runtime::Executor;
-use crate::protocol::key::Kind;
-use crate::engine::lease::Hold;
-use crate::engine::{Cleanup, Ledger, Touch, Work, answer_within};
-use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TouchArgs};
-use crate::protocol::reply::HoldState;
 use crate::driver::server_clock::ServerClock;
+use crate::engine::lease::Hold;
+use crate::engine::{Cleanup, Engine, Heartbeat, Work, answer_within};
+use crate::mutant::{self, Mutant};
+use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TicketArgs};
+use crate::protocol::key::Kind;
+use crate::protocol::reply::HoldState;
+use crate::runtime::Executor;
 use crate::trace;
 
 mod goodbye;
@@ -30,18 +30,18 @@ pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog {
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) connection: Arc<dyn Connection>,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) inbox_prefix: Arc<str>,
-    pub(crate) patience: Duration,
+    pub(crate) retry_timeout: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
 }
 
 impl Watchdog {
-    /// Runs until [`Ledger::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
+    /// Runs until [`Engine::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
     /// without the runtime.
     pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
         // From now on: the runtime may drop the task before it has polled it once.
@@ -52,8 +52,8 @@ impl Watchdog {
     async fn watch(&self) {
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         loop {
-            let mut listener = pin!(self.ledger.listen());
-            let work = self.ledger.work(self.executor.now());
+            let mut listener = pin!(self.engine.listen());
+            let work = self.engine.work(self.executor.now());
             if work.ended {
                 return;
             }
@@ -82,8 +82,8 @@ impl Watchdog {
                 calls.push(self.renew(holds).boxed());
             }
         }
-        for touch in work.touch {
-            calls.push(self.touch(touch).boxed());
+        for heartbeat in work.heartbeat {
+            calls.push(self.heartbeat(heartbeat).boxed());
         }
         for (n, cleanup) in work.cleanups {
             calls.push(self.clean_up(n, cleanup).boxed());
@@ -105,34 +105,34 @@ impl Watchdog {
                     holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
                 let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
                 let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
-                self.ledger.renewed(sent, self.executor.now(), &held, &gone);
+                self.engine.renewed(sent, self.executor.now(), &held, &gone);
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);
                 let refused = matches!(failure, Failure::Connection(ConnectionError::Refused { .. }));
                 if refused && mutant::on(Mutant::RefusalTakenForLoss) {
-                    self.ledger.renewed(sent, self.executor.now(), &[], &holds);
+                    self.engine.renewed(sent, self.executor.now(), &[], &holds);
                 }
                 // Whatever the reason, also a refusal: the leases run on, and their deadlines decide.
-                self.ledger.not_renewed(&holds, self.executor.now());
+                self.engine.not_renewed(&holds, self.executor.now());
             }
         }
     }
 
-    async fn touch(&self, Touch { keys, tickets }: Touch) {
-        let args: Vec<TouchArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
+    async fn heartbeat(&self, Heartbeat { keys, tickets }: Heartbeat) {
+        let args: Vec<TicketArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
         let sent = self.executor.now();
-        let outcome = self.scripts().touch(&keys, &args).await;
+        let outcome = self.scripts().heartbeat(&keys, &args).await;
         let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
         let now = self.executor.now();
         match outcome {
-            Ok(touched) => {
-                self.clock.observe(now, touched.now);
-                self.ledger.touched(&keys, &ids, sent, now, touched);
+            Ok(heartbeat_reply) => {
+                self.clock.observe(now, heartbeat_reply.now);
+                self.engine.heartbeat_reply(&keys, &ids, sent, now, heartbeat_reply);
             }
             Err(failure) => {
-                let patience = if failure.kind().is_retryable() { self.patience } else { Duration::ZERO };
-                self.ledger.not_touched(&keys, &ids, sent, now, &failure, patience);
+                let retry_timeout = if failure.kind().is_retryable() { self.retry_timeout } else { Duration::ZERO };
+                self.engine.not_touched(&keys, &ids, sent, now, &failure, retry_timeout);
             }
         }
     }
@@ -140,12 +140,12 @@ impl Watchdog {
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         self.cancel(cleanup).await;
         // Not when this is dropped: then it is not done.
-        self.ledger.cleanup_done(n);
+        self.engine.cleanup_done(n);
     }
 
     /// Until the server has answered, or what there was to end has ended by itself.
     async fn cancel(&self, cleanup: Cleanup) {
-        let mut backoff = Backoff::new(PAUSES, self.ledger.jitter_seed());
+        let mut backoff = Backoff::new(PAUSES, self.engine.jitter_seed());
         while self.executor.now() < cleanup.until {
             match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
                 Ok(cancelled) => {
@@ -170,7 +170,7 @@ struct Dies(Watchdog);
 
 impl Drop for Dies {
     fn drop(&mut self) {
-        let left = self.0.ledger.die(self.0.executor.now());
+        let left = self.0.engine.die(self.0.executor.now());
         goodbye::say(&self.0, left);
     }
 }

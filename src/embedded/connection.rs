@@ -12,10 +12,10 @@ use futures::stream::{BoxStream, Stream};
 
 use super::Server;
 use super::channels::Queue;
-use super::engine::Program;
+use super::interpreter::Program;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::runtime::yield_once;
 use crate::mutex::lock;
+use crate::runtime::yield_once;
 
 /// One client's connection to a [`Server`]. It is never interrupted: a subscription has no gaps.
 ///

@@ -24,10 +24,10 @@ impl Cleanups {
     /// What may be begun now, each with the number to name it by in [`done`](Self::done).
     pub(crate) fn begin(&mut self) -> Vec<(u64, Cleanup)> {
         let room = MOST.saturating_sub(self.under_way.len()).min(self.waiting.len());
-        let begun: Vec<_> = (self.last + 1..).zip(self.waiting.drain(..room)).collect();
-        self.last += begun.len() as u64;
-        self.under_way.extend(begun.iter().cloned());
-        begun
+        let handoff: Vec<_> = (self.last + 1..).zip(self.waiting.drain(..room)).collect();
+        self.last += handoff.len() as u64;
+        self.under_way.extend(handoff.iter().cloned());
+        handoff
     }
 
     /// Says whether it was under way.

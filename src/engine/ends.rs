@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::protocol::key::Keys;
+use crate::engine::Engine;
 use crate::engine::lease::Hold;
-use crate::engine::Ledger;
 use crate::engine::state::{Effects, State};
 use crate::mutex::lock;
+use crate::protocol::key::Keys;
 use crate::protocol::ticket::ticket;
 
 /// Something to end in Redis, ticket or hold, that nobody in this process waits for any more.
@@ -24,13 +24,13 @@ pub(crate) struct Cleanup {
 /// Until this is dropped, a hold is being released or changed.
 #[derive(Debug)]
 pub(crate) struct Ending<'a> {
-    ledger: &'a Ledger,
+    engine: &'a Engine,
     n: u64,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.ledger.change(|state, effects| {
+        self.engine.change(|state, effects| {
             state.ending_holds.remove(&self.n);
             effects.idle = state.is_idle();
             effects.work = state.ending;
@@ -38,14 +38,14 @@ impl Drop for Ending<'_> {
     }
 }
 
-impl Ledger {
+impl Engine {
     /// The hold is being released or changed: closing waits for that, and the end of the runtime finishes it.
     pub(crate) fn ending(&self, hold: &Arc<Hold>) -> Ending<'_> {
         let mut state = lock(&self.state);
         state.last_ending += 1;
         let n = state.last_ending;
         state.ending_holds.insert(n, hold.clone());
-        Ending { ledger: self, n }
+        Ending { engine: self, n }
     }
 
     /// Releases the hold in the background.
@@ -61,7 +61,7 @@ impl Ledger {
         // A ticket that nobody has: cancelling it changes nothing and promotes.
         let cleanup = Cleanup {
             keys: keys.clone(),
-            ticket: ticket(keys.kind, self.wire_id(0), lease, 1),
+            ticket: ticket(keys.kind, self.attempt_id(0), lease, 1),
             from_tail: false,
             until: now + lease,
         };
@@ -73,7 +73,7 @@ impl Ledger {
         self.change(|state, effects| {
             state.closed = true;
             self.end_all(state, now, effects);
-            effects.wakers.extend(state.lines.wakers());
+            effects.wakers.extend(state.cohorts.wakers());
         });
     }
 
@@ -104,10 +104,10 @@ impl Ledger {
         for (waiting, held) in names {
             let (older, younger) = waiting.split_at(waiting.len() / 2);
             for id in older {
-                state.give_up_from(self.wire_id(*id), false, now, effects);
+                state.give_up_from(self.attempt_id(*id), false, now, effects);
             }
             for id in younger.iter().rev() {
-                state.give_up_from(self.wire_id(*id), true, now, effects);
+                state.give_up_from(self.attempt_id(*id), true, now, effects);
             }
             for id in held {
                 state.close_hold(id, now, effects);
@@ -141,7 +141,7 @@ impl Ledger {
         self.change(|state, effects| {
             state.closed = true;
             self.end_all(state, now, effects);
-            effects.wakers.extend(state.lines.wakers());
+            effects.wakers.extend(state.cohorts.wakers());
             effects.idle = true;
             state.dead = true;
             let ending = std::mem::take(&mut state.ending_holds).into_values().map(|hold| Cleanup::of(&hold, now));

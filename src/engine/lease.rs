@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use event_listener::Event;
 
-use crate::protocol::key::Keys;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::protocol::ticket::WireId;
+use crate::protocol::key::Keys;
+use crate::protocol::ticket::AttemptId;
 use crate::protocol::token::Token;
 
 mod term;
@@ -56,7 +56,7 @@ impl std::error::Error for Loss {}
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) keys: Arc<Keys>,
-    pub(crate) id: WireId,
+    pub(crate) id: AttemptId,
     /// The last part of its ticket: how many units it has, or reserved tokens.
     pub(crate) amount: u32,
     pub(crate) token: Token,
@@ -79,7 +79,7 @@ enum State {
 impl Hold {
     pub(crate) fn new(
         keys: Arc<Keys>,
-        id: WireId,
+        id: AttemptId,
         amount: u32,
         token: Token,
         lease: Duration,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::connection::ConnectionError;
-use crate::protocol::key::Keys;
+use crate::engine::heartbeats::UnreadId;
 use crate::engine::lease::Loss;
-use crate::engine::touches::UnreadId;
-use crate::engine::{Cleanup, Ledger, Outcome};
+use crate::engine::{Cleanup, Engine, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
+use crate::protocol::key::Keys;
 use crate::protocol::ticket::Message;
 use crate::protocol::token::Token;
 use crate::trace;
@@ -20,18 +20,18 @@ const UNREAD: Duration = Duration::from_millis(50);
 /// Until this is dropped, the reply to a release is not read.
 #[derive(Debug)]
 pub(crate) struct Unread<'a> {
-    ledger: &'a Ledger,
+    engine: &'a Engine,
     keys: Arc<Keys>,
     id: UnreadId,
 }
 
 impl Drop for Unread<'_> {
     fn drop(&mut self) {
-        lock(&self.ledger.state).touches.read(&self.keys, self.id);
+        lock(&self.engine.state).heartbeats.read(&self.keys, self.id);
     }
 }
 
-impl Ledger {
+impl Engine {
     /// A message from the inbox.
     pub(crate) fn deliver(&self, message: Message, now: Instant) {
         self.change(|state, effects| match message {
@@ -39,7 +39,7 @@ impl Ledger {
                 if let Some(attempt) = state.open.get(&id.n) {
                     if attempt.is_outdated(at) {
                         let keys = attempt.keys.clone();
-                        state.touches.touch_soon(&keys, now);
+                        state.heartbeats.heartbeat_soon(&keys, now);
                         state.wake_if_sooner(effects);
                     } else {
                         let counted_from = attempt.counted_from;
@@ -73,7 +73,7 @@ impl Ledger {
                 let Some(attempt) = state.open.get(&id.n) else { return };
                 let keys = attempt.keys.clone();
                 match attempt.queued_at {
-                    Some(_) => state.touches.holder_ends_at(&keys, now.checked_add(left).unwrap_or(now)),
+                    Some(_) => state.heartbeats.holder_ends_at(&keys, now.checked_add(left).unwrap_or(now)),
                     // The answer that it waits is under way, and tells of the hold before.
                     None => state.unheard(&keys, now),
                 }
@@ -94,11 +94,11 @@ impl Ledger {
     /// A release of the name is sent. Until this is dropped, its reply is not read.
     pub(crate) fn unread(&self, keys: &Arc<Keys>, now: Instant) -> Unread<'_> {
         let id = self.change(|state, effects| {
-            let id = state.touches.unread(keys, now + UNREAD);
+            let id = state.heartbeats.unread(keys, now + UNREAD);
             state.wake_if_sooner(effects);
             id
         });
-        Unread { ledger: self, keys: keys.clone(), id }
+        Unread { engine: self, keys: keys.clone(), id }
     }
 
     /// The server refuses to send messages, for now.
@@ -111,8 +111,8 @@ impl Ledger {
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state, effects| {
             state.last_gap = Some(now);
-            if !mutant::on(Mutant::NoTouchAfterGap) {
-                state.touches.touch_all(now);
+            if !mutant::on(Mutant::NoHeartbeatAfterGap) {
+                state.heartbeats.heartbeat_all(now);
             }
             if !mutant::on(Mutant::NoVerifyAfterGap) {
                 state.schedule.verify_all(now);

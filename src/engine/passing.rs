@@ -1,16 +1,16 @@
-//! What is handed from one in a line to the next: a hold, and what remains of its span.
+//! What is handed from one in a cohort to the next: a hold, and what remains of its span.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::Error;
-use crate::protocol::key::Kind;
+use crate::engine::Engine;
+use crate::engine::cohorts::CohortId;
 use crate::engine::lease::Hold;
-use crate::engine::Ledger;
-use crate::engine::lines::LineId;
 use crate::engine::state::{Attempt, State};
+use crate::error::Error;
 use crate::mutant::{self, Mutant};
-use crate::protocol::ticket::WireId;
+use crate::protocol::key::Kind;
+use crate::protocol::ticket::AttemptId;
 
 /// Most guards that one grant may serve: as many tokens it reserves, where there are tokens. `units.lua` says it too.
 pub(crate) const SPAN: u32 = 32;
@@ -48,7 +48,7 @@ pub(crate) enum Turn {
         hold: Arc<Hold>,
         span: Span,
     },
-    Attempt(Begun),
+    Attempt(AttemptHandoff),
     /// The one before has failed with this, and so does whoever has waited since `since`.
     Failed {
         error: Error,
@@ -58,8 +58,8 @@ pub(crate) enum Turn {
 
 /// An attempt that goes on in other hands.
 #[derive(Clone, Debug)]
-pub(crate) struct Begun {
-    pub(crate) id: WireId,
+pub(crate) struct AttemptHandoff {
+    pub(crate) id: AttemptId,
     pub(crate) amount: u32,
     /// The hold that its first request releases.
     pub(crate) before: Option<Arc<Hold>>,
@@ -69,20 +69,20 @@ pub(crate) struct Begun {
     pub(crate) decided: bool,
 }
 
-impl Ledger {
-    /// Its owner has no use for the hold any more. `false`: it is to tell the server, because nobody in the line is short
+impl Engine {
+    /// Its owner has no use for the hold any more. `false`: it is to tell the server, because nobody in the cohort is short
     /// of a ticket, or because the hold is lost.
     pub(crate) fn pass(&self, hold: &Arc<Hold>, span: Span, now: Instant) -> bool {
         let passed = self.change(|state, effects| {
-            let line = LineId::of(&hold.keys, hold.amount);
-            let held = state.lines.is_held(&line, hold.id.n) || mutant::on(Mutant::LostHoldPassed);
-            let turn = if held && state.lines.is_short(&line) { state.passed(self, hold, span, now) } else { None };
+            let cohort = CohortId::of(&hold.keys, hold.amount);
+            let held = state.cohorts.is_held(&cohort, hold.id.n) || mutant::on(Mutant::LostHoldPassed);
+            let turn = if held && state.cohorts.is_short(&cohort) { state.passed(self, hold, span, now) } else { None };
             let passed = turn.is_some();
             match turn {
-                Some(turn) => state.give(&line, turn, now, effects),
-                None => state.lines.ends(&line, hold.id.n),
+                Some(turn) => state.give(&cohort, turn, now, effects),
+                None => state.cohorts.ends(&cohort, hold.id.n),
             }
-            state.lines.settle(&line, &mut effects.wakers);
+            state.cohorts.settle(&cohort, &mut effects.wakers);
             passed
         });
         if passed {
@@ -94,7 +94,7 @@ impl Ledger {
 
 impl State {
     /// What a hold that its guard is done with is for the next one; nothing, if it is lost.
-    fn passed(&mut self, ledger: &Ledger, hold: &Arc<Hold>, span: Span, now: Instant) -> Option<Turn> {
+    fn passed(&mut self, engine: &Engine, hold: &Arc<Hold>, span: Span, now: Instant) -> Option<Turn> {
         let id = hold.id.n;
         let kept = self.holds.get(&id).is_some_and(|kept| Arc::ptr_eq(kept, hold));
         if !kept && !mutant::on(Mutant::LostHoldPassed) {
@@ -118,8 +118,8 @@ impl State {
         // Even with none behind the next one: whoever is done now may be back before that one is.
         let amount = if hold.keys.kind == Kind::Lock { SPAN } else { hold.amount };
         let attempt = Attempt { before: Some(hold.clone()), ..Attempt::new(&hold.keys, amount, hold.lease, now) };
-        let id = ledger.wire_id(self.open(attempt));
-        Some(Turn::Attempt(Begun { id, amount, before: Some(hold.clone()), asked: 0, decided: false }))
+        let id = engine.attempt_id(self.open(attempt));
+        Some(Turn::Attempt(AttemptHandoff { id, amount, before: Some(hold.clone()), asked: 0, decided: false }))
     }
 
     /// Somebody has looked at the hold, and has it.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_writer_reserves_as_many_tokens_as_its_hold_may_serve() {
-        for script in ["permit_acquire", "permit_release", "permit_touch", "permit_cancel", "permit_limit"] {
+        for script in ["permit_acquire", "permit_release", "permit_heartbeat", "permit_cancel", "permit_limit"] {
             let script = Script::all().find(|other| other.name() == script).unwrap();
             assert!(script.source().contains(&format!("local SPAN = {SPAN}\n")), "{}", script.name());
         }

@@ -10,7 +10,7 @@ const APART: Duration = Duration::from_secs(10);
 pub(super) struct Silence(Option<(Instant, Instant)>);
 
 impl Silence {
-    /// A touch that was sent then has failed now. Returns since when there is silence.
+    /// A heartbeat that was sent then has failed now. Returns since when there is silence.
     pub(super) fn goes_on(&mut self, sent: Instant, now: Instant) -> Instant {
         let since = match self.0 {
             Some((since, last)) if sent <= last + APART => since.min(sent),

@@ -1,23 +1,23 @@
-//! The tables of the ledger.
+//! The tables of the engine.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::protocol::key::Keys;
-use crate::engine::lease::{Hold, Loss};
 use crate::engine::cleanups::Cleanups;
-use crate::engine::lines::{LineId, Lines};
+use crate::engine::cohorts::{CohortId, Cohorts};
+use crate::engine::heartbeats::Heartbeats;
+use crate::engine::lease::{Hold, Loss};
 use crate::engine::passing::Turn;
 use crate::engine::schedule::Schedule;
 use crate::engine::silence::Silence;
-use crate::engine::touches::Touches;
 use crate::engine::{Cleanup, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
+use crate::protocol::ticket::{AttemptId, ticket};
 use crate::stats::Stats;
-use crate::protocol::ticket::{WireId, ticket};
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
 const NEAR_TAIL: Duration = Duration::from_millis(100);
@@ -27,9 +27,9 @@ pub(super) struct State {
     pub(super) open: HashMap<u64, Attempt>,
     pub(super) holds: HashMap<u64, Arc<Hold>>,
     pub(super) schedule: Schedule,
-    pub(super) touches: Touches,
+    pub(super) heartbeats: Heartbeats,
     pub(super) silence: Silence,
-    pub(super) lines: Lines<Turn>,
+    pub(super) cohorts: Cohorts<Turn>,
     pub(super) cleanups: Cleanups,
     /// Releases and changes that somebody waits for.
     pub(super) ending_holds: BTreeMap<u64, Arc<Hold>>,
@@ -70,13 +70,13 @@ pub(super) struct Attempt {
     pub(super) queued_at: Option<Instant>,
     /// When it waited for certain, by the server's clock: no grant of the ticket that waits is older.
     pub(super) waiting_at: ServerMillis,
-    /// Of whoever asks for it, in a line.
-    pub(super) place: Option<u64>,
+    /// Of whoever asks for it, in a cohort.
+    pub(super) member: Option<u64>,
     /// How often it was asked for when it was queued.
     pub(super) asked: u32,
     /// The hold that its request releases.
     pub(super) before: Option<Arc<Hold>>,
-    /// When the first touch was sent that got no answer, since the last one that did.
+    /// When the first heartbeat was sent that got no answer, since the last one that did.
     pub(super) unanswered_since: Option<Instant>,
     pub(super) revoked: bool,
     pub(super) outcome: Option<Outcome>,
@@ -85,16 +85,16 @@ pub(super) struct Attempt {
 
 impl State {
     pub(super) fn next(&self) -> Option<Instant> {
-        match (self.schedule.next(), self.touches.next()) {
+        match (self.schedule.next(), self.heartbeats.next()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    /// Returns the number of its wire id.
+    /// Returns the number of its attempt id.
     pub(super) fn open(&mut self, attempt: Attempt) -> u64 {
         self.last_id += 1;
-        if mutant::on(Mutant::WireIdReused) {
+        if mutant::on(Mutant::AttemptIdReused) {
             self.last_id = (1..).find(|id| !self.open.contains_key(id) && !self.holds.contains_key(id)).unwrap_or(1);
         }
         self.open.insert(self.last_id, attempt);
@@ -110,7 +110,7 @@ impl State {
     pub(super) fn remove_open(&mut self, id: u64, effects: &mut Effects) -> Option<Attempt> {
         let mut attempt = self.open.remove(&id)?;
         if attempt.queued_at.is_some() {
-            self.touches.remove(&attempt.keys, id);
+            self.heartbeats.remove(&attempt.keys, id);
         }
         effects.wakers.extend(attempt.waker.take());
         Some(attempt)
@@ -118,14 +118,14 @@ impl State {
 
     /// Nobody waits for the attempt any more. What it has in Redis is cleaned up; what it was to release, first: a late
     /// request finds nothing to release, and queues up nothing.
-    pub(super) fn give_up(&mut self, id: WireId, now: Instant, effects: &mut Effects) {
+    pub(super) fn give_up(&mut self, id: AttemptId, now: Instant, effects: &mut Effects) {
         let queued_at = self.open.get(&id.n).and_then(|attempt| attempt.queued_at);
         let from_tail = queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL);
         self.give_up_from(id, from_tail, now, effects);
     }
 
     /// As [`give_up`](Self::give_up), with the end of the queue that its ticket is nearer to.
-    pub(super) fn give_up_from(&mut self, id: WireId, from_tail: bool, now: Instant, effects: &mut Effects) {
+    pub(super) fn give_up_from(&mut self, id: AttemptId, from_tail: bool, now: Instant, effects: &mut Effects) {
         let Some(mut attempt) = self.remove_open(id.n, effects) else { return };
         if let Some(before) = attempt.before.take() {
             self.unheard(&attempt.keys, now);
@@ -138,7 +138,7 @@ impl State {
     pub(super) fn unheard(&mut self, keys: &Arc<Keys>, now: Instant) {
         if !mutant::on(Mutant::UnreadReplyForgotten) {
             self.last_gap = Some(now);
-            self.touches.touch_soon(keys, now);
+            self.heartbeats.heartbeat_soon(keys, now);
         }
     }
 
@@ -150,14 +150,14 @@ impl State {
     pub(super) fn remove_hold(&mut self, id: u64) -> Option<Arc<Hold>> {
         self.schedule.remove(id);
         let hold = self.holds.remove(&id)?;
-        self.lines.ends(&LineId::of(&hold.keys, hold.amount), id);
+        self.cohorts.ends(&CohortId::of(&hold.keys, hold.amount), id);
         Some(hold)
     }
 
-    /// As [`remove_hold`](Self::remove_hold), and whoever waits in its line for that is to ask the server.
+    /// As [`remove_hold`](Self::remove_hold), and whoever waits in its cohort for that is to ask the server.
     pub(super) fn end_hold(&mut self, id: u64, effects: &mut Effects) -> Option<Arc<Hold>> {
         let hold = self.remove_hold(id)?;
-        self.lines.settle(&LineId::of(&hold.keys, hold.amount), &mut effects.wakers);
+        self.cohorts.settle(&CohortId::of(&hold.keys, hold.amount), &mut effects.wakers);
         Some(hold)
     }
 
@@ -214,7 +214,7 @@ impl Attempt {
             counted_from: now,
             queued_at: None,
             waiting_at: 0,
-            place: None,
+            member: None,
             asked: 0,
             before: None,
             unanswered_since: None,
@@ -224,7 +224,7 @@ impl Attempt {
         }
     }
 
-    /// Whether a grant of that time is of an earlier ticket of the same wire id, which a second copy of its request has queued
+    /// Whether a grant of that time is of an earlier ticket of the same attempt id, which a second copy of its request has queued
     /// up anew. In the same millisecond it is not: between the two lies a lease.
     pub(super) fn is_outdated(&self, granted_at: ServerMillis) -> bool {
         granted_at < self.waiting_at && !mutant::on(Mutant::GrantTrustedAfterResend)
@@ -238,7 +238,7 @@ impl Attempt {
         }
     }
 
-    fn cleanup(self, id: WireId, from_tail: bool, now: Instant) -> Cleanup {
+    fn cleanup(self, id: AttemptId, from_tail: bool, now: Instant) -> Cleanup {
         let ticket = ticket(self.keys.kind, id, self.lease, self.amount);
         Cleanup { keys: self.keys, ticket, from_tail, until: now + self.lease }
     }

@@ -1,26 +1,26 @@
 use futures::FutureExt;
 
 use super::*;
-use crate::runtime::an_instant;
 use crate::protocol::key::Kind;
-use crate::protocol::reply::{TicketState, Touched};
+use crate::protocol::reply::{HeartbeatReply, TicketState};
 use crate::protocol::ticket::ticket;
+use crate::runtime::an_instant;
 
 mod counts;
 mod endings;
+mod heartbeat_reply;
 mod storm;
 mod terms;
-mod touched;
 
 const LEASE: Duration = Duration::from_secs(30);
 
 struct Setup {
-    ledger: Ledger,
+    engine: Engine,
     now: Instant,
 }
 
 fn setup() -> Setup {
-    Setup { ledger: Ledger::new(Uuid::from_u128(1)), now: an_instant() }
+    Setup { engine: Engine::new(Uuid::from_u128(1)), now: an_instant() }
 }
 
 fn keys(name: &str) -> Arc<Keys> {
@@ -28,24 +28,24 @@ fn keys(name: &str) -> Arc<Keys> {
 }
 
 impl Setup {
-    fn open(&self, keys: &Arc<Keys>) -> WireId {
-        self.ledger.open(keys, 1, LEASE, self.now).unwrap()
+    fn open(&self, keys: &Arc<Keys>) -> AttemptId {
+        self.engine.open(keys, 1, LEASE, self.now).unwrap()
     }
 
-    fn queue(&self, id: WireId) {
+    fn queue(&self, id: AttemptId) {
         let queued = Queued { sent: self.now, asked: 1, holder_left: Some(LEASE), more: false };
-        assert!(!self.ledger.queued(id, queued, self.now));
+        assert!(!self.engine.queued(id, queued, self.now));
     }
 
-    fn waits(&self, keys: &Arc<Keys>) -> WireId {
+    fn waits(&self, keys: &Arc<Keys>) -> AttemptId {
         let id = self.open(keys);
         self.queue(id);
         id
     }
 
-    fn grant(&self, id: WireId, renewed: bool) -> Arc<Hold> {
+    fn grant(&self, id: AttemptId, renewed: bool) -> Arc<Hold> {
         let term = if renewed { Term::Renewed } else { Term::Fixed };
-        self.ledger.hold(id, 1, Token::new(7), term, self.now + LEASE, self.now).unwrap()
+        self.engine.hold(id, 1, Token::new(7), term, self.now + LEASE, self.now).unwrap()
     }
 
     fn holds(&self, keys: &Arc<Keys>) -> Arc<Hold> {
@@ -53,26 +53,27 @@ impl Setup {
     }
 
     /// The server said so of all of them, when its clock showed that.
-    fn touched(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
-        let answer = Touched { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };
-        self.ledger.touched(keys, ids, self.now, self.now, answer);
+    fn heartbeat_reply(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
+        let answer =
+            HeartbeatReply { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };
+        self.engine.heartbeat_reply(keys, ids, self.now, self.now, answer);
     }
 
     /// Ends what is under way of these, as if the server had answered.
     fn answer(&self, work: &Work) {
-        for touch in &work.touch {
-            let ids: Vec<u64> = touch.tickets.iter().map(|(id, ..)| *id).collect();
-            self.touched(&touch.keys, &ids, 0, TicketState::Waiting);
+        for heartbeat in &work.heartbeat {
+            let ids: Vec<u64> = heartbeat.tickets.iter().map(|(id, ..)| *id).collect();
+            self.heartbeat_reply(&heartbeat.keys, &ids, 0, TicketState::Waiting);
         }
         for (n, _) in &work.cleanups {
-            self.ledger.cleanup_done(*n);
+            self.engine.cleanup_done(*n);
         }
     }
 
     /// Nothing is left to do for anything that has ended.
     fn clean_up(&self) {
         loop {
-            let work = self.ledger.work(self.now);
+            let work = self.engine.work(self.now);
             if work.cleanups.is_empty() {
                 return;
             }
@@ -84,12 +85,12 @@ impl Setup {
     #[track_caller]
     fn assert_empty(&self) {
         self.clean_up();
-        let state = lock(&self.ledger.state);
+        let state = lock(&self.engine.state);
         assert!(state.open.is_empty() && state.holds.is_empty() && state.ending_holds.is_empty(), "{state:?}");
-        assert!(state.touches.is_empty() && state.schedule.is_empty() && state.lines.is_empty(), "{state:?}");
+        assert!(state.heartbeats.is_empty() && state.schedule.is_empty() && state.cohorts.is_empty(), "{state:?}");
         assert!(state.cleanups.is_empty() && state.is_idle() && state.next().is_none(), "{state:?}");
         drop(state);
-        let Stats { held, waiting, .. } = self.ledger.stats();
+        let Stats { held, waiting, .. } = self.engine.stats();
         assert_eq!((held, waiting), (0, 0));
     }
 }

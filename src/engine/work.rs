@@ -1,26 +1,26 @@
-//! The watchdog's side of the ledger: what is to be sent, and what came of it.
+//! The watchdog's side of the engine: what is to be sent, and what came of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use crate::protocol::key::Keys;
 use crate::engine::lease::{Hold, Loss, deadline};
 use crate::engine::state::{Attempt, Effects, State};
-use crate::engine::{Cleanup, Ledger, Outcome};
+use crate::engine::{Cleanup, Engine, Outcome};
 use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::Failure;
-use crate::protocol::reply::{TicketState, Touched};
 use crate::mutex::lock;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
+use crate::protocol::reply::{HeartbeatReply, TicketState};
 use crate::protocol::ticket::{ticket, ticket_ttl};
 
 /// What the watchdog has to send now.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) renew: Vec<Arc<Hold>>,
-    pub(crate) touch: Vec<Touch>,
-    /// Each with the number to name it by in [`Ledger::cleanup_done`].
+    pub(crate) heartbeat: Vec<Heartbeat>,
+    /// Each with the number to name it by in [`Engine::cleanup_done`].
     pub(crate) cleanups: Vec<(u64, Cleanup)>,
     /// When to look again.
     pub(crate) next: Option<Instant>,
@@ -30,12 +30,12 @@ pub(crate) struct Work {
 
 /// Tickets of one name to keep alive, each with its id and its time to live.
 #[derive(Debug)]
-pub(crate) struct Touch {
+pub(crate) struct Heartbeat {
     pub(crate) keys: Arc<Keys>,
     pub(crate) tickets: Vec<(u64, String, Duration)>,
 }
 
-impl Ledger {
+impl Engine {
     /// To be listened to before [`work`](Self::work) is called.
     pub(crate) fn listen(&self) -> EventListener {
         self.work.listen()
@@ -52,13 +52,13 @@ impl Ledger {
             }
             work.renew = due.renew.iter().filter_map(|id| state.holds.get(id).cloned()).collect();
 
-            while let Some((keys, ids)) = state.touches.due(now) {
+            while let Some((keys, ids)) = state.heartbeats.due(now) {
                 let tickets = ids.into_iter().filter_map(|id| {
                     let attempt = state.open.get(&id)?;
-                    let ticket = ticket(attempt.keys.kind, self.wire_id(id), attempt.lease, attempt.amount);
+                    let ticket = ticket(attempt.keys.kind, self.attempt_id(id), attempt.lease, attempt.amount);
                     Some((id, ticket, ticket_ttl(attempt.lease)))
                 });
-                work.touch.push(Touch { tickets: tickets.collect(), keys });
+                work.heartbeat.push(Heartbeat { tickets: tickets.collect(), keys });
             }
 
             work.cleanups = state.cleanups.begin();
@@ -75,7 +75,7 @@ impl Ledger {
     pub(crate) fn renewed(&self, sent: Instant, now: Instant, held: &[Arc<Hold>], gone: &[Arc<Hold>]) {
         self.change(|state, effects| {
             state.silence.ends();
-            // It may have been passed on meanwhile: the lease is that of the wire id.
+            // It may have been passed on meanwhile: the lease is that of the attempt id.
             let held: Vec<_> =
                 held.iter().map(|hold| state.holds.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
             for hold in &held {
@@ -121,9 +121,16 @@ impl Ledger {
         lock(&self.state).schedule.unanswered(&ids, now);
     }
 
-    /// The server answered a touch of these, sent at `sent`.
-    pub(crate) fn touched(&self, keys: &Arc<Keys>, ids: &[u64], sent: Instant, now: Instant, answer: Touched) {
-        let Touched { now: server, holder_left, more, tickets } = answer;
+    /// The server answered a heartbeat of these, sent at `sent`.
+    pub(crate) fn heartbeat_reply(
+        &self,
+        keys: &Arc<Keys>,
+        ids: &[u64],
+        sent: Instant,
+        now: Instant,
+        answer: HeartbeatReply,
+    ) {
+        let HeartbeatReply { now: server, holder_left, more, tickets } = answer;
         self.change(|state, effects| {
             state.silence.ends();
             let mut waiting = Vec::new();
@@ -143,17 +150,17 @@ impl Ledger {
                     TicketState::Gone => Some(Outcome::Gone),
                 };
                 if outcome.is_some() || attempt.outcome.is_some() {
-                    state.touches.remove(keys, id);
+                    state.heartbeats.remove(keys, id);
                 }
                 if let Some(outcome) = outcome {
-                    state.decide(self.wire_id(id), outcome, now, effects);
+                    state.decide(self.attempt_id(id), outcome, now, effects);
                 }
             }
-            state.touches.answered(keys, sent, now, &waiting, holder_left, more);
+            state.heartbeats.answered(keys, sent, now, &waiting, holder_left, more);
         });
     }
 
-    /// No usable answer came to a touch. Attempts that had none for as long as `patience` fail with it.
+    /// No usable answer came to a heartbeat. Attempts that had none for as long as `retry_timeout` fail with it.
     pub(crate) fn not_touched(
         &self,
         keys: &Arc<Keys>,
@@ -161,33 +168,33 @@ impl Ledger {
         sent: Instant,
         now: Instant,
         failure: &Failure,
-        patience: Duration,
+        retry_timeout: Duration,
     ) {
         self.change(|state, effects| {
-            // The next touch is to be there before a ticket expires, and when somebody's patience is over.
+            // The next heartbeat is to be there before a ticket expires, and when somebody's retry timeout is over.
             let mut longest = Duration::MAX;
             for id in ids {
                 let Some(attempt) = state.open.get_mut(id) else { continue };
                 let since = *attempt.unanswered_since.get_or_insert(sent);
-                let left = patience.saturating_sub(now.saturating_duration_since(since));
+                let left = retry_timeout.saturating_sub(now.saturating_duration_since(since));
                 if left.is_zero() {
-                    state.touches.remove(keys, *id);
-                    state.decide(self.wire_id(*id), Outcome::Failed(failure.clone()), now, effects);
+                    state.heartbeats.remove(keys, *id);
+                    state.decide(self.attempt_id(*id), Outcome::Failed(failure.clone()), now, effects);
                 } else {
                     longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
                 }
             }
-            state.touches.unanswered(keys, now, longest);
-            if failure.kind().is_retryable() && !patience.is_zero() {
+            state.heartbeats.unanswered(keys, now, longest);
+            if failure.kind().is_retryable() && !retry_timeout.is_zero() {
                 let since = state.silence.goes_on(sent, now);
-                if now.saturating_duration_since(since) >= patience {
+                if now.saturating_duration_since(since) >= retry_timeout {
                     self.nobody_is_answered(state, since, now, failure, effects);
                 }
             }
         });
     }
 
-    /// The server has been silent for as long as the client's patience. Those fail too who were not touched meanwhile: there
+    /// The server has been silent for as long as the client's retry timeout. Those fail too who were not touched meanwhile: there
     /// may be more names than touches under way at a time.
     fn nobody_is_answered(
         &self,
@@ -201,8 +208,8 @@ impl Ledger {
         let waiting = state.open.iter().filter(|(_, attempt)| waits(attempt));
         let waiting: Vec<_> = waiting.map(|(id, attempt)| (*id, attempt.keys.clone())).collect();
         for (id, keys) in waiting {
-            state.touches.remove(&keys, id);
-            state.decide(self.wire_id(id), Outcome::Failed(failure.clone()), now, effects);
+            state.heartbeats.remove(&keys, id);
+            state.decide(self.attempt_id(id), Outcome::Failed(failure.clone()), now, effects);
         }
     }
 

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{LockGuard, LossSignal, Permit, ReadGuard, WriteGuard, sealed};
-use crate::error::Result;
 use crate::engine::lease::Loss;
+use crate::error::Result;
 
 /// The guards of this crate: [`LockGuard`], [`ReadGuard`], [`WriteGuard`] and [`Permit`], for code that takes any of them. The
 /// methods are those of the guards, and are documented there. The trait is sealed: other crates cannot implement it.

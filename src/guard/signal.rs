@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::runtime::Executor;
 use crate::engine::lease::{Hold, Loss};
 use crate::owned::Owned;
+use crate::runtime::Executor;
 
 /// Tells of the loss of one hold, to any number of tasks and threads, also when its guard is gone. Made by `lost_signal` of a
 /// guard, such as [`LockGuard::lost_signal`](crate::LockGuard::lost_signal). Cheap to clone. It keeps neither the hold nor the
@@ -62,7 +62,7 @@ impl LossSignal {
     }
 }
 
-/// The hold knows wire ids, which are not shown.
+/// The hold knows attempt ids, which are not shown.
 impl fmt::Debug for LossSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LossSignal").field("name", &self.name()).field("reason", &self.reason()).finish()

@@ -4,9 +4,9 @@ use futures::future::BoxFuture;
 
 use crate::connection::ConnectionError;
 use crate::error::{Error, ErrorKind, Result};
+use crate::handle::Primitive;
 use crate::latch::CountDownLatch;
 use crate::mutant::{self, Mutant};
-use crate::handle::Primitive;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::latch::{LatchCall, LatchScripts};
 use crate::protocol::reply::ServerMillis;
@@ -25,9 +25,9 @@ pub(super) enum Said<T> {
 pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
 impl CountDownLatch {
-    /// Every copy of the request has the same wire id, by which the server knows it again, and the same time until which
+    /// Every copy of the request has the same attempt id, by which the server knows it again, and the same time until which
     /// the server remembers it. That is when the last copy may be executed: it is decided before the first copy whose fate
-    /// is unknown, and covers all that are sent while the client's patience lasts.
+    /// is unknown, and covers all that are sent while the client's retry timeout lasts.
     pub(super) async fn once<T>(
         &self,
         operation: &'static str,
@@ -35,24 +35,24 @@ impl CountDownLatch {
     ) -> Result<T> {
         let Primitive { context, .. } = &self.primitive;
         let keys = self.primitive.keys(operation)?;
-        let fresh = || Ok(context.ledger.fresh().map_err(|_| context.closed(operation, keys))?.text());
+        let fresh = || Ok(context.engine.fresh().map_err(|_| context.closed(operation, keys))?.text());
         let mut id = fresh()?;
-        let mut tries = context.tries(operation, &keys.name);
+        let mut retry = context.retry(operation, &keys.name);
         let (mut known_until, mut resent) = (0, false);
         loop {
             let sent = context.now();
             if !resent {
-                known_until = context.not_after(sent + context.config.patience, None);
+                known_until = context.not_after(sent + context.config.retry_timeout, None);
             }
             let not_after = context.not_after(sent, None).min(known_until);
-            let copy = LatchCall { wire_id: &id, not_after, known_until, resent };
+            let copy = LatchCall { attempt_id: &id, not_after, known_until, resent };
             match call(context.scripts().latch(), keys.latch(), copy).await {
                 Ok((said, now)) => {
                     context.observe(now);
                     match said {
                         Said::Done { outcome, more } => {
                             if more {
-                                context.ledger.promote_later(keys, context.now(), context.config.lease);
+                                context.engine.promote_later(keys, context.now(), context.config.lease);
                             }
                             return Ok(outcome);
                         }
@@ -66,7 +66,7 @@ impl CountDownLatch {
                 }
                 Err(failure) => {
                     resent |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
-                    tries.again_after(failure).await?;
+                    retry.again_after(failure).await?;
                     if mutant::on(Mutant::CallSentAnew) {
                         id = fresh()?;
                     }

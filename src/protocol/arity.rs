@@ -16,7 +16,7 @@ use super::lock::LockScripts;
 use super::permit::{ChangeArgs, PermitScripts};
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::protocol::key::{Kind, WRITE};
-use crate::protocol::ticket::{WireId, ticket};
+use crate::protocol::ticket::{AttemptId, ticket};
 
 /// What each call passed: the script, and how many keys and arguments.
 #[derive(Debug, Default)]
@@ -61,10 +61,10 @@ fn every_call_passes_what_the_header_says() {
     let recorder = Recorder::default();
     let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["lock", "queue", "tickets", "fence"];
-    let (lease, id) = (Duration::from_secs(1), WireId { client: Uuid::nil(), n: 1 });
-    let (wire_id, ticket) = (id.text(), ticket(Kind::Lock, id, lease, 1));
+    let (lease, id) = (Duration::from_secs(1), AttemptId { client: Uuid::nil(), n: 1 });
+    let (attempt_id, ticket) = (id.text(), ticket(Kind::Lock, id, lease, 1));
     let acquire = AcquireArgs {
-        wire_id: &wire_id,
+        attempt_id: &attempt_id,
         wait: true,
         lease,
         amount: 1,
@@ -74,33 +74,33 @@ fn every_call_passes_what_the_header_says() {
     };
     let repeats = 3;
     assert!(scripts.acquire(keys, acquire).now_or_never().unwrap().is_err());
-    assert!(scripts.release(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.release(keys, &attempt_id).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &ticket, true).now_or_never().unwrap().is_err());
-    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![("k", &*wire_id, lease); repeats], lease).now_or_never().unwrap().is_err());
-    assert!(scripts.force_release(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.heartbeat(keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![("k", &*attempt_id, lease); repeats], lease).now_or_never().unwrap().is_err());
+    assert!(scripts.force_release(keys, &attempt_id).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 
     let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["permits", "leases", "queue", "tickets", "fence"];
-    let change = ChangeArgs { old_id: &wire_id, new_id: &wire_id, units: 1, lease, limit: WRITE, not_after: 0 };
+    let change = ChangeArgs { old_id: &attempt_id, new_id: &attempt_id, units: 1, lease, limit: WRITE, not_after: 0 };
     assert!(scripts.acquire(keys, acquire, WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.release(keys, &wire_id, WRITE).now_or_never().unwrap().is_err());
+    assert!(scripts.release(keys, &attempt_id, WRITE).now_or_never().unwrap().is_err());
     assert!(scripts.cancel(keys, &ticket, true, WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.touch(keys, &vec![(&*ticket, lease); repeats], WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![(["k", "l"], &*wire_id, lease); repeats], lease).now_or_never().unwrap().is_err());
+    assert!(scripts.heartbeat(keys, &vec![(&*ticket, lease); repeats], WRITE).now_or_never().unwrap().is_err());
+    assert!(scripts.renew(&vec![(["k", "l"], &*attempt_id, lease); repeats], lease).now_or_never().unwrap().is_err());
     assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
     assert!(scripts.set_limit(keys, WRITE, 0).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());
 
     let scripts = LatchScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
     let keys = ["latch", "tickets", "calls"];
-    let call = LatchCall { wire_id: &wire_id, not_after: 0, known_until: 0, resent: false };
+    let call = LatchCall { attempt_id: &attempt_id, not_after: 0, known_until: 0, resent: false };
     assert!(scripts.set(keys, call, 3, lease).now_or_never().unwrap().is_err());
     assert!(scripts.count_down(keys, call).now_or_never().unwrap().is_err());
-    assert!(scripts.wait(keys, &wire_id, lease, 0).now_or_never().unwrap().is_err());
-    assert!(scripts.touch(keys, &vec![(&*wire_id, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(keys, &wire_id).now_or_never().unwrap().is_err());
+    assert!(scripts.wait(keys, &attempt_id, lease, 0).now_or_never().unwrap().is_err());
+    assert!(scripts.heartbeat(keys, &vec![(&*attempt_id, lease); repeats]).now_or_never().unwrap().is_err());
+    assert!(scripts.cancel(keys, &attempt_id).now_or_never().unwrap().is_err());
     assert!(scripts.delete(keys, call).now_or_never().unwrap().is_err());
     assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
 

@@ -56,7 +56,7 @@ impl Failure {
 /// What an acquisition asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcquireArgs<'a> {
-    pub(crate) wire_id: &'a str,
+    pub(crate) attempt_id: &'a str,
     /// Whether to queue up if others are in the way.
     pub(crate) wait: bool,
     pub(crate) lease: Duration,
@@ -69,7 +69,7 @@ pub(crate) struct AcquireArgs<'a> {
 }
 
 /// One ticket to touch, with its time to live.
-pub(crate) type TouchArgs<'a> = (&'a str, Duration);
+pub(crate) type TicketArgs<'a> = (&'a str, Duration);
 
 pub(super) async fn run(
     connection: &dyn Connection,

@@ -7,17 +7,19 @@ use crate::protocol::key::{Keys, Kind};
 use crate::protocol::latch::LatchScripts;
 use crate::protocol::lock::LockScripts;
 use crate::protocol::permit::PermitScripts;
-use crate::protocol::reply::latch::{LatchInspected, LatchTicket, LatchTouched, LatchWait};
+use crate::protocol::reply::latch::{LatchHeartbeatReply, LatchInspected, LatchTicket, LatchWait};
 use crate::protocol::reply::lock::{ForceReleased, Inspected};
 use crate::protocol::reply::permit::{Changed, Limited, PermitsInspected};
-use crate::protocol::reply::{Acquired, Cancelled, Released, Renewed, Requeued, ServerMillis, TicketState, Touched};
-use crate::protocol::ticket::wire_id_of;
+use crate::protocol::reply::{
+    Acquired, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis, TicketState,
+};
+use crate::protocol::ticket::attempt_id_of;
 use crate::protocol::token::Token;
 
-pub(crate) use crate::protocol::call::{AcquireArgs, Failure, TouchArgs};
+pub(crate) use crate::protocol::call::{AcquireArgs, Failure, TicketArgs};
 pub(crate) use crate::protocol::permit::ChangeArgs;
 
-/// Longer than any ticket lives without a touch.
+/// Longer than any ticket lives without a heartbeat.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// One hold to renew. A lease of zero looks without renewing.
@@ -47,7 +49,7 @@ impl<'a> Scripts<'a> {
         match (keys.kind, keys.kind.limit()) {
             (_, Some(limit)) => self.permits().acquire(keys.permits(), args, limit).await,
             (Kind::Latch, _) => {
-                Ok(match self.latch().wait(keys.latch(), args.wire_id, args.ticket_ttl, args.not_after).await? {
+                Ok(match self.latch().wait(keys.latch(), args.attempt_id, args.ticket_ttl, args.not_after).await? {
                     LatchWait::Open { now } => Acquired::Granted { token: Token::NONE, now },
                     LatchWait::Queued { left, now } => {
                         // Its last millisecond has to be over.
@@ -62,35 +64,40 @@ impl<'a> Scripts<'a> {
     }
 
     /// Of what can be held: nobody holds a latch.
-    pub(crate) async fn release(self, keys: &Keys, wire_id: &str) -> Result<Released, Failure> {
+    pub(crate) async fn release(self, keys: &Keys, attempt_id: &str) -> Result<Released, Failure> {
         match keys.kind.limit() {
-            None => self.lock().release(keys.lock(), wire_id).await,
-            Some(limit) => self.permits().release(keys.permits(), wire_id, limit).await,
+            None => self.lock().release(keys.lock(), attempt_id).await,
+            Some(limit) => self.permits().release(keys.permits(), attempt_id, limit).await,
         }
     }
 
     /// Releases, and queues up a ticket with its time to live, in one step.
-    pub(crate) async fn requeue(self, keys: &Keys, wire_id: &str, ticket: TouchArgs<'_>) -> Result<Requeued, Failure> {
+    pub(crate) async fn requeue(
+        self,
+        keys: &Keys,
+        attempt_id: &str,
+        ticket: TicketArgs<'_>,
+    ) -> Result<Requeued, Failure> {
         match keys.kind.limit() {
-            None => self.lock().requeue(keys.lock(), wire_id, ticket).await,
-            Some(limit) => self.permits().requeue(keys.permits(), wire_id, limit, ticket).await,
+            None => self.lock().requeue(keys.lock(), attempt_id, ticket).await,
+            Some(limit) => self.permits().requeue(keys.permits(), attempt_id, limit, ticket).await,
         }
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: &str, from_tail: bool) -> Result<Cancelled, Failure> {
         match (keys.kind, keys.kind.limit()) {
             (_, Some(limit)) => self.permits().cancel(keys.permits(), ticket, from_tail, limit).await,
-            (Kind::Latch, _) => self.latch().cancel(keys.latch(), wire_id_of(ticket)).await,
+            (Kind::Latch, _) => self.latch().cancel(keys.latch(), attempt_id_of(ticket)).await,
             (_, None) => self.lock().cancel(keys.lock(), ticket, from_tail).await,
         }
     }
 
-    pub(crate) async fn touch(self, keys: &Keys, tickets: &[TouchArgs<'_>]) -> Result<Touched, Failure> {
+    pub(crate) async fn heartbeat(self, keys: &Keys, tickets: &[TicketArgs<'_>]) -> Result<HeartbeatReply, Failure> {
         match (keys.kind, keys.kind.limit()) {
-            (_, Some(limit)) => self.permits().touch(keys.permits(), tickets, limit).await,
+            (_, Some(limit)) => self.permits().heartbeat(keys.permits(), tickets, limit).await,
             (Kind::Latch, _) => {
-                let waiters: Vec<_> = tickets.iter().map(|(ticket, ttl)| (wire_id_of(ticket), *ttl)).collect();
-                let LatchTouched { now, more, tickets } = self.latch().touch(keys.latch(), &waiters).await?;
+                let waiters: Vec<_> = tickets.iter().map(|(ticket, ttl)| (attempt_id_of(ticket), *ttl)).collect();
+                let LatchHeartbeatReply { now, more, tickets } = self.latch().heartbeat(keys.latch(), &waiters).await?;
                 let state = |ticket| match ticket {
                     LatchTicket::Waiting => TicketState::Waiting,
                     LatchTicket::Open => TicketState::Granted(Token::NONE),
@@ -98,9 +105,9 @@ impl<'a> Scripts<'a> {
                 };
                 // Nobody's lease is in the way: the tickets' own time decides when to ask again.
                 let holder_left = Some(LONG);
-                Ok(Touched { now, holder_left, more, tickets: tickets.into_iter().map(state).collect() })
+                Ok(HeartbeatReply { now, holder_left, more, tickets: tickets.into_iter().map(state).collect() })
             }
-            (_, None) => self.lock().touch(keys.lock(), tickets).await,
+            (_, None) => self.lock().heartbeat(keys.lock(), tickets).await,
         }
     }
 
@@ -123,8 +130,8 @@ impl<'a> Scripts<'a> {
         self.lock().inspect(keys.lock()).await
     }
 
-    pub(crate) async fn force_release_lock(self, keys: &Keys, wire_id: &str) -> Result<ForceReleased, Failure> {
-        self.lock().force_release(keys.lock(), wire_id).await
+    pub(crate) async fn force_release_lock(self, keys: &Keys, attempt_id: &str) -> Result<ForceReleased, Failure> {
+        self.lock().force_release(keys.lock(), attempt_id).await
     }
 
     /// Of a semaphore or a read-write lock, as the following ones.

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection};
-use crate::protocol::call::{Failure, TouchArgs, millis, run};
+use crate::protocol::call::{Failure, TicketArgs, millis, run};
 use crate::protocol::reply::latch::{
-    CountedDown, LatchDeleted, LatchInspected, LatchSet, LatchTouched, LatchWait, counted_down, latch_cancelled,
-    latch_deleted, latch_inspected, latch_set, latch_touched, latch_wait,
+    CountedDown, LatchDeleted, LatchHeartbeatReply, LatchInspected, LatchSet, LatchWait, counted_down, latch_cancelled,
+    latch_deleted, latch_heartbeat_reply, latch_inspected, latch_set, latch_wait,
 };
 use crate::protocol::reply::{Cancelled, ServerMillis};
-use crate::protocol::{LATCH_CANCEL, LATCH_COUNT_DOWN, LATCH_DELETE, LATCH_INSPECT, LATCH_SET, LATCH_TOUCH, LATCH_WAIT};
+use crate::protocol::{
+    LATCH_CANCEL, LATCH_COUNT_DOWN, LATCH_DELETE, LATCH_HEARTBEAT, LATCH_INSPECT, LATCH_SET, LATCH_WAIT,
+};
 
 /// A connection, and the argument that is the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct LatchScripts<'a> {
 /// One copy of a call that changes a latch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatchCall<'a> {
-    pub(crate) wire_id: &'a str,
+    pub(crate) attempt_id: &'a str,
     /// This copy is refused later.
     pub(crate) not_after: ServerMillis,
     /// No copy of the call is executed later: the same for all of them, and not before any `not_after`.
@@ -52,25 +54,29 @@ impl LatchScripts<'_> {
     pub(crate) async fn wait(
         &self,
         keys: [&str; 3],
-        wire_id: &str,
+        attempt_id: &str,
         ticket_ttl: Duration,
         not_after: ServerMillis,
     ) -> Result<LatchWait, Failure> {
-        let args = [Arg::Text(wire_id), millis(ticket_ttl), Arg::Number(not_after)];
+        let args = [Arg::Text(attempt_id), millis(ticket_ttl), Arg::Number(not_after)];
         let reply = run(self.connection, &LATCH_WAIT, &keys, &args).await?;
         Ok(latch_wait(&LATCH_WAIT, &reply)?)
     }
 
-    /// Wire ids, each with the time its ticket lives without a touch.
-    pub(crate) async fn touch(&self, keys: [&str; 3], waiters: &[TouchArgs<'_>]) -> Result<LatchTouched, Failure> {
+    /// Attempt ids, each with the time its ticket lives without a heartbeat.
+    pub(crate) async fn heartbeat(
+        &self,
+        keys: [&str; 3],
+        waiters: &[TicketArgs<'_>],
+    ) -> Result<LatchHeartbeatReply, Failure> {
         let tickets = waiters.iter().flat_map(|(id, ttl)| [Arg::Text(id), millis(*ttl)]);
         let args: Vec<Arg<'_>> = [Arg::Text(self.inbox_prefix)].into_iter().chain(tickets).collect();
-        let reply = run(self.connection, &LATCH_TOUCH, &keys, &args).await?;
-        Ok(latch_touched(&LATCH_TOUCH, &reply, waiters.len())?)
+        let reply = run(self.connection, &LATCH_HEARTBEAT, &keys, &args).await?;
+        Ok(latch_heartbeat_reply(&LATCH_HEARTBEAT, &reply, waiters.len())?)
     }
 
-    pub(crate) async fn cancel(&self, keys: [&str; 3], wire_id: &str) -> Result<Cancelled, Failure> {
-        let args = [Arg::Text(wire_id), Arg::Text(self.inbox_prefix)];
+    pub(crate) async fn cancel(&self, keys: [&str; 3], attempt_id: &str) -> Result<Cancelled, Failure> {
+        let args = [Arg::Text(attempt_id), Arg::Text(self.inbox_prefix)];
         let reply = run(self.connection, &LATCH_CANCEL, &keys, &args).await?;
         Ok(latch_cancelled(&LATCH_CANCEL, &reply)?)
     }
@@ -87,8 +93,8 @@ impl LatchScripts<'_> {
 
     /// What the scripts are told of a call that changes a latch.
     fn args<'a>(&'a self, call: LatchCall<'a>) -> [Arg<'a>; 5] {
-        let LatchCall { wire_id, not_after, known_until, resent } = call;
+        let LatchCall { attempt_id, not_after, known_until, resent } = call;
         let resent = Arg::Number(resent.into());
-        [Arg::Text(wire_id), Arg::Number(not_after), Arg::Number(known_until), resent, Arg::Text(self.inbox_prefix)]
+        [Arg::Text(attempt_id), Arg::Number(not_after), Arg::Number(known_until), resent, Arg::Text(self.inbox_prefix)]
     }
 }

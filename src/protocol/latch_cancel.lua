@@ -1,6 +1,6 @@
 -- Waits no more. If others are left to be told that the latch is open or gone, the next of them are.
 -- KEYS: latch tickets calls
--- ARGV: wire_id inbox_prefix
+-- ARGV: attempt_id inbox_prefix
 -- Reply: CANCELLED more now | GONE more now
 -- more is 1 if others are left still: then it is to be called again.
 

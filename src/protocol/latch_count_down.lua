@@ -1,10 +1,10 @@
 -- Counts a latch down by one; at zero, tells everybody who waits.
 -- KEYS: latch tickets calls
--- ARGV: wire_id not_after_ms known_until_ms resent inbox_prefix
+-- ARGV: attempt_id not_after_ms known_until_ms resent inbox_prefix
 -- Reply: COUNT n more now | STALE now
--- n is what is left; a latch that does not exist has 0. Each wire id counts once: a second copy is told what is left
+-- n is what is left; a latch that does not exist has 0. Each attempt id counts once: a second copy is told what is left
 -- now, and one that comes after not_after_ms is STALE. resent is 1 if an earlier copy may have been executed. Clients are
--- told `open <wire id> <wire id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
+-- told `open <attempt id> <attempt id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
 
 local id, not_after, known_until, resent, inbox_prefix =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]

@@ -1,8 +1,8 @@
 -- Deletes a latch, whatever its count.
 -- KEYS: latch tickets calls
--- ARGV: wire_id not_after_ms known_until_ms resent inbox_prefix
+-- ARGV: attempt_id not_after_ms known_until_ms resent inbox_prefix
 -- Reply: DELETED more now | GONE now | STALE now
--- GONE: there was none. Clients that wait are told `gone <wire id> <wire id>...`, unless they are being told that it is
+-- GONE: there was none. Clients that wait are told `gone <attempt id> <attempt id>...`, unless they are being told that it is
 -- open; more as in latch_count_down. A second copy is told the same again, and deletes nothing, not even a latch that was
 -- set since.
 

@@ -1,6 +1,6 @@
 -- Sets the count of a latch that does not exist or has been counted down.
 -- KEYS: latch tickets calls
--- ARGV: wire_id count ttl_ms not_after_ms known_until_ms resent inbox_prefix
+-- ARGV: attempt_id count ttl_ms not_after_ms known_until_ms resent inbox_prefix
 -- Reply: SET now | EXISTS count now | MORE now | STALE now
 -- EXISTS: it is being counted down, and stays as it is. The latch is gone after ttl_ms, counted down or not. Whoever waits
 -- goes on waiting, but for those who are being told what became of the last latch. MORE: some of them are left, and

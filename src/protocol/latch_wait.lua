@@ -1,6 +1,6 @@
 -- Waits for a latch to be counted down.
 -- KEYS: latch tickets calls
--- ARGV: wire_id ticket_ttl_ms not_after_ms
+-- ARGV: attempt_id ticket_ttl_ms not_after_ms
 -- Reply: OPEN now | QUEUED ttl_ms now | STALE now
 -- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
 

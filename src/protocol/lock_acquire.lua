@@ -1,6 +1,6 @@
 -- Takes the lock, or (mode `wait`) a place in its queue.
 -- KEYS: lock queue tickets fence
--- ARGV: wire_id mode lease_ms span ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
+-- ARGV: attempt_id mode lease_ms span ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
 -- Reply: GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the lease of
 -- the hold in the way. more = 1: call again (touch or try), expired tickets stand before yours.

@@ -1,6 +1,6 @@
 -- For operators: takes the lock from that holder, tells it, and reserves a token that fences it out.
 -- KEYS: lock queue tickets fence
--- ARGV: wire_id inbox_prefix counts_everyone
+-- ARGV: attempt_id inbox_prefix counts_everyone
 -- Reply: RELEASED token more now | NOT_HELD more now
 -- The token is larger than the old holder's and smaller than the next one's. more = 1: call again.
 

@@ -2,7 +2,7 @@
 -- KEYS: lock queue tickets fence
 -- ARGV:
 -- Reply: holder token ttl_ms waiters now
--- holder is the wire id, empty if the lock is free. waiters counts live tickets only.
+-- holder is the attempt id, empty if the lock is free. waiters counts live tickets only.
 
 --@include clock
 local holder, token = '', ''

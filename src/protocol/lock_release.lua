@@ -1,6 +1,6 @@
 -- Releases the hold and hands the lock to the next waiter; with a ticket, also queues up for the next turn.
 -- KEYS: lock queue tickets fence
--- ARGV: wire_id inbox_prefix counts_everyone ticket ticket_ttl_ms listens
+-- ARGV: attempt_id inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
 -- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold the lock queues nothing.
 -- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use crate::connection::{Arg, Connection, Reply};
-use crate::protocol::call::{AcquireArgs, Failure, TouchArgs, counts_everyone, from, millis, mode, run, run_within};
+use crate::protocol::call::{AcquireArgs, Failure, TicketArgs, counts_everyone, from, millis, mode, run, run_within};
 use crate::protocol::reply::permit::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
-use crate::protocol::reply::{self, Acquired, Cancelled, Released, Renewed, Requeued, ServerMillis, Touched};
+use crate::protocol::reply::{self, Acquired, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
 use crate::protocol::{
-    PERMIT_ACQUIRE, PERMIT_CANCEL, PERMIT_CHANGE, PERMIT_INSPECT, PERMIT_LIMIT, PERMIT_RELEASE, PERMIT_RENEW,
-    PERMIT_TOUCH,
+    PERMIT_ACQUIRE, PERMIT_CANCEL, PERMIT_CHANGE, PERMIT_HEARTBEAT, PERMIT_INSPECT, PERMIT_LIMIT, PERMIT_RELEASE,
+    PERMIT_RENEW,
 };
 
 /// A connection, and the arguments that are the same in every call a client makes.
@@ -32,7 +32,7 @@ pub(crate) struct ChangeArgs<'a> {
     pub(crate) not_after: ServerMillis,
 }
 
-/// One hold to renew: its keys permits and leases, wire id, lease. A lease of zero looks without renewing.
+/// One hold to renew: its keys permits and leases, attempt id, lease. A lease of zero looks without renewing.
 pub(crate) type PermitRenewArgs<'a> = ([&'a str; 2], &'a str, Duration);
 
 impl PermitScripts<'_> {
@@ -43,7 +43,7 @@ impl PermitScripts<'_> {
         limit: u32,
     ) -> Result<Acquired, Failure> {
         let args = [
-            Arg::Text(args.wire_id),
+            Arg::Text(args.attempt_id),
             mode(args.wait),
             millis(args.lease),
             Arg::Number(args.amount.into()),
@@ -58,8 +58,8 @@ impl PermitScripts<'_> {
         Ok(reply::acquired(&PERMIT_ACQUIRE, &reply)?)
     }
 
-    pub(crate) async fn release(&self, keys: [&str; 5], wire_id: &str, limit: u32) -> Result<Released, Failure> {
-        let reply = self.release_for(keys, wire_id, limit, ("", Duration::ZERO)).await?;
+    pub(crate) async fn release(&self, keys: [&str; 5], attempt_id: &str, limit: u32) -> Result<Released, Failure> {
+        let reply = self.release_for(keys, attempt_id, limit, ("", Duration::ZERO)).await?;
         Ok(reply::released(&PERMIT_RELEASE, &reply)?)
     }
 
@@ -67,23 +67,24 @@ impl PermitScripts<'_> {
     pub(crate) async fn requeue(
         &self,
         keys: [&str; 5],
-        wire_id: &str,
+        attempt_id: &str,
         limit: u32,
-        ticket: TouchArgs<'_>,
+        ticket: TicketArgs<'_>,
     ) -> Result<Requeued, Failure> {
-        let reply = self.release_for(keys, wire_id, limit, ticket).await?;
+        let reply = self.release_for(keys, attempt_id, limit, ticket).await?;
         Ok(reply::requeued(&PERMIT_RELEASE, &reply)?)
     }
 
     async fn release_for(
         &self,
         keys: [&str; 5],
-        wire_id: &str,
+        attempt_id: &str,
         limit: u32,
-        ticket: TouchArgs<'_>,
+        ticket: TicketArgs<'_>,
     ) -> Result<Reply, Failure> {
         let [limit, prefix, counts] = self.site(limit);
-        let args = [Arg::Text(wire_id), limit, prefix, counts, Arg::Text(ticket.0), millis(ticket.1), Arg::Number(1)];
+        let args =
+            [Arg::Text(attempt_id), limit, prefix, counts, Arg::Text(ticket.0), millis(ticket.1), Arg::Number(1)];
         Ok(run(self.connection, &PERMIT_RELEASE, &keys, &args).await?)
     }
 
@@ -100,22 +101,22 @@ impl PermitScripts<'_> {
         Ok(reply::cancelled(&PERMIT_CANCEL, &reply)?)
     }
 
-    pub(crate) async fn touch(
+    pub(crate) async fn heartbeat(
         &self,
         keys: [&str; 5],
-        tickets: &[TouchArgs<'_>],
+        tickets: &[TicketArgs<'_>],
         limit: u32,
-    ) -> Result<Touched, Failure> {
+    ) -> Result<HeartbeatReply, Failure> {
         let mut args = self.site(limit).to_vec();
         args.extend(tickets.iter().flat_map(|(ticket, ttl)| [Arg::Text(ticket), millis(*ttl)]));
-        let reply = run(self.connection, &PERMIT_TOUCH, &keys, &args).await?;
-        Ok(reply::touched(&PERMIT_TOUCH, &reply, tickets.len())?)
+        let reply = run(self.connection, &PERMIT_HEARTBEAT, &keys, &args).await?;
+        Ok(reply::heartbeat_reply(&PERMIT_HEARTBEAT, &reply, tickets.len())?)
     }
 
     pub(crate) async fn renew(&self, holds: &[PermitRenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let keys: Vec<&str> = holds.iter().flat_map(|(keys, ..)| *keys).collect();
         let args: Vec<Arg<'_>> =
-            holds.iter().flat_map(|(_, wire_id, lease)| [Arg::Text(wire_id), millis(*lease)]).collect();
+            holds.iter().flat_map(|(_, attempt_id, lease)| [Arg::Text(attempt_id), millis(*lease)]).collect();
         let reply = run_within(self.connection, &PERMIT_RENEW, &keys, &args, within).await?;
         Ok(reply::renewed(&PERMIT_RENEW, &reply, holds.len())?)
     }

@@ -1,6 +1,6 @@
 -- Takes permits, or (mode `wait`) a place in the queue for them.
 -- KEYS: permits leases queue tickets fence
--- ARGV: wire_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
+-- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
 -- Reply: GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now |
 --        OVER limit now
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in

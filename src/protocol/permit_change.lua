@@ -23,7 +23,7 @@ else
     local more = promote({})
     return {'NOT_HELD', more, now}
   end
-  -- Whoever gave up cancels both wire ids, but the new one's cancel may come first: then this must not come between.
+  -- Whoever gave up cancels both attempt ids, but the new one's cancel may come first: then this must not come between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
   local busy = units > old and not room(units - old)
   -- Some of those in the way may be over.

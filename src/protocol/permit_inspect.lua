@@ -1,7 +1,7 @@
 -- Looks at permits without changing anything.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: limit
--- Reply: used limit waiters now [wire_id units token ttl_ms]...
+-- Reply: used limit waiters now [attempt_id units token ttl_ms]...
 -- limit is the one in force. Only holds and waiters whose time is not over count; at most a thousand holds are looked
 -- at, those that end first.
 

@@ -1,6 +1,6 @@
 -- Gives permits back and hands them to the next waiters; with a ticket, also queues up for the next turn.
 -- KEYS: permits leases queue tickets fence
--- ARGV: wire_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
+-- ARGV: attempt_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
 -- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold gives nothing back and queues
 -- nothing. more = 1: call again (touch). listens = 1: the caller looks in the reply for messages to its client, which

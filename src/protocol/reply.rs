@@ -83,7 +83,7 @@ pub(crate) struct Cancelled {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub(crate) struct HeartbeatReply {
     pub(crate) now: ServerMillis,
     pub(crate) holder_left: Option<Duration>,
     pub(crate) more: bool,
@@ -176,7 +176,11 @@ pub(crate) fn cancelled(script: &Script, reply: &Reply) -> Result<Cancelled, Une
     })
 }
 
-pub(crate) fn touched(script: &Script, reply: &Reply, tickets: usize) -> Result<Touched, UnexpectedReply> {
+pub(crate) fn heartbeat_reply(
+    script: &Script,
+    reply: &Reply,
+    tickets: usize,
+) -> Result<HeartbeatReply, UnexpectedReply> {
     decode(script, reply, |fields| {
         let (now, holder_left, more) = (fields.number()?, fields.ttl()?, fields.flag()?);
         let mut states = Vec::with_capacity(tickets);
@@ -188,7 +192,7 @@ pub(crate) fn touched(script: &Script, reply: &Reply, tickets: usize) -> Result<
                 _ => return None,
             });
         }
-        Some(Touched { now, holder_left, more, tickets: states })
+        Some(HeartbeatReply { now, holder_left, more, tickets: states })
     })
 }
 
@@ -281,7 +285,7 @@ fn decode<'a, T>(
     decoded.ok_or_else(|| UnexpectedReply { script: script.name(), reply: shape(reply) })
 }
 
-/// The reply without its strings, which may hold wire ids.
+/// The reply without its strings, which may hold attempt ids.
 fn shape(reply: &Reply) -> String {
     match reply {
         Reply::Nil => "nil".to_owned(),

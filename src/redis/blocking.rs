@@ -19,8 +19,8 @@ use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
 use super::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::runtime::yield_once;
 use crate::mutex::lock;
+use crate::runtime::yield_once;
 
 mod deadline;
 mod dial;

@@ -67,7 +67,7 @@ fn list(items: impl IntoIterator<Item = Value>) -> Result<Reply, ConnectionError
     items.into_iter().map(reply).collect::<Result<_, _>>().map(Reply::Array)
 }
 
-/// The error as the server sent it, without the arguments that some servers quote: they are wire ids or a login.
+/// The error as the server sent it, without the arguments that some servers quote: they are attempt ids or a login.
 pub(super) fn refused(error: &ServerError) -> ConnectionError {
     let details = error.details().unwrap_or("");
     let details = details.split(", with args beginning with").next().unwrap_or("");

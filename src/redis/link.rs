@@ -26,8 +26,8 @@ use super::target::Target;
 use crate::backoff::{Backoff, Pauses};
 use crate::config::Config;
 use crate::connection::{ConnectionError, Warning};
-use crate::runtime::{self, Executor};
 use crate::mutex::lock;
+use crate::runtime::{self, Executor};
 use crate::trace;
 
 /// Between attempts to connect again.

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::protocol::Script;
 use crate::mutex::lock;
+use crate::protocol::Script;
 
 /// The scripts that were sent over a connection.
 ///

@@ -28,13 +28,13 @@ use ::async_std::net::ToSocketAddrs;
 use futures::future::BoxFuture;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
 
+use super::{Executor, must_not_block};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::Result;
 use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
-use super::{Executor, must_not_block};
 
 /// Runs bowline on async-std's global executor, which starts when it is first used and never shuts down.
 #[derive(Clone, Copy, Debug, Default)]

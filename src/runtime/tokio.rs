@@ -18,13 +18,13 @@ use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
+use super::{Executor, must_not_block, yield_once};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
-use super::{Executor, must_not_block, yield_once};
 
 /// Runs bowline on a tokio runtime, multi-threaded or current-thread.
 ///

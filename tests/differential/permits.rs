@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::steps::{KEYS, Step, Text, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl, wire_id};
+use crate::steps::{KEYS, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
 /// Where the keys of each begin.
 const SEMAPHORE: usize = 15;
@@ -20,7 +20,7 @@ pub fn script() -> impl Strategy<Value = Step> {
 pub fn outdate() -> impl Strategy<Value = Step> {
     prop_oneof![Just(SEMAPHORE), Just(READ_WRITE)].prop_flat_map(|at| {
         prop_oneof![
-            wire_id().prop_map(move |id| Step::Outdate { tickets: KEYS[at + 1], ticket: id }),
+            attempt_id().prop_map(move |id| Step::Outdate { tickets: KEYS[at + 1], ticket: id }),
             ticket(at).prop_map(move |ticket| Step::Outdate { tickets: KEYS[at + 3], ticket }),
         ]
     })
@@ -45,7 +45,7 @@ fn limit(at: usize) -> Text {
 }
 
 fn ticket(at: usize) -> Text {
-    let made = (wire_id(), lease(), units(at), limit(at))
+    let made = (attempt_id(), lease(), units(at), limit(at))
         .prop_map(|(id, lease, units, limit)| format!("{id}/{lease}/{units}/{limit}"));
     let odd = mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/", "c1:1/30000/1", "c1:1/30000/1/3/"], &["c1:1//", "x"]);
     prop_oneof![25 => made, 1 => odd].boxed()
@@ -64,7 +64,7 @@ fn site(at: usize) -> Vec<Text> {
 fn calls(at: usize) -> BoxedStrategy<Call> {
     let of = move |name, args: Vec<Text>| args.prop_map(move |args| (name, keys_from(at, 5), args));
     let acquire = vec![
-        wire_id(),
+        attempt_id(),
         mostly(&["wait", "wait", "try"], &["", "WAIT"]),
         lease(),
         units(at),
@@ -76,25 +76,29 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         counts_everyone(),
     ];
     let no_ticket = prop_oneof![2 => one(""), 1 => ticket(at)].boxed();
-    let release = [vec![wire_id()], site(at), vec![no_ticket, ticket_ttl(), counts_everyone()]].concat();
+    let release = [vec![attempt_id()], site(at), vec![no_ticket, ticket_ttl(), counts_everyone()]].concat();
     let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
     let cancel = [vec![ticket(at), from], site(at)].concat();
-    let touched = vec((ticket(at), ticket_ttl()), 0..4)
+    let heartbeat_reply = vec((ticket(at), ticket_ttl()), 0..4)
         .prop_map(|pairs| pairs.into_iter().flat_map(|(ticket, ttl)| [ticket, ttl]).collect::<Vec<_>>());
-    let touch = (site(at), touched).prop_map(move |(site, touched)| {
-        let args = [site, touched].concat();
-        ("permit_touch", keys_from(at, 5), args)
+    let heartbeat = (site(at), heartbeat_reply).prop_map(move |(site, heartbeat_reply)| {
+        let args = [site, heartbeat_reply].concat();
+        ("permit_heartbeat", keys_from(at, 5), args)
     });
-    let renewed =
-        vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, 8]), wire_id(), prop_oneof![lease(), one("0")]), 0..5)
-            .prop_map(|holds| {
-                let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
-                let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
-                ("permit_renew", keys, args)
-            });
-    let change =
-        [vec![wire_id(), wire_id(), units(at), lease(), limit(at), not_after()], vec![inbox(), counts_everyone()]]
-            .concat();
+    let renewed = vec(
+        (select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, 8]), attempt_id(), prop_oneof![lease(), one("0")]),
+        0..5,
+    )
+    .prop_map(|holds| {
+        let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
+        let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
+        ("permit_renew", keys, args)
+    });
+    let change = [
+        vec![attempt_id(), attempt_id(), units(at), lease(), limit(at), not_after()],
+        vec![inbox(), counts_everyone()],
+    ]
+    .concat();
     let set_limit = vec![
         mostly(&["1", "2", "3", "5"], &["0", "-1", "x", "", "1048576", "1e2"]),
         not_after(),
@@ -105,7 +109,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         12 => of("permit_acquire", acquire),
         5 => of("permit_release", release),
         6 => of("permit_cancel", cancel),
-        3 => touch,
+        3 => heartbeat,
         2 => renewed,
         4 => of("permit_change", change),
         if at == SEMAPHORE { 1 } else { 0 } => of("permit_limit", set_limit),

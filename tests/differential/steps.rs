@@ -11,7 +11,7 @@ use scripts::{script, ticket};
 mod commands;
 mod scripts;
 
-pub use scripts::{Text, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl, wire_id};
+pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
 /// Lock, queue, tickets and counter of two names, keys that are no lock's, and those of a semaphore and a read-write
 /// lock: permits, leases, queue, tickets and counter; and those of a latch.

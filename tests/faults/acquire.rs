@@ -14,7 +14,7 @@ on_every_runtime! {
     a_lost_reply_leaves_one_hold,
     a_lost_reply_to_a_waiter_leaves_one_ticket,
     a_try_survives_lost_requests_and_replies,
-    a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket,
+    a_heartbeat_answered_while_the_request_is_sent_again_leaves_no_ticket,
     an_attempt_dropped_before_its_answer_leaves_nothing,
     a_request_told_stale_is_sent_again,
     grants_that_come_too_late_are_given_back,
@@ -77,14 +77,14 @@ async fn a_try_survives_lost_requests_and_replies(env: Env) {
     held.release().await.unwrap();
 }
 
-/// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a touch
+/// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a heartbeat
 /// is told "gone"; then it queues up anew.
-async fn a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket(env: Env) {
+async fn a_heartbeat_answered_while_the_request_is_sent_again_leaves_no_ticket(env: Env) {
     let other = env.client().await;
     let lease = ms(1500);
     let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
     faults.messages(Messages::Hold);
-    faults.always("lock_touch", Fault::LoseRequest);
+    faults.always("lock_heartbeat", Fault::LoseRequest);
     let (held, waiter) = contended(&env, &other, &client).await;
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1).await;
@@ -96,9 +96,9 @@ async fn a_touch_answered_while_the_request_is_sent_again_leaves_no_ticket(env: 
     faults.messages(Messages::Pass);
     faults.deliver();
     env.eventually("it asks again", async || faults.calls("lock_acquire") == 2).await;
-    let touches = faults.answered("lock_touch");
+    let heartbeats = faults.answered("lock_heartbeat");
     faults.gap();
-    env.eventually("a touch", async || faults.answered("lock_touch") > touches).await;
+    env.eventually("a heartbeat", async || faults.answered("lock_heartbeat") > heartbeats).await;
     faults.release();
     env.eventually("it starts anew", async || faults.answered("lock_acquire") == 3).await;
     until_waiting(&env, "a", 1).await;

@@ -260,7 +260,7 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
     rule(">old");
     let url = server.url().replace("redis://", "redis://u:old@");
     let client = env
-        .client_at(&url, |config| config.command_timeout(ms(400)).patience(ms(1000)).lease(ms(20_000)))
+        .client_at(&url, |config| config.command_timeout(ms(400)).retry_timeout(ms(1000)).lease(ms(20_000)))
         .await
         .unwrap();
     let (held, released) = (client.lock("held").lock().await.unwrap(), client.lock("released").lock().await.unwrap());

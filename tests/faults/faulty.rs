@@ -191,7 +191,7 @@ fn known(script: &str) -> &'static str {
 /// A client on a faulty connection, with the settings of [`Env::client`] and those of `configure`. Calls are counted
 /// from here on.
 pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> (Client, Faults) {
-    let builder = Config::builder().command_timeout(Duration::from_secs(2)).patience(Duration::from_secs(5));
+    let builder = Config::builder().command_timeout(Duration::from_secs(2)).retry_timeout(Duration::from_secs(5));
     let config = configure(builder).build().unwrap();
     let (inject, injected) = mpsc::unbounded();
     // Short deadlines are the client's: what goes on below the faults may take its time.

@@ -260,7 +260,7 @@ async fn waiters_are_let_through_while_their_subscriptions_are_killed(env: Env) 
         // Once it listens again.
         env.eventually("a kill", async || env.redis::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]) > 0).await;
         assert_eq!(other.count_down().await.unwrap(), 0);
-        // Long before its next touch is due: it asks when it listens again.
+        // Long before its next heartbeat is due: it asks when it listens again.
         let start = env.now();
         for passed in env.soon("the waiters", join_all(waiters)).await {
             passed.unwrap();

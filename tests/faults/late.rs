@@ -46,7 +46,7 @@ async fn a_late_copy_after_the_release_is_a_ghost_of_one_lease(env: Env) {
     assert_eq!(faults.calls("lock_renew"), 0, "nobody keeps a ghost");
 }
 
-/// It stands in the queue for a wire id that is decided, is granted, and nobody takes it.
+/// It stands in the queue for a attempt id that is decided, is granted, and nobody takes it.
 async fn a_late_copy_that_queues_is_a_ghost_of_one_lease(env: Env) {
     let other = env.client().await;
     // Whoever waits behind it looks again after a third of its own lease at the latest.

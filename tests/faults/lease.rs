@@ -19,7 +19,7 @@ on_every_runtime! {
     an_extension_whose_replies_get_lost_is_sent_again,
     an_extension_that_nobody_hears_of_leaves_nothing,
     a_late_extension_shortens_nothing_and_revives_nothing,
-    touches_that_get_lost_are_made_up_for,
+    heartbeats_that_get_lost_are_made_up_for,
     a_waiter_whose_ticket_expired_queues_up_again,
     a_waiter_that_cannot_reach_the_server_gives_up,
 }
@@ -149,17 +149,17 @@ async fn a_late_renewal_does_not_revive_a_hold(env: Env) {
     guard.release().await.unwrap();
 }
 
-async fn touches_that_get_lost_are_made_up_for(env: Env) {
+async fn heartbeats_that_get_lost_are_made_up_for(env: Env) {
     let other = env.client().await;
     join_all([("a", Fault::LoseRequest), ("b", Fault::LoseReply)].map(async |(name, fault)| {
         let (client, faults) = faulty_client(&env, |config| config.lease(ms(9000))).await;
         let held = other.lock(name).lock().await.unwrap();
-        let touches = faults.answered("lock_touch");
-        faults.next("lock_touch", [fault.clone(), fault.clone(), fault]);
+        let heartbeats = faults.answered("lock_heartbeat");
+        faults.next("lock_heartbeat", [fault.clone(), fault.clone(), fault]);
         let waiter = acquiring(&env, &client, name);
         env.eventually("it waits", async || faults.answered("lock_acquire") == 1).await;
         faults.gap();
-        env.eventually("the fourth touch", async || faults.answered("lock_touch") >= touches + 4).await;
+        env.eventually("the fourth heartbeat", async || faults.answered("lock_heartbeat") >= heartbeats + 4).await;
         assert_eq!(waiting(&env, name), 1);
         held.release().await.unwrap();
         let guard = env.soon("the waiter", waiter).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_waiter_whose_ticket_expired_queues_up_again(env: Env) {
     let other = env.client().await;
     let ttl = ms(1000);
     let (client, faults) = faulty_client(&env, |config| config.lease(ttl)).await;
-    faults.always("lock_touch", Fault::LoseRequest);
+    faults.always("lock_heartbeat", Fault::LoseRequest);
     let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(ttl + ms(100)).await;
     // Nobody is served by this release: the ticket is dead. Somebody else may go first.
@@ -192,21 +192,21 @@ async fn a_waiter_whose_ticket_expired_queues_up_again(env: Env) {
 
 async fn a_waiter_that_cannot_reach_the_server_gives_up(env: Env) {
     let other = env.client().await;
-    let (ttl, patience) = (ms(900), ms(300));
+    let (ttl, retry_timeout) = (ms(900), ms(300));
     let faults = [
         ("a", Fault::LoseRequest, ErrorKind::Unavailable),
         ("b", Fault::LoseReply, ErrorKind::Unavailable),
         ("c", Fault::Refuse("LOADING Redis is loading the dataset in memory"), ErrorKind::Refused),
     ];
     join_all(faults.map(async |(name, fault, kind)| {
-        let (client, faults) = faulty_client(&env, |config| config.lease(ttl).patience(patience)).await;
+        let (client, faults) = faulty_client(&env, |config| config.lease(ttl).retry_timeout(retry_timeout)).await;
         let held = other.lock(name).lock().await.unwrap();
-        faults.always("lock_touch", fault);
+        faults.always("lock_heartbeat", fault);
         let start = env.now();
         let error = env.soon("it gives up", client.lock(name).lock().into_future()).await.unwrap_err();
         let took = env.now() - start;
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(took >= patience && took < ttl / 3 + patience + SLACK, "{took:?}");
+        assert!(took >= retry_timeout && took < ttl / 3 + retry_timeout + SLACK, "{took:?}");
         until_waiting(&env, name, 0).await;
         held.release().await.unwrap();
     }))

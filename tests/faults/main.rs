@@ -8,6 +8,7 @@ mod support;
 
 mod acquire;
 mod change;
+mod cohort;
 mod failover;
 mod faulty;
 mod followers;
@@ -16,7 +17,6 @@ mod goodbye;
 mod latch;
 mod late;
 mod lease;
-mod line;
 mod messages;
 mod refusals;
 mod release;

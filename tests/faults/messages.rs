@@ -9,7 +9,7 @@ use crate::scene::{
 use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
-    a_grant_whose_message_is_lost_is_found_by_the_next_touch,
+    a_grant_whose_message_is_lost_is_found_by_the_next_heartbeat,
     a_message_after_its_grant_was_learned_is_ignored,
     a_message_that_overtakes_the_answer_is_enough,
     a_message_older_than_half_the_lease_is_checked,
@@ -18,7 +18,7 @@ on_every_runtime! {
     noise_on_the_channel_changes_nothing,
 }
 
-async fn a_grant_whose_message_is_lost_is_found_by_the_next_touch(env: Env) {
+async fn a_grant_whose_message_is_lost_is_found_by_the_next_heartbeat(env: Env) {
     let other = env.client().await;
     let ttl = ms(3000);
     let (client, faults) = faulty_client(&env, |config| config.lease(ttl)).await;
@@ -53,14 +53,14 @@ async fn a_gap_before_the_answer_is_asked_about(env: Env) {
     let renewals = faults.answered("lock_renew");
     faults.gap();
     env.eventually("a renewal", async || faults.answered("lock_renew") > renewals).await;
-    assert_eq!(faults.calls("lock_touch"), 0);
+    assert_eq!(faults.calls("lock_heartbeat"), 0);
 
     let start = env.now();
     faults.release();
     let guard = env.soon("the waiter", waiter).await.unwrap();
     assert!(env.now() - start < SLACK, "not a third of the lease later");
     assert_holds(&env, &guard);
-    assert_eq!(faults.calls("lock_touch"), 1);
+    assert_eq!(faults.calls("lock_heartbeat"), 1);
     guard.release().await.unwrap();
     kept.release().await.unwrap();
 }
@@ -74,7 +74,7 @@ async fn a_message_after_its_grant_was_learned_is_ignored(env: Env) {
     held.release().await.unwrap();
     env.eventually("the message", async || faults.held() == 1 && faults.answered("lock_acquire") == 1).await;
     faults.gap();
-    let guard = env.soon("the touch", waiter).await.unwrap();
+    let guard = env.soon("the heartbeat", waiter).await.unwrap();
     assert_holds(&env, &guard);
 
     let messages = faults.deliver();
@@ -119,7 +119,7 @@ async fn a_message_older_than_half_the_lease_is_checked(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
     faults.messages(Messages::Hold);
     // No touch is answered, so that the lease counts from the request.
-    faults.always("lock_touch", Fault::LoseRequest);
+    faults.always("lock_heartbeat", Fault::LoseRequest);
     let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(lease / 2).await;
     held.release().await.unwrap();
@@ -134,7 +134,7 @@ async fn a_message_older_than_half_the_lease_is_checked(env: Env) {
 }
 
 /// The first copy queued up and was granted, unnoticed, and expired. The second copy has just queued up behind another
-/// holder, when the message about the first copy's grant arrives: it says the same wire id.
+/// holder, when the message about the first copy's grant arrives: it says the same attempt id.
 async fn a_message_of_a_grant_that_expired_is_not_believed_after_a_resend(env: Env) {
     let other = env.client().await;
     let lease = ms(1500);
@@ -193,7 +193,7 @@ async fn noise_on_the_channel_changes_nothing(env: Env) {
     faults.inject(Notice::Message(vec![0xff; 64]));
     // A gap behind it: when that is answered, the rest was taken.
     faults.gap();
-    env.eventually("the gap is answered", async || faults.answered("lock_touch") >= 1).await;
+    env.eventually("the gap is answered", async || faults.answered("lock_heartbeat") >= 1).await;
     assert_holds(&env, &guard);
     assert_eq!(waiting(&env, "b"), 1);
     held.release().await.unwrap();

@@ -9,7 +9,7 @@ use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! {
     refusals_that_pass_are_not_noticed,
-    refusals_that_stay_are_errors_within_the_patience,
+    refusals_that_stay_are_errors_within_the_retry_timeout,
     refusals_that_cannot_pass_are_errors_at_once,
     replies_that_no_script_gives_are_errors,
 }
@@ -59,12 +59,12 @@ async fn refusals_that_pass_are_not_noticed(env: Env) {
         until_free(&env, name).await;
 
         let held = other.lock(name).lock().await.unwrap();
-        faults.next("lock_touch", no());
+        faults.next("lock_heartbeat", no());
         let acquires = faults.answered("lock_acquire");
         let waiter = acquiring(&env, &client, name);
         env.eventually("it waits", async || faults.answered("lock_acquire") == acquires + 1).await;
         faults.gap();
-        env.eventually("it is touched", async || faults.answered("lock_touch") >= 2).await;
+        env.eventually("it is heartbeat_reply", async || faults.answered("lock_heartbeat") >= 2).await;
         assert_eq!(waiting(&env, name), 1);
         faults.next("lock_force_release", no());
         let fencing = lock.force_release().await.unwrap().expect("it was held");
@@ -76,11 +76,11 @@ async fn refusals_that_pass_are_not_noticed(env: Env) {
     .await;
 }
 
-async fn refusals_that_stay_are_errors_within_the_patience(env: Env) {
-    let patience = ms(300);
+async fn refusals_that_stay_are_errors_within_the_retry_timeout(env: Env) {
+    let retry_timeout = ms(300);
     join_all(PASSING.iter().map(async |line| {
         let name = name(line);
-        let (client, faults) = faulty_client(&env, |config| config.lease(ms(500)).patience(patience)).await;
+        let (client, faults) = faulty_client(&env, |config| config.lease(ms(500)).retry_timeout(retry_timeout)).await;
         let lock = client.lock(name);
         let guard = lock.lock().await.unwrap();
         for script in ["lock_acquire", "lock_release", "lock_renew", "lock_cancel", "lock_inspect"] {
@@ -98,7 +98,7 @@ async fn refusals_that_stay_are_errors_within_the_patience(env: Env) {
             },
         );
         let took = env.now() - start;
-        assert!(took >= patience && took < ms(500) + SLACK, "{took:?}");
+        assert!(took >= retry_timeout && took < ms(500) + SLACK, "{took:?}");
         for error in [locked.err(), tried.err(), inspected.err(), taken.err()] {
             let error = error.expect("refused");
             assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
@@ -138,13 +138,13 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         until_free(&env, line).await;
 
         let held = other.lock(line).lock().await.unwrap();
-        let touches = calls("lock_touch");
-        faults.next("lock_touch", [Fault::Refuse(line)]);
+        let heartbeats = calls("lock_heartbeat");
+        faults.next("lock_heartbeat", [Fault::Refuse(line)]);
         let waiter = acquiring(&env, &client, line);
         env.eventually("it waits", async || faults.answered("lock_acquire") == acquires + 4).await;
         faults.gap();
         assert_eq!(env.soon("the waiter", waiter).await.unwrap_err().kind(), kind, "{line}");
-        assert_eq!(calls("lock_touch"), touches + 1, "{line}");
+        assert_eq!(calls("lock_heartbeat"), heartbeats + 1, "{line}");
         until_waiting(&env, line, 0).await;
 
         // A clean-up that can never succeed is not tried again; the lease ends what it was for.
@@ -204,7 +204,7 @@ async fn replies_that_no_script_gives_are_errors(env: Env) {
         until_free(&env, name).await;
 
         let held = other.lock(name).lock().await.unwrap();
-        faults.next("lock_touch", no());
+        faults.next("lock_heartbeat", no());
         let acquires = faults.answered("lock_acquire");
         let waiter = acquiring(&env, &client, name);
         env.eventually("it waits", async || faults.answered("lock_acquire") > acquires).await;

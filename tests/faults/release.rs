@@ -52,8 +52,8 @@ async fn a_release_hands_over_once_however_often_it_is_sent(env: Env) {
 }
 
 async fn a_release_that_is_refused_for_ever_ends_with_the_lease(env: Env) {
-    let (lease, patience) = (ms(1500), ms(300));
-    let (client, faults) = faulty_client(&env, |config| config.lease(lease).patience(patience)).await;
+    let (lease, retry_timeout) = (ms(1500), ms(300));
+    let (client, faults) = faulty_client(&env, |config| config.lease(lease).retry_timeout(retry_timeout)).await;
     let guard = client.lock("a").lock().await.unwrap();
     for script in ["lock_release", "lock_cancel"] {
         faults.always(script, Fault::Refuse("BUSY Redis is busy running a script"));
@@ -62,14 +62,14 @@ async fn a_release_that_is_refused_for_ever_ends_with_the_lease(env: Env) {
     let error = guard.release().await.unwrap_err();
     let took = env.now() - start;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert!(took >= patience && took < patience + SLACK, "{took:?}");
+    assert!(took >= retry_timeout && took < retry_timeout + SLACK, "{took:?}");
     until_free(&env, "a").await;
     assert!(env.now() - start < lease + SLACK);
     assert_eq!(faults.calls("lock_renew"), 0);
 }
 
 async fn a_release_that_is_refused_is_finished_in_the_background(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.patience(ms(200))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
     let guard = client.lock("a").lock().await.unwrap();
     faults.always("lock_release", Fault::Refuse("LOADING Redis is loading the dataset in memory"));
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Refused);
@@ -142,7 +142,7 @@ async fn behind_hundreds_of_expired_tickets_the_living_is_served(env: Env) {
 
 /// A server that refuses at once is not asked again at once.
 async fn refused_requests_are_repeated_with_pauses(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.patience(ms(1000))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
     let refuse = || Fault::Refuse("LOADING Redis is loading the dataset in memory");
     let guard = client.lock("a").lock().await.unwrap();
     for script in ["lock_acquire", "lock_release"] {

@@ -18,7 +18,7 @@ pub fn key(name: &str) -> String {
     format!("bowline:lock:{{{name}}}")
 }
 
-/// Wire ids that hold the lock, without its token.
+/// Attempt ids that hold the lock, without its token.
 pub fn holders(env: &Env, name: &str) -> Vec<String> {
     let mut fields: Vec<String> = env.redis(&["HKEYS", &key(name)]);
     fields.retain(|field| field != "token");

@@ -162,8 +162,9 @@ async fn flushall_is_told_and_waiters_are_served(env: Env) {
 
 async fn a_server_that_is_gone_is_a_typed_error_everywhere(env: Env) {
     env.leaves_keys();
-    let (lease, patience, timeout) = (ms(1500), ms(400), ms(500));
-    let settings = |config: bowline::ConfigBuilder| config.lease(lease).patience(patience).command_timeout(timeout);
+    let (lease, retry_timeout, timeout) = (ms(1500), ms(400), ms(500));
+    let settings =
+        |config: bowline::ConfigBuilder| config.lease(lease).retry_timeout(retry_timeout).command_timeout(timeout);
     let client = env.client_with(settings).await;
     let other = env.client_with(settings).await;
     let (held, released) = (client.lock("held").lock().await.unwrap(), client.lock("released").lock().await.unwrap());
@@ -181,8 +182,8 @@ async fn a_server_that_is_gone_is_a_typed_error_everywhere(env: Env) {
         env.soon("the loss", held.lost()),
     );
     let took = env.now() - start;
-    // The waiter's next touch is due after a third of its lease.
-    assert!(took < lease + patience + timeout + SLACK, "{took:?}");
+    // The waiter's next heartbeat is due after a third of its lease.
+    assert!(took < lease + retry_timeout + timeout + SLACK, "{took:?}");
     for error in [waited.err(), locked.err(), tried.err(), inspected.err(), given_back.err()] {
         assert_eq!(error.expect("no answer").kind(), ErrorKind::Unavailable);
     }
@@ -192,7 +193,7 @@ async fn a_server_that_is_gone_is_a_typed_error_everywhere(env: Env) {
 
     let start = env.now();
     client.close().await;
-    assert!(env.now() - start < patience + SLACK);
+    assert!(env.now() - start < retry_timeout + SLACK);
     assert_eq!(free.lock().await.unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(client.lock("new").try_lock().await.unwrap_err().kind(), ErrorKind::Closed);
 }

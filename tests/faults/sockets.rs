@@ -187,7 +187,7 @@ async fn requests_that_were_stalled_do_no_harm(env: Env) {
     let proxy = Proxy::start(env.server().port());
     let lease = ms(1000);
     let client = env
-        .client_at(&proxy.url(), |config| config.command_timeout(ms(500)).lease(lease).patience(ms(300)))
+        .client_at(&proxy.url(), |config| config.command_timeout(ms(500)).lease(lease).retry_timeout(ms(300)))
         .await
         .unwrap();
     let lock = client.lock("a");
@@ -209,7 +209,7 @@ async fn requests_that_were_stalled_do_no_harm(env: Env) {
     assert_holds(&env, &held);
     held.release().await.unwrap();
     until_free(&env, "a").await;
-    // Its connection is made anew when it can, which may take longer than its patience.
+    // Its connection is made anew when it can, which may take longer than its retry timeout.
     env.eventually("it can lock again", async || match lock.try_lock().await {
         Ok(guard) => guard.is_some(),
         Err(error) => {

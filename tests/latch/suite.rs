@@ -152,7 +152,7 @@ async fn a_deleted_latch_is_told_and_lets_nobody_through(env: Env) {
 /// A client of which no copy of a request comes half a second after the first.
 async fn impatient(env: &Env) -> TestClient {
     let soon = Duration::from_millis(200);
-    env.client_with(|config| config.command_timeout(soon).patience(soon)).await
+    env.client_with(|config| config.command_timeout(soon).retry_timeout(soon)).await
 }
 
 async fn an_expired_latch_lets_nobody_through(env: Env) {

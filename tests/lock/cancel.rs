@@ -285,7 +285,7 @@ async fn thousands_of_waiters_dropped_at_once_leave_nothing(env: Env) {
         Runtime::TokioMulti => 10_000,
         _ => 2_000,
     };
-    let patient = |config: ConfigBuilder| config.command_timeout(LONG).patience(LONG);
+    let patient = |config: ConfigBuilder| config.command_timeout(LONG).retry_timeout(LONG);
     let (client, other) = (env.client_with(patient).await, env.client_with(patient).await);
     let (lock, observer) = (client.lock("a"), other.lock("a"));
     let held = observer.lock().await.unwrap();

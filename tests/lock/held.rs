@@ -96,7 +96,7 @@ async fn a_signal_ends_with_a_change_of_the_hold(env: Env) {
 }
 
 async fn a_signal_ends_when_the_hold_is_handed_on(env: Env) {
-    let client = env.client_with(|config| config.line_time(Duration::from_secs(10))).await;
+    let client = env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await;
     let lock = client.lock("a");
     let first = lock.lock().non_fair().await.unwrap();
     let second = env.spawn({

@@ -13,7 +13,7 @@ on_every_server! {
     bad_names_are_errors_before_anything_is_sent,
     every_good_name_is_a_lock_of_its_own,
     a_lock_named_like_the_scratch_key_is_safe_from_connecting_clients;
-    nothing_shows_a_password_or_a_wire_id,
+    nothing_shows_a_password_or_a_attempt_id,
 }
 
 async fn bad_durations_and_limits_are_errors_before_anything_is_sent(env: Env) {
@@ -184,7 +184,7 @@ async fn a_lock_named_like_the_scratch_key_is_safe_from_connecting_clients(env: 
     env.soon("the waiter is served", next).await.release().await.unwrap();
 }
 
-async fn nothing_shows_a_password_or_a_wire_id(env: Env) {
+async fn nothing_shows_a_password_or_a_attempt_id(env: Env) {
     const PASSWORD: &str = "sesame-31415";
     let () = env.redis(&["ACL", "SETUSER", "app", "on", &format!(">{PASSWORD}"), "~*", "&*", "+@all"]);
     let address = env.url().trim_start_matches("redis://").to_owned();
@@ -193,7 +193,7 @@ async fn nothing_shows_a_password_or_a_wire_id(env: Env) {
     let wrong = env.client_at(&url.replace("31415", "27182"), |config| config).await.unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::Denied);
     let nowhere = env.client_at("redis://app:sesame-31415@127.0.0.1:1/", |config| {
-        config.command_timeout(Duration::from_millis(200)).patience(Duration::from_millis(200))
+        config.command_timeout(Duration::from_millis(200)).retry_timeout(Duration::from_millis(200))
     });
     let nowhere = nowhere.await.unwrap_err();
     let no_url = env.client_at("redis//app:sesame-31415@127.0.0.1/", |config| config).await.unwrap_err();
@@ -229,7 +229,7 @@ async fn nothing_shows_a_password_or_a_wire_id(env: Env) {
         assert!(!text.contains("sesame"), "{text}");
         for (at, _) in text.match_indices(&id) {
             let after = &text[at + id.len()..];
-            assert!(!after.starts_with(':'), "a wire id: {text}");
+            assert!(!after.starts_with(':'), "a attempt id: {text}");
         }
     }
     guard.release().await.unwrap();

@@ -89,7 +89,7 @@ async fn a_release_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
     let mut release = Box::pin(held.release());
     assert!(poll_once(&mut release).await.is_none());
     let next = env.soon("the next one", next).await;
-    assert_eq!((client.counts.of("lock_release"), client.counts.of("lock_touch")), (1, 1));
+    assert_eq!((client.counts.of("lock_release"), client.counts.of("lock_heartbeat")), (1, 1));
     release.await.unwrap();
     assert!(next.is_valid());
     // Read in time, a reply costs no touch.
@@ -97,11 +97,11 @@ async fn a_release_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
     client.counts.reset();
     next.release().await.unwrap();
     env.soon("the last one", last).await.release().await.unwrap();
-    assert_eq!(client.counts.of("lock_touch"), 0);
+    assert_eq!(client.counts.of("lock_heartbeat"), 0);
 }
 
 async fn a_turn_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
-    let client = env.client_with(|config| config.lease(HOUR).line_time(Duration::ZERO)).await;
+    let client = env.client_with(|config| config.lease(HOUR).handoff_time(Duration::ZERO)).await;
     let lock = client.lock("a");
     let held = lock.lock().non_fair().await.unwrap();
     let next = waiter(&env, &lock).await;

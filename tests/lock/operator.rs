@@ -41,7 +41,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
 
 async fn inspect_counts_a_line_as_one_ticket_or_none(env: Env) {
     // Far longer than the test: what is handed on stays in the line.
-    let (a, b) = (env.client_with(|config| config.line_time(Duration::from_secs(10))).await, env.client().await);
+    let (a, b) = (env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await, env.client().await);
     let lock = b.lock("a");
     let fair = b.lock("a").lock().await.unwrap();
     let line: Vec<_> = (0..3)

@@ -1,14 +1,14 @@
 //! What is true of the lock, with futures and through the blocking facade (`tests/facade`).
 
 mod close;
+pub(crate) mod cohort;
+mod cohort_lost;
 mod counts;
 mod exclusion;
 mod extend;
 mod holder;
 mod input;
 mod lease;
-pub(crate) mod line;
-mod line_lost;
 mod operator;
 mod queue;
 mod wrong_type;

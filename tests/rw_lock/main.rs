@@ -10,7 +10,7 @@ mod suite;
 
 // What only futures can do: be dropped half way, and run inside one another.
 mod cancel;
-mod line;
+mod cohort;
 mod scope;
 
 use suite::{LONG, SPAN, free_at_once, reader, reads_after, writer};

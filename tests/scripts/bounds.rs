@@ -69,7 +69,7 @@ fn ten_thousand_dead_tickets() {
     let inbox = lab.listen(3);
     lab.release(&a);
     let mut calls = 1;
-    while lab.touch(&[]).more {
+    while lab.heartbeat(&[]).more {
         calls += 1;
     }
     assert_eq!(calls, WAITERS / 64);

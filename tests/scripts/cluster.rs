@@ -74,7 +74,7 @@ fn so_do_latches() {
     lab.queue(&[&a, &attempt(3, 1)]);
     let inbox = lab.listen(2);
     assert!(lab.cancel(&attempt(3, 1)));
-    assert_eq!((lab.count_down(&call(2)), lab.touch(&[&a])), (Counted::Count(1), vec![LatchState::Waiting]));
+    assert_eq!((lab.count_down(&call(2)), lab.heartbeat(&[&a])), (Counted::Count(1), vec![LatchState::Waiting]));
     assert_eq!(lab.count_down(&call(3)), Counted::Count(0));
     assert_eq!(lab.read(&inbox), [format!("open {}", a.id)]);
     assert_eq!((lab.inspect().count, lab.delete(&call(4))), (0, Deleted::Deleted));

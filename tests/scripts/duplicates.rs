@@ -97,22 +97,22 @@ fn cancel() {
 }
 
 #[test]
-fn touch() {
+fn heartbeat() {
     let (mut lab, a, token) = Lab::held();
     let (b, c) = (attempt(2, 1), attempt(2, 2));
     lab.acquire(&b);
     lab.acquire(&c);
-    let (first, second) = lab.twice(REFRESH, |lab| lab.touch(&[&a, &b, &c, &attempt(5, 1)]).states);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.heartbeat(&[&a, &b, &c, &attempt(5, 1)]).states);
     assert_eq!(first, second);
     assert_eq!(first, [State::Granted(token), State::Waiting, State::Waiting, State::Gone]);
     lab.release(&a);
-    let (first, second) = lab.twice(REFRESH, |lab| lab.touch(&[&b, &c]).states);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.heartbeat(&[&b, &c]).states);
     assert_eq!(first, second);
     assert!(matches!(first[..], [State::Granted(_), State::Waiting]));
     // After the end of both, nothing comes back.
     lab.cancel(&c);
     lab.cancel(&b);
-    let gone = lab.twice(0, |lab| lab.touch(&[&b, &c]).states);
+    let gone = lab.twice(0, |lab| lab.heartbeat(&[&b, &c]).states);
     assert_eq!(gone.0, [State::Gone, State::Gone]);
     lab.assert_free();
 }

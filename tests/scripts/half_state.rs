@@ -32,8 +32,8 @@ fn assert_all_refuse(lab: &mut Lab, a: &Attempt, b: &Attempt) {
     for ticket in [a.ticket(), b.ticket(), "x".to_owned()] {
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&ticket, false));
     }
-    lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[b]));
-    lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[a, b]));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[b]));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[a, b]));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_force_release(a));
 }
 
@@ -101,7 +101,7 @@ fn only_the_queue_or_the_tickets_are_there_and_wrong() {
         for mode in ["try", "wait"] {
             lab.assert_refused("WRONGTYPE", |lab| lab.acquire_as(mode, &attempt(1, 1)));
         }
-        lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[&attempt(1, 1)]));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[&attempt(1, 1)]));
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&attempt(1, 1).ticket(), false));
     }
 }
@@ -157,7 +157,7 @@ fn a_user_who_may_not_publish() {
         assert_eq!(lab.release(&a), RELEASED);
         lab.assert_free();
         lab.assert_queue(&[&b]);
-        assert!(matches!(lab.state(&b), State::Granted(_)), "its own touch tells it");
+        assert!(matches!(lab.state(&b), State::Granted(_)), "its own heartbeat tells it");
         let (c, d) = (attempt(3, 1), attempt(4, 1));
         lab.acquire(&c).queued();
         lab.acquire(&d).queued();
@@ -178,7 +178,7 @@ fn a_user_who_may_not_ask_who_listens() {
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_free();
     lab.assert_queue(&[&b]);
-    assert!(matches!(lab.state(&b), State::Granted(_)), "its own touch tells it");
+    assert!(matches!(lab.state(&b), State::Granted(_)), "its own heartbeat tells it");
     // That is where a client's check at connect finds it.
     assert!(lab.try_force_release(&b).is_err());
     lab.assert_holder(&b);

@@ -98,7 +98,7 @@ fn the_next_hold_of_permits_is_written_before_the_old_one_goes() {
     }
 }
 
-/// The same wire id is released and queued up again: the hold that it gets is not the one that goes.
+/// The same attempt id is released and queued up again: the hold that it gets is not the one that goes.
 #[test]
 fn a_hold_that_follows_itself_stays() {
     let (mut lab, a, token) = Lab::held();

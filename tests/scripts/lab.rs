@@ -18,8 +18,8 @@ pub use attempt::{Attempt, LEASE, TICKET_TTL, attempt, grant};
 pub use check::Around;
 pub use inbox::Inbox;
 pub use outcome::{
-    Acquired, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Cancelled, Forced, Inspected, NOT_HELD, RELEASED, Released,
-    State, Touched, Words,
+    Acquired, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Cancelled, Forced, HeartbeatReply, Inspected, NOT_HELD,
+    RELEASED, Released, State, Words,
 };
 
 pub const INBOX: &str = "p:inbox:";

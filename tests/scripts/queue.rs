@@ -109,11 +109,11 @@ fn more_dead_than_one_call_drops_and_the_calls_end() {
     let (mut lab, a, live) = behind_the_dead(dead);
     assert_eq!(lab.release(&a), Released::Released { more: true });
     assert_eq!(lab.waiters().len() as u64, dead + 1 - 64);
-    assert!(lab.touch(&[]).more);
+    assert!(lab.heartbeat(&[]).more);
     assert_eq!(lab.try_acquire(&attempt(4, 1)), Acquired::Busy { ttl: -2, more: true });
     assert_eq!(lab.cancel_ticket("x", false), Ok(crate::lab::Cancelled::Gone { more: true }));
-    let touched = lab.touch(&[]);
-    assert!(!touched.more && touched.ttl > 0);
+    let heartbeat_reply = lab.heartbeat(&[]);
+    assert!(!heartbeat_reply.more && heartbeat_reply.ttl > 0);
     lab.assert_holder(&live);
     lab.assert_queue(&[]);
 }
@@ -197,14 +197,17 @@ fn a_crashed_client_with_more_tickets_than_a_call_looks_at_holds_the_queue_up_fo
     lab.listen(3);
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_free();
-    assert_eq!(lab.touch(&[&reachable]), crate::lab::Touched { ttl: -2, more: false, states: vec![State::Waiting] });
+    assert_eq!(
+        lab.heartbeat(&[&reachable]),
+        crate::lab::HeartbeatReply { ttl: -2, more: false, states: vec![State::Waiting] }
+    );
     for waiter in &crashed {
         lab.expire_ticket(waiter);
     }
-    let touched = lab.touch(&[&reachable]);
-    assert_eq!((touched.more, touched.states), (true, vec![State::Waiting]));
-    let touched = lab.touch(&[&reachable]);
-    assert_eq!((touched.more, touched.states), (true, vec![State::Waiting]));
+    let heartbeat_reply = lab.heartbeat(&[&reachable]);
+    assert_eq!((heartbeat_reply.more, heartbeat_reply.states), (true, vec![State::Waiting]));
+    let heartbeat_reply = lab.heartbeat(&[&reachable]);
+    assert_eq!((heartbeat_reply.more, heartbeat_reply.states), (true, vec![State::Waiting]));
     assert!(matches!(lab.state(&reachable), State::Granted(_)));
 }
 
@@ -291,13 +294,13 @@ fn the_caller_needs_no_message_about_a_short_lease() {
     lab.acquire(&own).queued();
     assert_eq!(lab.release_listening(&a), ("RELEASED".to_owned(), vec![format!("ends 2000 {}", own.id)]));
     assert_eq!(lab.read(&inbox), [""; 0]);
-    // A touch is told how much is left anyway.
+    // A heartbeat is told how much is left anyway.
     let (mut lab, _, _) = Lab::held();
     let [inbox, _other] = [1, 2].map(|client| lab.listen(client));
     lab.acquire(&b).queued();
     lab.acquire(&own).queued();
     lab.expire_hold();
-    let touched = lab.touch(&[&own]);
-    assert!((1..=2_000).contains(&touched.ttl), "{touched:?}");
+    let heartbeat_reply = lab.heartbeat(&[&own]);
+    assert!((1..=2_000).contains(&heartbeat_reply.ttl), "{heartbeat_reply:?}");
     assert_eq!(lab.read(&inbox), [""; 0]);
 }

@@ -154,8 +154,8 @@ fn nothing_about_a_lock_is_absent() {
             refused(lab.release_and_queue(&c, None), refusal);
             refused(lab.release_and_queue(&c, Some(&attempt(3, 2))), refusal);
             refused(lab.cancel_ticket(&c.ticket(), false), refusal);
-            refused(lab.try_touch(&[&c]), refusal);
-            refused(lab.try_touch(&[&b]), refusal);
+            refused(lab.try_heartbeat(&[&c]), refusal);
+            refused(lab.try_heartbeat(&[&b]), refusal);
             refused(lab.try_force_release(&c), refusal);
             for mode in ["try", "wait"] {
                 refused(lab.acquire_as(mode, &c), refusal);
@@ -191,8 +191,8 @@ fn nothing_about_permits_is_absent() {
             refused(lab.release_and_queue(&c, None), refusal);
             refused(lab.release_and_queue(&c, Some(&attempt(3, 2))), refusal);
             refused(lab.cancel_ticket(&lab.ticket(&c), false), refusal);
-            refused(lab.try_touch(&[&c]), refusal);
-            refused(lab.try_touch(&[&b]), refusal);
+            refused(lab.try_heartbeat(&[&c]), refusal);
+            refused(lab.try_heartbeat(&[&b]), refusal);
             refused::<Changed>(lab.try_change(&c, &attempt(3, 2)), refusal);
             for mode in ["try", "wait"] {
                 refused(lab.acquire_as(mode, &c), refusal);

@@ -54,7 +54,7 @@ fn nothing_shortens_a_lease_that_was_extended() {
     assert!(lab.lock_ttl() > 80_000);
     assert_eq!(lab.acquire(&a.clone().lease(20_000)).token(), token);
     assert!(lab.lock_ttl() > 80_000);
-    lab.touch(&[&a.clone().lease(20_000)]);
+    lab.heartbeat(&[&a.clone().lease(20_000)]);
     assert!(lab.lock_ttl() > 80_000);
     // An equal lease begins anew.
     assert_eq!(lab.renew_one(&a.lease(90_000)), 1);

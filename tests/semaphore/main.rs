@@ -10,4 +10,4 @@ mod suite;
 
 // What only futures can do: be dropped half way.
 mod cancel;
-mod line;
+mod cohort;

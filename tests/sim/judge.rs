@@ -48,9 +48,9 @@ struct State {
 #[derive(Default)]
 struct Name {
     view: View,
-    /// Every wire id that was granted the lock, by its first token.
+    /// Every attempt id that was granted the lock, by its first token.
     granted: BTreeMap<u64, String>,
-    /// Every wire id that was granted permits, and how many.
+    /// Every attempt id that was granted permits, and how many.
     permits: Vec<(String, u64)>,
     held_since: Duration,
     damaged: Duration,

@@ -51,7 +51,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
     ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),
     ("gap_before_answer", |stage| Box::pin(queue::gap_before_answer(stage))),
-    ("gap_during_touch", |stage| Box::pin(queue::gap_during_touch(stage))),
+    ("gap_during_heartbeat", |stage| Box::pin(queue::gap_during_heartbeat(stage))),
     ("long_wait", |stage| Box::pin(queue::long_wait(stage))),
     ("deaf_waiter", |stage| Box::pin(queue::deaf_waiter(stage))),
     ("crashed_crowd", |stage| Box::pin(queue::crashed_crowd(stage))),

@@ -76,7 +76,7 @@ pub struct World {
     pub calm: bool,
     pub longest_delay: Duration,
     /// How long operations try against a server that gives no answer.
-    pub patience: Duration,
+    pub retry_timeout: Duration,
     /// Most want the same, and stand in lines.
     pub crowd: bool,
     pub state: Mutex<State>,
@@ -130,7 +130,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
         faults,
         calm: !faults.any() && random.one_in(2),
         longest_delay: longest,
-        patience: *random.pick(&[500 * MS, 10_000 * MS]),
+        retry_timeout: *random.pick(&[500 * MS, 10_000 * MS]),
         // Not drawn, so that the seeds of the other runs stay what they are.
         crowd: workload == Workload::Permits && seed.is_multiple_of(3),
         state: Mutex::default(),
@@ -156,9 +156,9 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
         machine.set_rate(process, if clocks_differ { *random.pick(&[-1000, -500, 0, 500, 1000]) } else { 0 });
         let executor = machine.process(process);
         executor.clone().spawn(Box::pin(async move {
-            let mut config = Config::builder().lease(lease).patience(world.patience).client_id(id);
+            let mut config = Config::builder().lease(lease).retry_timeout(world.retry_timeout).client_id(id);
             if world.crowd {
-                config = config.line_time(10 * MS);
+                config = config.handoff_time(10 * MS);
             }
             let config = config.build().unwrap();
             let client = Client::connect(executor.clone(), Arc::new(SimConnection(link)), config).await.unwrap();
@@ -205,10 +205,10 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
 }
 
 impl World {
-    /// How long one question to the server may take: tries for as long as the client's patience, and the last of them.
+    /// How long one question to the server may take: tries for as long as the client's retry timeout, and the last of them.
     /// When the server's clock is set, or it stood still, that one may be told that it came too late, and is sent once more.
     pub fn longest_try(&self) -> Duration {
-        self.patience + COMMAND_TIMEOUT * if self.faults.losses || self.faults.freezes { 2 } else { 1 }
+        self.retry_timeout + COMMAND_TIMEOUT * if self.faults.losses || self.faults.freezes { 2 } else { 1 }
     }
 
     pub fn log(&self, line: impl AsRef<str>) {

@@ -71,11 +71,11 @@ fn list(reply: Result<Reply, ConnectionError>) -> Outcome {
     }
 }
 
-pub fn acquire_args(wire_id: &str) -> [Arg<'_>; 9] {
+pub fn acquire_args(attempt_id: &str) -> [Arg<'_>; 9] {
     use Arg::{Number, Text};
     let (lease, span, ticket_ttl, max_waiters, not_after) = (30_000, 1, 10_000, 0, 0);
     [
-        Text(wire_id),
+        Text(attempt_id),
         Text("try"),
         Number(lease),
         Number(span),
@@ -95,14 +95,14 @@ pub fn word(outcome: &Outcome) -> String {
     }
 }
 
-pub async fn acquire(connection: &dyn Connection, keys: &Keys, wire_id: &str) -> Outcome {
-    let (keys, args) = (keys.all(), acquire_args(wire_id));
+pub async fn acquire(connection: &dyn Connection, keys: &Keys, attempt_id: &str) -> Outcome {
+    let (keys, args) = (keys.all(), acquire_args(attempt_id));
     list(connection.run(Call::new(script("lock_acquire"), &keys, &args)).await)
 }
 
-pub async fn release(connection: &dyn Connection, keys: &Keys, wire_id: &str) -> Outcome {
+pub async fn release(connection: &dyn Connection, keys: &Keys, attempt_id: &str) -> Outcome {
     let (keys, inbox) = (keys.all(), Arg::Text("test:inbox:"));
-    let args = [Arg::Text(wire_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0), Arg::Number(0)];
+    let args = [Arg::Text(attempt_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0), Arg::Number(0)];
     list(connection.run(Call::new(script("lock_release"), &keys, &args)).await)
 }
 
@@ -111,8 +111,8 @@ pub async fn inspect(connection: &dyn Connection, keys: &Keys) -> Outcome {
 }
 
 /// Takes all `locks` in one batch.
-pub async fn acquire_all(connection: &dyn Connection, locks: &[Keys], wire_id: &str) -> Vec<Outcome> {
-    let (keys, args) = (locks.iter().map(Keys::all).collect::<Vec<_>>(), acquire_args(wire_id));
+pub async fn acquire_all(connection: &dyn Connection, locks: &[Keys], attempt_id: &str) -> Vec<Outcome> {
+    let (keys, args) = (locks.iter().map(Keys::all).collect::<Vec<_>>(), acquire_args(attempt_id));
     let script = script("lock_acquire");
     let calls: Vec<Call<'_>> = keys.iter().map(|keys| Call::new(script, keys, &args)).collect();
     connection.run_batch(&calls).await.into_iter().map(list).collect()

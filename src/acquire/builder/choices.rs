@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::acquire::Request;
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
+use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::protocol::key::{Keys, Kind, READ};
-use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::handle::Primitive;
 
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -49,7 +49,7 @@ impl Options {
         let own = primitive.context.config.lease;
         let renewed = self.expires_after.is_none();
         let lease = self.expires_after.or(self.lease).unwrap_or(own);
-        let lines_up = wait && !self.fair && renewed && lease == own && self.at_most.is_none();
+        let joins_cohort = wait && !self.fair && renewed && lease == own && self.at_most.is_none();
         let holder = self.holder.or_else(Holder::current).filter(|_| keys.kind.is_reentrant());
         Ok(Request {
             operation,
@@ -61,7 +61,7 @@ impl Options {
             at_most: self.at_most,
             max_waiters: self.max_waiters.unwrap_or(0),
             fair: self.fair,
-            lines_up: lines_up && has_lines(keys, self.amount),
+            joins_cohort: joins_cohort && has_cohorts(keys, self.amount),
             timeout: self.timeout,
             holder: holder.map(|holder| (holder, primitive.reentry.clone())),
         })
@@ -94,7 +94,7 @@ impl Options {
 }
 
 /// Readers have none: they hold it together.
-fn has_lines(keys: &Keys, amount: u32) -> bool {
+fn has_cohorts(keys: &Keys, amount: u32) -> bool {
     match keys.kind {
         Kind::Lock | Kind::Semaphore { .. } => true,
         Kind::ReadWrite => amount != READ,

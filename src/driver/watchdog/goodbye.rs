@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use futures::future::join_all;
 
+use crate::driver::watchdog::Watchdog;
 use crate::engine::Cleanup;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
-use crate::driver::watchdog::Watchdog;
 
 /// So many calls are made at once.
 const BATCH: usize = 256;

@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 use super::*;
 use crate::connection::{Call, Notice, Reply, Topology};
-use crate::runtime::an_instant;
-use crate::protocol::key::Keys;
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;
-use crate::protocol::ticket::WireId;
+use crate::protocol::key::Keys;
+use crate::protocol::ticket::AttemptId;
 use crate::protocol::token::Token;
+use crate::runtime::an_instant;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -85,7 +85,7 @@ impl Connection for Answers {
 }
 
 struct Setup {
-    ledger: Arc<Ledger>,
+    engine: Arc<Engine>,
     executor: Arc<Virtual>,
     calls: Calls,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -95,25 +95,25 @@ struct Setup {
 
 fn setup(error: ConnectionError) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let ledger = Arc::new(Ledger::new(Uuid::from_u128(1)));
+    let engine = Arc::new(Engine::new(Uuid::from_u128(1)));
     let calls = Calls::default();
     let watchdog = Watchdog {
-        ledger: ledger.clone(),
+        engine: engine.clone(),
         executor: Arc::new(executor.clone()),
         connection: Arc::new(Answers { executor: executor.clone(), error, calls: calls.clone() }),
         clock: Arc::default(),
         inbox_prefix: "p:inbox:".into(),
-        patience: LEASE,
+        retry_timeout: LEASE,
         command_timeout: Duration::from_secs(3),
         shutdown_timeout: Duration::from_millis(250),
     };
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
-    Setup { ledger, executor, calls, task: Box::pin(watchdog.run()), keys, polls: 0 }
+    Setup { engine, executor, calls, task: Box::pin(watchdog.run()), keys, polls: 0 }
 }
 
 impl Setup {
-    fn open(&self) -> WireId {
-        self.ledger.open(&self.keys, 1, LEASE, self.executor.now()).unwrap()
+    fn open(&self) -> AttemptId {
+        self.engine.open(&self.keys, 1, LEASE, self.executor.now()).unwrap()
     }
 
     /// Lets so much time pass.
@@ -152,7 +152,7 @@ fn refusal() -> ConnectionError {
 fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
     for error in [refusal(), ConnectionError::Unreachable("no".to_owned()), ConnectionError::Unknown("no".to_owned())] {
         let mut setup = setup(error);
-        setup.ledger.abandon(setup.open(), setup.executor.now());
+        setup.engine.abandon(setup.open(), setup.executor.now());
         setup.run(Duration::from_secs(1));
         assert!((3..=7).contains(&setup.called("lock_cancel")), "{}", setup.called("lock_cancel"));
         setup.run(Duration::from_secs(10));
@@ -170,7 +170,7 @@ fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
 #[test]
 fn a_renewal_that_is_refused_is_not_repeated_without_pause() {
     let mut setup = setup(refusal());
-    let hold = setup.ledger.hold(
+    let hold = setup.engine.hold(
         setup.open(),
         1,
         Token::new(1),
@@ -198,13 +198,13 @@ fn a_renewal_that_is_refused_is_not_repeated_without_pause() {
 }
 
 #[test]
-fn touches_that_are_refused_are_not_repeated_without_pause() {
+fn heartbeats_that_are_refused_are_not_repeated_without_pause() {
     let mut setup = setup(refusal());
     let (id, now) = (setup.open(), setup.executor.now());
     let queued = crate::engine::Queued { sent: now, asked: 1, holder_left: None, more: false };
-    setup.ledger.queued(id, queued, now);
+    setup.engine.queued(id, queued, now);
     setup.run(LEASE);
-    assert!((8..=30).contains(&setup.called("lock_touch")), "{}", setup.called("lock_touch"));
+    assert!((8..=30).contains(&setup.called("lock_heartbeat")), "{}", setup.called("lock_heartbeat"));
 }
 
 /// The runtime may be shut down before it has polled the task once.
@@ -212,8 +212,8 @@ fn touches_that_are_refused_are_not_repeated_without_pause() {
 fn a_task_that_is_dropped_unpolled_ends_everything() {
     let setup = setup(refusal());
     let (id, now) = (setup.open(), setup.executor.now());
-    let hold = setup.ledger.hold(id, 1, Token::new(1), Term::Renewed, now + LEASE, now).unwrap();
+    let hold = setup.engine.hold(id, 1, Token::new(1), Term::Renewed, now + LEASE, now).unwrap();
     drop(setup.task);
-    assert!(setup.ledger.is_closed());
+    assert!(setup.engine.is_closed());
     assert_eq!(hold.loss(now), Some(Loss::Closed));
 }

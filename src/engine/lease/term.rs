@@ -55,8 +55,8 @@ impl Term {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::an_instant;
     use crate::engine::lease::deadline;
+    use crate::runtime::an_instant;
 
     const LEASE: Duration = Duration::from_secs(30);
     const SECOND: Duration = Duration::from_secs(1);

@@ -2,14 +2,14 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 use super::*;
-use crate::runtime::an_instant;
 use crate::protocol::key::Kind;
+use crate::runtime::an_instant;
 
 const LEASE: Duration = Duration::from_secs(30);
 
 fn hold(now: Instant) -> Hold {
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
-    let id = WireId { client: Uuid::nil(), n: 1 };
+    let id = AttemptId { client: Uuid::nil(), n: 1 };
     Hold::new(keys, id, 1, Token::new(1), LEASE, Term::Renewed, deadline(now, LEASE))
 }
 

@@ -82,7 +82,7 @@ fn simultaneous_batches_are_spread_over_the_interval() {
 fn without_answers_it_retries_and_then_expires_on_time() {
     let (mut schedule, start) = schedule();
     schedule.insert(1, start, start + LEASE, Some(INTERVAL));
-    let mut tries = 0;
+    let mut retry = 0;
     loop {
         let now = schedule.next().unwrap();
         let due = schedule.due(now);
@@ -90,10 +90,10 @@ fn without_answers_it_retries_and_then_expires_on_time() {
             assert_eq!(now, start + LEASE);
             break;
         }
-        tries += 1;
+        retry += 1;
         schedule.unanswered(&due.renew, now);
     }
-    assert!((10..100).contains(&tries), "{tries}");
+    assert!((10..100).contains(&retry), "{retry}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn counted(setup: &Setup) -> [u64; 6] {
-    let Stats { held, waiting, acquired, passed_on, renewals, lost, .. } = setup.ledger.stats();
+    let Stats { held, waiting, acquired, passed_on, renewals, lost, .. } = setup.engine.stats();
     [held, waiting, acquired, passed_on, renewals, lost]
 }
 
@@ -11,25 +11,25 @@ fn counted(setup: &Setup) -> [u64; 6] {
 fn in_a_line_those_who_wait_count_and_not_their_tickets() {
     let setup = setup();
     let a = keys("a");
-    let line = LineId::of(&a, 1);
-    let join = || setup.ledger.join(&line, 0).ok().unwrap();
+    let cohort = CohortId::of(&a, 1);
+    let join = || setup.engine.join(&cohort, 0).ok().unwrap();
     let first = join();
     assert_eq!(counted(&setup), [0; 6], "it has not asked");
-    let begun = setup.ledger.open_in_line(&a, first, 1, LEASE, setup.now).unwrap();
+    let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
     assert_eq!(counted(&setup), [0, 1, 0, 0, 0, 0]);
     let second = join();
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
     let queued = Queued { sent: setup.now, asked: 1, holder_left: Some(LEASE), more: false };
-    assert!(setup.ledger.queued(begun.id, queued, setup.now), "it is the line's");
+    assert!(setup.engine.queued(handoff.id, queued, setup.now), "it is the cohort's");
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
-    // One who waits beside the line.
+    // One who waits beside the cohort.
     let beside = setup.waits(&a);
     assert_eq!(counted(&setup), [0, 3, 0, 0, 0, 0]);
-    setup.ledger.leave(&line, second, setup.now);
+    setup.engine.leave(&cohort, second, setup.now);
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
-    setup.ledger.leave(&line, first, setup.now);
+    setup.engine.leave(&cohort, first, setup.now);
     assert_eq!(counted(&setup), [0, 1, 0, 0, 0, 0], "its ticket is given up");
-    setup.ledger.forget(beside);
+    setup.engine.forget(beside);
     setup.assert_empty();
 }
 
@@ -37,21 +37,23 @@ fn in_a_line_those_who_wait_count_and_not_their_tickets() {
 fn what_is_passed_on_is_acquired_and_held_once() {
     let setup = setup();
     let a = keys("a");
-    let line = LineId::of(&a, 1);
-    let first = setup.ledger.join(&line, 0).ok().unwrap();
-    let second = setup.ledger.join(&line, 0).ok().unwrap();
-    let begun = setup.ledger.open_in_line(&a, first, 1, LEASE, setup.now).unwrap();
-    assert_eq!(begun.amount, passing::SPAN, "with tokens for those who wait");
-    let hold =
-        setup.ledger.hold(begun.id, begun.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now).unwrap();
+    let cohort = CohortId::of(&a, 1);
+    let first = setup.engine.join(&cohort, 0).ok().unwrap();
+    let second = setup.engine.join(&cohort, 0).ok().unwrap();
+    let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
+    assert_eq!(handoff.amount, passing::SPAN, "with tokens for those who wait");
+    let hold = setup
+        .engine
+        .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now)
+        .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
     let span = Span::of(&hold, setup.now + LEASE);
-    assert!(setup.ledger.pass(&hold, span, setup.now));
+    assert!(setup.engine.pass(&hold, span, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "nobody has looked at it");
-    let turn = setup.ledger.poll_turn(&line, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+    let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Turn::Held { hold, .. })) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
-    setup.ledger.release(&hold);
+    setup.engine.release(&hold);
     setup.assert_empty();
 }
 
@@ -61,21 +63,21 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
     for (left, passed) in [(LEASE * 2 / 3, true), (LEASE / 2, false), (Duration::from_millis(3), false)] {
         let setup = setup();
         let a = keys("a");
-        let line = LineId::of(&a, 1);
-        let first = setup.ledger.join(&line, 0).ok().unwrap();
-        let second = setup.ledger.join(&line, 0).ok().unwrap();
-        let begun = setup.ledger.open_in_line(&a, first, 1, LEASE, setup.now).unwrap();
+        let cohort = CohortId::of(&a, 1);
+        let first = setup.engine.join(&cohort, 0).ok().unwrap();
+        let second = setup.engine.join(&cohort, 0).ok().unwrap();
+        let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
         let hold = setup
-            .ledger
-            .hold(begun.id, begun.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
+            .engine
+            .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
         let span = Span::of(&hold, setup.now + LEASE);
-        assert!(setup.ledger.pass(&hold, span, setup.now));
-        let turn = setup.ledger.poll_turn(&line, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+        assert!(setup.engine.pass(&hold, span, setup.now));
+        let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
             Poll::Ready(Ok(Turn::Held { .. })) => assert!(passed, "with {left:?} left"),
-            Poll::Ready(Ok(Turn::Attempt(begun))) => {
-                assert!(!passed && begun.before.is_some_and(|before| before.id == hold.id), "with {left:?} left");
+            Poll::Ready(Ok(Turn::Attempt(handoff))) => {
+                assert!(!passed && handoff.before.is_some_and(|before| before.id == hold.id), "with {left:?} left");
             }
             turn => panic!("{turn:?}"),
         }
@@ -87,18 +89,18 @@ fn losses_are_counted_but_not_what_is_closed() {
     let mut setup = setup();
     let holds: Vec<_> = ["a", "b", "c", "d"].iter().map(|name| setup.holds(&keys(name))).collect();
     assert_eq!(counted(&setup), [4, 0, 4, 0, 0, 0]);
-    setup.ledger.renewed(setup.now, setup.now, &holds[..1], &holds[1..2]);
+    setup.engine.renewed(setup.now, setup.now, &holds[..1], &holds[1..2]);
     assert_eq!(counted(&setup), [3, 0, 4, 0, 1, 1]);
     // Told twice, it is one loss.
-    setup.ledger.renewed(setup.now, setup.now, &[], &holds[1..2]);
-    setup.ledger.deliver(crate::protocol::ticket::Message::Revoked { id: holds[2].id }, setup.now);
+    setup.engine.renewed(setup.now, setup.now, &[], &holds[1..2]);
+    setup.engine.deliver(crate::protocol::ticket::Message::Revoked { id: holds[2].id }, setup.now);
     assert_eq!(counted(&setup), [2, 0, 4, 0, 1, 2]);
     // Fixed leases are looked at, not renewed.
     let fixed = setup.grant(setup.open(&keys("e")), false);
-    setup.ledger.renewed(setup.now, setup.now, &[fixed], &[]);
+    setup.engine.renewed(setup.now, setup.now, &[fixed], &[]);
     assert_eq!(counted(&setup), [3, 0, 5, 0, 1, 2]);
     setup.now += Duration::from_secs(1);
-    setup.ledger.close(setup.now);
+    setup.engine.close(setup.now);
     assert_eq!(counted(&setup), [0, 0, 5, 0, 1, 2]);
     setup.assert_empty();
 }

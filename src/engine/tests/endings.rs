@@ -24,14 +24,14 @@ fn left(cleanups: &[Cleanup]) -> Vec<(&str, &str, bool)> {
 #[test]
 fn nothing_is_left_of_an_attempt() {
     let a = keys("a");
-    let endings: [fn(&Setup, WireId); 7] = [
-        |setup, id| setup.ledger.forget(id),
-        |setup, id| setup.ledger.abandon(id, setup.now),
-        |setup, id| setup.ledger.drop_undecided(id, setup.now),
-        |setup, id| setup.ledger.release(&setup.grant(id, true)),
-        |setup, id| setup.ledger.release_later(&setup.grant(id, false), setup.now),
-        |setup, _| setup.ledger.close(setup.now),
-        |setup, _| drop(setup.ledger.die(setup.now)),
+    let endings: [fn(&Setup, AttemptId); 7] = [
+        |setup, id| setup.engine.forget(id),
+        |setup, id| setup.engine.abandon(id, setup.now),
+        |setup, id| setup.engine.drop_pending(id, setup.now),
+        |setup, id| setup.engine.release(&setup.grant(id, true)),
+        |setup, id| setup.engine.release_later(&setup.grant(id, false), setup.now),
+        |setup, _| setup.engine.close(setup.now),
+        |setup, _| drop(setup.engine.die(setup.now)),
     ];
     for (n, ending) in endings.into_iter().enumerate() {
         for queued in [false, true] {
@@ -54,14 +54,14 @@ fn nothing_is_left_of_a_hold_that_is_lost() {
     let losses: [(Loss, Lose); 5] = [
         (Loss::Expired, |setup, _| {
             setup.now += LEASE;
-            let work = setup.ledger.work(setup.now);
+            let work = setup.engine.work(setup.now);
             assert_eq!(work.cleanups.len(), 1);
             setup.answer(&work);
         }),
-        (Loss::Gone, |setup, hold| setup.ledger.renewed(setup.now, setup.now, &[], std::slice::from_ref(hold))),
-        (Loss::Revoked, |setup, hold| setup.ledger.deliver(Message::Revoked { id: hold.id }, setup.now)),
-        (Loss::Closed, |setup, _| setup.ledger.close(setup.now)),
-        (Loss::Closed, |setup, _| assert_eq!(setup.ledger.die(setup.now).len(), 1)),
+        (Loss::Gone, |setup, hold| setup.engine.renewed(setup.now, setup.now, &[], std::slice::from_ref(hold))),
+        (Loss::Revoked, |setup, hold| setup.engine.deliver(Message::Revoked { id: hold.id }, setup.now)),
+        (Loss::Closed, |setup, _| setup.engine.close(setup.now)),
+        (Loss::Closed, |setup, _| assert_eq!(setup.engine.die(setup.now).len(), 1)),
     ];
     for (loss, lose) in losses {
         let mut setup = setup();
@@ -77,9 +77,9 @@ fn nothing_is_left_of_a_hold_that_is_lost() {
 fn what_is_gone_or_revoked_is_cleaned_up_all_the_same() {
     let setup = setup();
     let holds = [setup.holds(&keys("a")), setup.holds(&keys("b"))];
-    setup.ledger.renewed(setup.now, setup.now, &[], &holds[..1]);
-    setup.ledger.deliver(Message::Revoked { id: holds[1].id }, setup.now);
-    let cleanups: Vec<_> = setup.ledger.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
+    setup.engine.renewed(setup.now, setup.now, &[], &holds[..1]);
+    setup.engine.deliver(Message::Revoked { id: holds[1].id }, setup.now);
+    let cleanups: Vec<_> = setup.engine.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
     assert_eq!(left(&cleanups), [("a", "1", false), ("b", "2", false)]);
 }
 
@@ -96,8 +96,8 @@ fn closing_cancels_from_the_ends_of_the_queue_inwards() {
     }
     setup.open(&a);
     setup.now += Duration::from_secs(60);
-    setup.ledger.close(setup.now);
-    let cleanups: Vec<_> = setup.ledger.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
+    setup.engine.close(setup.now);
+    let cleanups: Vec<_> = setup.engine.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
     let expected = [
         // Holds without local waiters go first, the others last: they are for waiters of other clients.
         ("b", "2", false),
@@ -117,52 +117,52 @@ fn the_end_of_the_runtime_leaves_a_list_of_all_that_is_left() {
     let setup = setup();
     let (a, b) = (keys("a"), keys("b"));
     let cancelled = [setup.waits(&a), setup.waits(&a)];
-    setup.ledger.abandon(cancelled[0], setup.now);
-    assert_eq!(setup.ledger.work(setup.now).cleanups.len(), 1, "under way");
-    setup.ledger.abandon(cancelled[1], setup.now);
+    setup.engine.abandon(cancelled[0], setup.now);
+    assert_eq!(setup.engine.work(setup.now).cleanups.len(), 1, "under way");
+    setup.engine.abandon(cancelled[1], setup.now);
     let released = setup.holds(&b);
-    let ending = setup.ledger.ending(&released);
-    setup.ledger.release(&released);
+    let ending = setup.engine.ending(&released);
+    setup.engine.release(&released);
     let held = setup.holds(&b);
     setup.waits(&a);
     setup.open(&a);
-    let all = setup.ledger.die(setup.now);
+    let all = setup.engine.die(setup.now);
     let expected =
         [("b", "3", false), ("a", "1", true), ("a", "2", true), ("b", "4", false), ("a", "5", false), ("a", "6", true)];
     assert_eq!(left(&all), expected);
     assert_eq!(held.loss(setup.now), Some(Loss::Closed));
     drop(ending);
-    // A later call finds the ledger closed.
-    setup.ledger.release_later(&held, setup.now);
-    assert!(setup.ledger.open(&a, 1, LEASE, setup.now).is_err());
+    // A later call finds the engine closed.
+    setup.engine.release_later(&held, setup.now);
+    assert!(setup.engine.open(&a, 1, LEASE, setup.now).is_err());
     setup.assert_empty();
-    assert!(setup.ledger.die(setup.now).is_empty());
+    assert!(setup.engine.die(setup.now).is_empty());
 }
 
 #[test]
 fn nothing_is_left_when_nothing_was_there() {
     let setup = setup();
-    setup.ledger.release(&setup.holds(&keys("a")));
-    assert!(setup.ledger.die(setup.now).is_empty());
+    setup.engine.release(&setup.holds(&keys("a")));
+    assert!(setup.engine.die(setup.now).is_empty());
 }
 
-/// Those in a line wait for the ledger alone, perhaps on another runtime.
+/// Those in a cohort wait for the engine alone, perhaps on another runtime.
 #[test]
 fn the_end_of_the_runtime_wakes_all_who_wait() {
-    let ends: [fn(&Setup); 2] = [|setup| drop(setup.ledger.die(setup.now)), |setup| setup.ledger.close(setup.now)];
+    let ends: [fn(&Setup); 2] = [|setup| drop(setup.engine.die(setup.now)), |setup| setup.engine.close(setup.now)];
     for end in ends {
         let setup = setup();
         let a = keys("a");
-        let line = LineId::of(&a, 1);
+        let cohort = CohortId::of(&a, 1);
         let woken: Vec<_> = (0..4).map(|_| Arc::new(Woken::default())).collect();
         let wakers: Vec<Waker> = woken.iter().map(|woken| waker(woken.clone())).collect();
-        let places: Vec<_> = (0..4).map(|_| setup.ledger.join(&line, 0).ok().unwrap()).collect();
-        let begun = setup.ledger.open_in_line(&a, places[0], 1, LEASE, setup.now).unwrap();
+        let members: Vec<_> = (0..4).map(|_| setup.engine.join(&cohort, 0).ok().unwrap()).collect();
+        let handoff = setup.engine.open_in_cohort(&a, members[0], 1, LEASE, setup.now).unwrap();
         let poll = |n: usize| {
             let mut context = Context::from_waker(&wakers[n]);
             match n {
-                0 => setup.ledger.poll_outcome(begun.id, &mut context).map(|outcome| outcome == Outcome::Closed),
-                n => setup.ledger.poll_turn(&line, places[n], setup.now, &context).map(|turn| turn.is_err()),
+                0 => setup.engine.poll_outcome(handoff.id, &mut context).map(|outcome| outcome == Outcome::Closed),
+                n => setup.engine.poll_turn(&cohort, members[n], setup.now, &context).map(|turn| turn.is_err()),
             }
         };
         assert!((0..4).all(|n| poll(n).is_pending()));
@@ -171,7 +171,7 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
             assert_eq!(woken.0.load(Ordering::SeqCst), 1, "{n}");
             assert_eq!(poll(n), Poll::Ready(true), "{n}");
         }
-        places.iter().for_each(|place| setup.ledger.leave(&line, *place, setup.now));
+        members.iter().for_each(|member| setup.engine.leave(&cohort, *member, setup.now));
         setup.assert_empty();
     }
 }
@@ -180,21 +180,21 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
 fn closing_waits_for_what_is_being_released_or_changed() {
     let setup = setup();
     let hold = setup.holds(&keys("a"));
-    let ending = setup.ledger.ending(&hold);
-    let other = setup.ledger.ending(&hold);
-    setup.ledger.release(&hold);
-    setup.ledger.close(setup.now);
-    setup.ledger.end();
-    let mut cleaned = std::pin::pin!(setup.ledger.cleaned());
+    let ending = setup.engine.ending(&hold);
+    let other = setup.engine.ending(&hold);
+    setup.engine.release(&hold);
+    setup.engine.close(setup.now);
+    setup.engine.end();
+    let mut cleaned = std::pin::pin!(setup.engine.cleaned());
     let woken = Arc::new(Woken::default());
     let waker = waker(woken.clone());
     let mut context = Context::from_waker(&waker);
     assert!(cleaned.as_mut().poll(&mut context).is_pending());
     drop(other);
     assert!(cleaned.as_mut().poll(&mut context).is_pending());
-    assert!(!setup.ledger.work(setup.now).ended);
+    assert!(!setup.engine.work(setup.now).ended);
     drop(ending);
     assert_eq!(woken.0.load(Ordering::SeqCst), 1);
     assert!(cleaned.as_mut().poll(&mut context).is_ready());
-    assert!(setup.ledger.work(setup.now).ended);
+    assert!(setup.engine.work(setup.now).ended);
 }

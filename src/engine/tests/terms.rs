@@ -1,4 +1,4 @@
-//! Holds that end by themselves, as the ledger keeps them.
+//! Holds that end by themselves, as the engine keeps them.
 
 use super::*;
 use crate::engine::lease::deadline;
@@ -9,19 +9,19 @@ impl Setup {
     fn capped(&self, limit: Duration) -> Arc<Hold> {
         let (id, term) = (self.open(&keys("a")), Term::Until(self.now + limit));
         let until = deadline(self.now, term.lease(LEASE, self.now));
-        self.ledger.hold(id, 1, Token::new(7), term, until, self.now).unwrap()
+        self.engine.hold(id, 1, Token::new(7), term, until, self.now).unwrap()
     }
 
     /// Answers every renewal at once, until the hold is lost. Returns when each was sent, from the start, and for how long.
     fn renewals(&mut self, hold: &Arc<Hold>) -> Vec<(Duration, Duration)> {
         let (start, mut renewals) = (self.now, Vec::new());
         while hold.loss(self.now).is_none() {
-            let work = self.ledger.work(self.now);
+            let work = self.engine.work(self.now);
             if !work.renew.is_empty() {
                 renewals.push((self.now - start, hold.renewal(self.now)));
-                self.ledger.renewed(self.now, self.now, &work.renew, &[]);
+                self.engine.renewed(self.now, self.now, &work.renew, &[]);
             }
-            self.now = self.ledger.work(self.now).next.unwrap();
+            self.now = self.engine.work(self.now).next.unwrap();
         }
         renewals
     }
@@ -38,8 +38,8 @@ fn a_capped_hold_is_renewed_up_to_its_end() {
     let (last, others) = renewals.split_last().unwrap();
     assert_eq!(last.0 + last.1, limit);
     assert!(others.len() >= 2 && others.iter().all(|(_, lease)| *lease == LEASE), "{renewals:?}");
-    setup.ledger.work(setup.now);
-    assert_eq!(setup.ledger.stats().lost, 1);
+    setup.engine.work(setup.now);
+    assert_eq!(setup.engine.stats().lost, 1);
 }
 
 #[test]
@@ -58,17 +58,17 @@ fn an_extended_hold_lasts_longer_and_is_cleaned_up_for_as_long() {
     let hold = setup.grant(setup.open(&keys("a")), false);
     setup.now += LEASE / 2;
     hold.asks_for(LEASE * 4);
-    assert_eq!(setup.ledger.extended(&hold, LEASE * 4, setup.now, setup.now), None);
+    assert_eq!(setup.engine.extended(&hold, LEASE * 4, setup.now, setup.now), None);
     assert!(hold.remaining(setup.now) > LEASE * 3);
     // Shorter: it stays as it is.
-    assert_eq!(setup.ledger.extended(&hold, SECOND, setup.now, setup.now), None);
+    assert_eq!(setup.engine.extended(&hold, SECOND, setup.now, setup.now), None);
     assert!(hold.remaining(setup.now) > LEASE * 3);
     setup.now = start + LEASE;
-    assert_eq!(setup.ledger.work(setup.now).cleanups.len(), 0);
+    assert_eq!(setup.engine.work(setup.now).cleanups.len(), 0);
     assert_eq!(hold.loss(setup.now), None);
     setup.now = start + LEASE * 5;
-    let work = setup.ledger.work(setup.now);
+    let work = setup.engine.work(setup.now);
     assert_eq!(hold.loss(setup.now), Some(Loss::Expired));
     assert_eq!(work.cleanups[0].1.until, setup.now + LEASE * 4);
-    assert_eq!(setup.ledger.extended(&hold, LEASE, setup.now, setup.now), Some(Loss::Expired));
+    assert_eq!(setup.engine.extended(&hold, LEASE, setup.now, setup.now), Some(Loss::Expired));
 }

@@ -1,7 +1,7 @@
 -- Fragment: the calls that have changed a latch, so that no copy of them does it again, not even to the next latch of
 -- this name.
 -- Expects KEYS[3], the latch, and before it: not_after, known_until, resent
--- The sorted set calls has the wire ids, with `-` before those of refused sets and deletions, each with the server's ms
+-- The sorted set calls has the attempt ids, with `-` before those of refused sets and deletions, each with the server's ms
 -- until which a copy of the call may come.
 --
 -- All copies of a call carry the same `known_until`, and none is executed later: `not_after`, which is the copy's own, is

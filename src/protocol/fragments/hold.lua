@@ -20,7 +20,7 @@ local function oversized()
   return false
 end
 
--- The wire id whose hold ends in this call. Its field goes last: a key that is deleted and then written again is refused
+-- The attempt id whose hold ends in this call. Its field goes last: a key that is deleted and then written again is refused
 -- half-way by a cluster that is moving it.
 local ending
 

@@ -1,7 +1,7 @@
 -- Fragment: a count-down latch.
 -- Expects KEYS: latch tickets calls
 -- The hash latch has `count`, and `ends`, the server's ms when there is no latch any more. The sorted set tickets has the
--- wire ids that wait, with their expiry.
+-- attempt ids that wait, with their expiry.
 
 local latch = KEYS[1]
 --@include clock

@@ -1,6 +1,6 @@
 -- Fragment: the queue of tickets, and handing what is free to the first waiters that can be told.
 -- Expects hold.lua or units.lua before it, and the locals inbox_prefix and counts_everyone.
--- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the wire id, and what its grant will be. The amount is the span
+-- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the attempt id, and what its grant will be. The amount is the span
 -- of a lock's tokens or the number of permits, after which comes the limit of the call site that asks. What it is taken from,
 -- the resource, is given by the pattern TICKET of its tickets and by five functions:
 -- settle() finds keys of a wrong type and puts the rest in order: 1 if the caller has to call again for more, else 0;
@@ -14,7 +14,7 @@ local waiting, scored = redis.call('LLEN', queue), redis.call('ZCARD', tickets)
 local again = settle()
 
 -- List and zset hold the same tickets. If half of them was evicted or deleted, nobody can tell who waits: both
--- go, and the waiters enqueue again when their next touch says "gone".
+-- go, and the waiters enqueue again when their next heartbeat says "gone".
 local function forget_queue()
   redis.call('UNLINK', queue, tickets)
   waiting = 0
@@ -56,7 +56,7 @@ end
 -- The client that reads the reply, if there is one, and the messages for it that go there instead of to its inbox.
 local listener, told = nil, {}
 
--- Whether the client could be told. A user who may not publish can tell nobody: waiters learn from their own touches.
+-- Whether the client could be told. A user who may not publish can tell nobody: waiters learn from their own heartbeats.
 local function tell(client, message)
   if client == listener then
     told[#told + 1] = message

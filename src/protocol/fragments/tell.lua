@@ -13,7 +13,7 @@ local function untold()
   return redis.call('ZRANGEBYSCORE', tickets, 0, 0)[1]
 end
 
--- Tells the next waiters, in one message per client: `<word> <wire id>...`. A waiter that cannot be told learns it when it
+-- Tells the next waiters, in one message per client: `<word> <attempt id>...`. A waiter that cannot be told learns it when it
 -- touches. Returns 1 if others are left, for the next call, else 0.
 local function tell(word)
   local ids = redis.call('ZRANGEBYSCORE', tickets, '(' .. now, '+inf', 'LIMIT', 0, PORTION + 1)

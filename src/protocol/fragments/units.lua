@@ -1,7 +1,7 @@
 -- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
 -- Expects KEYS: permits leases queue tickets fence
 -- Expects the local limit: that of the caller, 1048576 for a read-write lock, whose writers take all units.
--- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per wire id `<units> <token>`.
+-- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id `<units> <token>`.
 -- A hold counts until its lease is over, by the sorted set leases; then it is purged, by whoever comes next.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -54,7 +54,7 @@ local function oversized(amount, own)
   return amount > (stored or own)
 end
 
--- The wire id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
+-- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
 local ending, leaving = nil, 0
 
 local function write_used()
@@ -147,7 +147,7 @@ local function vacate()
   drop(ending)
 end
 
--- The units and the token that the wire id holds, nil if it holds none. Nobody holds what is over, purged or not.
+-- The units and the token that the attempt id holds, nil if it holds none. Nobody holds what is over, purged or not.
 local function held_by(id)
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
   if not units then return nil end

@@ -46,7 +46,7 @@ pub(crate) enum LatchWait {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LatchTouched {
+pub(crate) struct LatchHeartbeatReply {
     pub(crate) now: ServerMillis,
     /// Some who wait are to be told still.
     pub(crate) more: bool,
@@ -117,7 +117,11 @@ pub(crate) fn latch_wait(script: &Script, reply: &Reply) -> Result<LatchWait, Un
     })
 }
 
-pub(crate) fn latch_touched(script: &Script, reply: &Reply, tickets: usize) -> Result<LatchTouched, UnexpectedReply> {
+pub(crate) fn latch_heartbeat_reply(
+    script: &Script,
+    reply: &Reply,
+    tickets: usize,
+) -> Result<LatchHeartbeatReply, UnexpectedReply> {
     decode(script, reply, |fields| {
         let (now, more) = (fields.number()?, fields.flag()?);
         let mut states = Vec::with_capacity(tickets);
@@ -129,7 +133,7 @@ pub(crate) fn latch_touched(script: &Script, reply: &Reply, tickets: usize) -> R
                 _ => return None,
             });
         }
-        Some(LatchTouched { now, more, tickets: states })
+        Some(LatchHeartbeatReply { now, more, tickets: states })
     })
 }
 
@@ -182,7 +186,7 @@ mod tests {
             assert!(latch_set(&LATCH_SET, &reply).is_err());
             assert!(counted_down(&LATCH_SET, &reply).is_err());
             assert!(latch_wait(&LATCH_SET, &reply).is_err());
-            assert!(latch_touched(&LATCH_SET, &reply, 1).is_err());
+            assert!(latch_heartbeat_reply(&LATCH_SET, &reply, 1).is_err());
             assert!(latch_cancelled(&LATCH_SET, &reply).is_err());
             assert!(latch_deleted(&LATCH_SET, &reply).is_err());
             assert!(latch_inspected(&LATCH_SET, &reply).is_err());
@@ -190,6 +194,9 @@ mod tests {
         let reply =
             Reply::Array(vec![Reply::Integer(9), Reply::Integer(1), word("WAITING"), word("OPEN"), word("GONE")]);
         let tickets = vec![LatchTicket::Waiting, LatchTicket::Open, LatchTicket::Gone];
-        assert_eq!(latch_touched(&LATCH_SET, &reply, 3), Ok(LatchTouched { now: 9, more: true, tickets }));
+        assert_eq!(
+            latch_heartbeat_reply(&LATCH_SET, &reply, 3),
+            Ok(LatchHeartbeatReply { now: 9, more: true, tickets })
+        );
     }
 }

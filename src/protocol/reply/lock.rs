@@ -17,7 +17,7 @@ pub(crate) struct ForceReleased {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inspected {
-    /// Wire id, token and what is left of the lease.
+    /// Attempt id, token and what is left of the lease.
     pub(crate) holder: Option<(String, Token, Option<Duration>)>,
     pub(crate) waiters: u64,
     pub(crate) now: ServerMillis,

@@ -33,7 +33,7 @@ pub(crate) struct PermitsInspected {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermitHold {
-    pub(crate) wire_id: String,
+    pub(crate) attempt_id: String,
     pub(crate) units: u32,
     /// 0 for the permits of a semaphore, which do not fence.
     pub(crate) token: Token,
@@ -69,7 +69,7 @@ pub(crate) fn permits_inspected(script: &Script, reply: &Reply) -> Result<Permit
         let mut holds = Vec::new();
         while !fields.at_end() {
             holds.push(PermitHold {
-                wire_id: fields.word()?.to_owned(),
+                attempt_id: fields.word()?.to_owned(),
                 units: fields.units()?,
                 token: fields.token()?,
                 left: fields.ttl()??,
@@ -96,7 +96,7 @@ mod tests {
         words.extend([token, Reply::Integer(250)]);
         let inspected = permits_inspected(&PERMIT_INSPECT, &Reply::Array(words.clone())).unwrap();
         let hold =
-            PermitHold { wire_id: "a:1".into(), units: 3, token: Token::new(17), left: Duration::from_millis(250) };
+            PermitHold { attempt_id: "a:1".into(), units: 3, token: Token::new(17), left: Duration::from_millis(250) };
         assert_eq!(inspected, PermitsInspected { used: 3, limit: 5, waiters: 2, now: 99, holds: vec![hold] });
         words.pop();
         assert!(permits_inspected(&PERMIT_INSPECT, &Reply::Array(words)).is_err());

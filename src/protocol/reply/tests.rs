@@ -1,8 +1,8 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::protocol::ticket::AttemptId;
 use crate::protocol::{LOCK_ACQUIRE, LOCK_RELEASE};
-use crate::protocol::ticket::WireId;
 
 fn bytes(text: &str) -> Reply {
     Reply::Bytes(text.into())
@@ -21,7 +21,7 @@ fn well_formed() {
     ]);
     let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
     assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(queued));
-    let id = WireId { client: Uuid::from_u128(7), n: 12 };
+    let id = AttemptId { client: Uuid::from_u128(7), n: 12 };
     let mut items = vec![bytes("RELEASED"), Reply::Integer(0), Reply::Integer(5)];
     let told = |told| Ok(Released::Released { more: false, told, now: 5 });
     assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![]));
@@ -35,7 +35,7 @@ fn well_formed() {
 /// Whatever a proxy, another module or a bug answers: an error that shows no string of it.
 #[test]
 fn malformed() {
-    let secret = "0123-wire-id";
+    let secret = "0123-attempt-id";
     let malformed = [
         Reply::Nil,
         Reply::Integer(1),
@@ -55,7 +55,7 @@ fn malformed() {
         assert!(released(&LOCK_ACQUIRE, &reply).is_err());
         assert!(requeued(&LOCK_ACQUIRE, &reply).is_err());
         assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
-        assert!(touched(&LOCK_ACQUIRE, &reply, 1).is_err());
+        assert!(heartbeat_reply(&LOCK_ACQUIRE, &reply, 1).is_err());
         assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());
         assert!(lock::force_released(&LOCK_ACQUIRE, &reply).is_err());
         assert!(lock::inspected(&LOCK_ACQUIRE, &reply).is_err());

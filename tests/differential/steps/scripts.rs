@@ -14,7 +14,7 @@ pub fn mostly(good: &[&'static str], bad: &[&'static str]) -> Text {
     prop_oneof![60 => of(good), 1 => of(bad)].boxed()
 }
 
-pub fn wire_id() -> Text {
+pub fn attempt_id() -> Text {
     mostly(
         &["c1:1", "c1:2", "c2:1", "c2:2", "c3:1"],
         &["", "token", "c1", ":1", "c1:x", "c1:1/2", "c1:1:2", "é:1", "c1:1\0", "c4:1"],
@@ -34,7 +34,7 @@ fn span() -> Text {
 }
 
 pub(super) fn ticket() -> Text {
-    let made = (wire_id(), lease(), span()).prop_map(|(id, lease, span)| format!("{id}/{lease}/{span}"));
+    let made = (attempt_id(), lease(), span()).prop_map(|(id, lease, span)| format!("{id}/{lease}/{span}"));
     prop_oneof![25 => made, 1 => mostly(&["", "/", "c1:1/30000", "c1:1/30000/1/"], &["c1:1//", "x"])].boxed()
 }
 
@@ -58,7 +58,7 @@ pub fn inbox() -> Text {
 pub(super) fn script() -> impl Strategy<Value = Step> {
     let lock = || prop_oneof![4 => Just(0), 1 => Just(4)].prop_map(|at| keys_from(at, 4));
     let acquire = vec![
-        wire_id(),
+        attempt_id(),
         mostly(&["wait", "wait", "try"], &["", "WAIT"]),
         lease(),
         span(),
@@ -70,16 +70,16 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         counts_everyone(),
     ];
     let no_ticket = || prop_oneof![2 => one(""), 1 => ticket()].boxed();
-    let release = vec![wire_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl(), counts_everyone()];
+    let release = vec![attempt_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl(), counts_everyone()];
     let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
     let cancel = vec![ticket(), from, inbox(), counts_everyone()];
-    let touched = vec((ticket(), ticket_ttl()), 0..4)
+    let heartbeat_reply = vec((ticket(), ticket_ttl()), 0..4)
         .prop_map(|pairs| pairs.into_iter().flat_map(|(ticket, ttl)| [ticket, ttl]).collect::<Vec<_>>());
-    let touch = (inbox(), counts_everyone(), touched)
-        .prop_map(|(inbox, counts, touched)| [vec![inbox, counts], touched].concat())
+    let heartbeat = (inbox(), counts_everyone(), heartbeat_reply)
+        .prop_map(|(inbox, counts, heartbeat_reply)| [vec![inbox, counts], heartbeat_reply].concat())
         .boxed();
     let renewed =
-        vec((select(vec![0, 0, 4, 1, 8]), wire_id(), prop_oneof![lease(), one("0")]), 0..5).prop_map(|holds| {
+        vec((select(vec![0, 0, 4, 1, 8]), attempt_id(), prop_oneof![lease(), one("0")]), 0..5).prop_map(|holds| {
             let keys = holds.iter().map(|(key, ..)| KEYS[*key].to_owned()).collect();
             let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
             (keys, args)
@@ -89,9 +89,9 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         12 => of("lock_acquire", acquire.boxed()),
         4 => of("lock_release", release.boxed()),
         5 => of("lock_cancel", cancel.boxed()),
-        3 => of("lock_touch", touch),
+        3 => of("lock_heartbeat", heartbeat),
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
-        1 => of("lock_force_release", vec![wire_id(), inbox(), counts_everyone()].boxed()),
+        1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
         1 => select(vec!["c1", "c2", "c4"])
             .prop_map(|client| ("client_listeners", keys_from(0, 1), vec![format!("{INBOX}{client}")])),

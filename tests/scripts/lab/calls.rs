@@ -1,6 +1,6 @@
 //! The scripts as typed calls.
 
-use super::{Acquired, Attempt, Cancelled, Forced, INBOX, Inspected, Lab, Released, State, Touched, Words};
+use super::{Acquired, Attempt, Cancelled, Forced, HeartbeatReply, INBOX, Inspected, Lab, Released, State, Words};
 
 impl Lab {
     pub fn acquire(&mut self, attempt: &Attempt) -> Acquired {
@@ -51,23 +51,23 @@ impl Lab {
         self.call("lock_cancel", &args, Cancelled::read)
     }
 
-    pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
-        self.try_touch(attempts).unwrap()
+    pub fn heartbeat(&mut self, attempts: &[&Attempt]) -> HeartbeatReply {
+        self.try_heartbeat(attempts).unwrap()
     }
 
     /// What became of a single attempt.
     pub fn state(&mut self, attempt: &Attempt) -> State {
-        self.touch(&[attempt]).states[0]
+        self.heartbeat(&[attempt]).states[0]
     }
 
-    pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
+    pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
         let mut args = vec![INBOX.to_owned(), self.counts()];
         args.extend(attempts.iter().flat_map(|attempt| [attempt.ticket(), attempt.ttl.to_string()]));
         let n = attempts.len();
-        self.call_raw("lock_touch", &args, true, |words| Touched::read(words, n, Words::token))
+        self.call_raw("lock_heartbeat", &args, true, |words| HeartbeatReply::read(words, n, Words::token))
     }
 
-    /// Key, wire id and lease of each hold.
+    /// Key, attempt id and lease of each hold.
     pub fn renew(&mut self, holds: &[(&str, &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }

@@ -113,13 +113,13 @@ pub enum State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct HeartbeatReply {
     pub ttl: i64,
     pub more: bool,
     pub states: Vec<State>,
 }
 
-impl Touched {
+impl HeartbeatReply {
     pub fn read(words: &mut Words, attempts: usize, token: Token) -> Self {
         let (ttl, more) = (words.next(), words.flag());
         let mut state = || match &*words.word() {

@@ -70,8 +70,8 @@ fn at_zero_everybody_who_waits_is_told() {
     assert_eq!(lab.read(&inboxes[1]), [format!("open {}", waiters[1].id)]);
     assert_eq!(lab.read(&inboxes[2]), [""; 0]);
     assert_eq!(lab.ttl(TICKETS), -2);
-    assert_eq!(lab.touch(&waiters.iter().collect::<Vec<_>>()), [State::Open; 5]);
-    assert_eq!(lab.touch(&[&attempt(5, 1)]), [State::Open]);
+    assert_eq!(lab.heartbeat(&waiters.iter().collect::<Vec<_>>()), [State::Open; 5]);
+    assert_eq!(lab.heartbeat(&[&attempt(5, 1)]), [State::Open]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::lab::{Around, attempt};
 const REFRESH: u64 = 5_000;
 
 #[test]
-fn each_wire_id_counts_once() {
+fn each_attempt_id_counts_once() {
     let mut lab = Latch::of(3);
     assert_eq!(lab.twice(0, |lab| lab.count_down(&call(1))), (Counted::Count(2), Counted::Count(2)));
     assert_eq!(lab.twice(0, |lab| lab.count_down(&call(2))), (Counted::Count(1), Counted::Count(1)));
@@ -96,17 +96,17 @@ fn delete() {
 }
 
 #[test]
-fn wait_touch_and_cancel() {
+fn wait_heartbeat_and_cancel() {
     let mut lab = Latch::of(1);
     let a = attempt(2, 1);
     let waits = lab.twice(REFRESH, |lab| matches!(lab.wait(&a), Waits::Queued(_)));
     assert_eq!(waits, (true, true));
-    let touched = lab.twice(REFRESH, |lab| lab.touch(&[&a, &attempt(2, 2)]));
-    assert_eq!(touched.0, [State::Waiting, State::Gone]);
-    assert_eq!(touched.0, touched.1);
+    let heartbeat_reply = lab.twice(REFRESH, |lab| lab.heartbeat(&[&a, &attempt(2, 2)]));
+    assert_eq!(heartbeat_reply.0, [State::Waiting, State::Gone]);
+    assert_eq!(heartbeat_reply.0, heartbeat_reply.1);
     assert_eq!(lab.twice(0, |lab| lab.cancel(&a)), (true, false));
     assert_eq!(lab.twice(0, |lab| lab.wait(&attempt(2, 3).not_after(1))).0, Waits::Stale);
     lab.count_down(&call(1));
     assert_eq!(lab.twice(0, |lab| lab.wait(&a)).0, Waits::Open);
-    assert_eq!(lab.twice(0, |lab| lab.touch(&[&a])).0, [State::Open]);
+    assert_eq!(lab.twice(0, |lab| lab.heartbeat(&[&a])).0, [State::Open]);
 }

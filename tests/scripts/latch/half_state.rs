@@ -13,7 +13,7 @@ fn a_wrong_key() {
         lab.assert_refused("WRONGTYPE", |lab| lab.try_set(&call(1), 2, TTL));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_count_down(&call(2)));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_wait(&attempt(3, 1)));
-        lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[&a]));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[&a]));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_delete(&call(3)));
         lab.assert_refused("WRONGTYPE", Latch::try_inspect);
         match key {
@@ -29,7 +29,7 @@ fn a_wrong_key() {
     lab.assert_refused("WRONGTYPE", |lab| lab.try_count_down(&call(2)));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_delete(&call(3)));
     lab.queue(&[&a]);
-    assert_eq!(lab.touch(&[&a]), [State::Waiting]);
+    assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
     assert!(lab.cancel(&a));
 }
 
@@ -93,7 +93,7 @@ fn a_user_who_may_not_publish() {
     lab.queue(&[&a]);
     lab.raw(&["ACL", "SETUSER", "default", "-publish"]);
     assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
-    assert_eq!(lab.touch(&[&a]), [State::Open], "its own touch tells it");
+    assert_eq!(lab.heartbeat(&[&a]), [State::Open], "its own heartbeat tells it");
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_server_that_takes_no_writes_says_nothing() {
                 }
             }
             lab.assert_refused(code, |lab| lab.try_wait(&attempt(3, 1)));
-            lab.assert_refused(code, |lab| lab.try_touch(&[&a]));
-            lab.assert_refused(code, |lab| lab.try_touch(&[&attempt(4, 1)]));
+            lab.assert_refused(code, |lab| lab.try_heartbeat(&[&a]));
+            lab.assert_refused(code, |lab| lab.try_heartbeat(&[&attempt(4, 1)]));
             lab.assert_refused(code, |lab| lab.try_cancel(&a));
             match counted {
                 Some(1) => assert_eq!(lab.inspect().count, 1, "what there is may be looked at"),

@@ -195,18 +195,18 @@ impl Latch {
     }
 
     /// With nobody left to be told.
-    pub fn touch(&mut self, waiters: &[&Attempt]) -> Vec<State> {
-        let (states, more) = self.try_touch(waiters).unwrap();
+    pub fn heartbeat(&mut self, waiters: &[&Attempt]) -> Vec<State> {
+        let (states, more) = self.try_heartbeat(waiters).unwrap();
         assert!(!more);
         states
     }
 
     /// And whether some who wait are to be told still.
-    pub fn try_touch(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
+    pub fn try_heartbeat(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
         let tickets = waiters.iter().flat_map(|waiter| [waiter.id.clone(), waiter.ttl.to_string()]);
         let args: Vec<_> = [INBOX.to_owned()].into_iter().chain(tickets).collect();
         let (keys, n) = (self.keys.clone(), waiters.len());
-        self.lab.run("latch_touch", &keys, &args, true, |words| {
+        self.lab.run("latch_heartbeat", &keys, &args, true, |words| {
             let state = |word: String| match word.as_str() {
                 "WAITING" => State::Waiting,
                 "OPEN" => State::Open,

@@ -57,7 +57,7 @@ fn everybody_is_told_a_portion_with_each_call() {
     rest.dedup();
     assert_eq!(rest.len(), 10_100 - PORTION);
     assert_eq!((lab.ttl(TICKETS), lab.cancel(&attempt(1, 0))), (-2, false));
-    assert!(waiters.iter().step_by(100).all(|waiter| lab.touch(&[waiter]) == [State::Open]));
+    assert!(waiters.iter().step_by(100).all(|waiter| lab.heartbeat(&[waiter]) == [State::Open]));
 }
 
 #[test]
@@ -71,15 +71,15 @@ fn as_many_as_one_call_tells_need_no_second() {
 
 /// The client that counted down to zero has died: those who wait tell each other.
 #[test]
-fn a_touch_tells_the_next_and_knows_what_became_of_its_own() {
+fn a_heartbeat_tells_the_next_and_knows_what_became_of_its_own() {
     let mut lab = Latch::of(1);
     let (waiters, inboxes) = waiters(&mut lab, 2_500, 3);
     assert_eq!(lab.count_down(&call(1)), Counted::More(0));
     told(&mut lab, &inboxes, "open", 1);
     let late: Vec<_> = waiters[2_400..].iter().collect();
-    assert_eq!(lab.try_touch(&late[..2]), Ok((vec![State::Open; 2], true)));
+    assert_eq!(lab.try_heartbeat(&late[..2]), Ok((vec![State::Open; 2], true)));
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), PORTION);
-    assert_eq!(lab.try_touch(&late[..2]), Ok((vec![State::Open; 2], false)));
+    assert_eq!(lab.try_heartbeat(&late[..2]), Ok((vec![State::Open; 2], false)));
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), 500);
     assert_eq!(lab.ttl(TICKETS), -2);
 }
@@ -96,7 +96,7 @@ fn the_next_latch_is_set_when_all_are_told() {
     assert_eq!(lab.set(&call(2), 7), Set::Set);
     assert_eq!(told(&mut lab, &inboxes, "open", 3), all(&waiters));
     assert_eq!((lab.inspect().count, lab.ttl(TICKETS)), (7, -2));
-    assert_eq!(lab.touch(&[&waiters[2_400]]), [State::Gone]);
+    assert_eq!(lab.heartbeat(&[&waiters[2_400]]), [State::Gone]);
 }
 
 /// Nor if the latch has ended meanwhile: they are told what became of theirs.
@@ -109,8 +109,8 @@ fn the_word_outlives_the_latch() {
     assert_eq!(told(&mut lab, &inboxes, "open", 2).len(), 2 * PORTION);
     assert_eq!(lab.delete(&call(2).resent()), Deleted::More);
     assert_eq!(lab.wait(&attempt(5, 1)), Waits::Open, "there is none");
-    // Whoever has an answer to a touch need not be told, and is.
-    assert_eq!(lab.try_touch(&[&waiters[2_499]]), Ok((vec![State::Open], false)));
+    // Whoever has an answer to a heartbeat need not be told, and is.
+    assert_eq!(lab.try_heartbeat(&[&waiters[2_499]]), Ok((vec![State::Open], false)));
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), 500);
     assert_eq!(lab.inspect(), NONE);
 }
@@ -120,10 +120,10 @@ fn a_deletion_tells_everybody_too() {
     let mut lab = Latch::of(1);
     let (waiters, inboxes) = waiters(&mut lab, 2_500, 3);
     assert_eq!(lab.delete(&call(1)), Deleted::More);
-    assert_eq!(lab.try_touch(&[&waiters[2_400]]), Ok((vec![State::Gone], true)));
+    assert_eq!(lab.try_heartbeat(&[&waiters[2_400]]), Ok((vec![State::Gone], true)));
     assert_eq!(lab.set(&call(2), 7), Set::Set);
     assert_eq!(told(&mut lab, &inboxes, "gone", 3), all(&waiters));
-    assert_eq!(lab.touch(&[&waiters[0], &waiters[2_400]]), [State::Gone; 2]);
+    assert_eq!(lab.heartbeat(&[&waiters[0], &waiters[2_400]]), [State::Gone; 2]);
 }
 
 /// Nobody waits for the dead, nor for those who have given up meanwhile.

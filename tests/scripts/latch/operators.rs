@@ -11,7 +11,7 @@ fn a_deleted_latch_lets_nobody_through() {
     let inbox = lab.listen(2);
     assert_eq!(lab.delete(&call(1)), Deleted::Deleted);
     assert_eq!(lab.read(&inbox), [format!("gone {}", a.id)]);
-    assert_eq!(lab.touch(&[&a, &b]), [State::Gone, State::Gone]);
+    assert_eq!(lab.heartbeat(&[&a, &b]), [State::Gone, State::Gone]);
     assert_eq!((lab.inspect(), lab.ttl(TICKETS)), (NONE, -2));
     assert_eq!(lab.count_down(&call(2)), Counted::Count(0));
     assert_eq!(lab.set(&call(3), 4), Set::Set);

@@ -1,4 +1,4 @@
-//! `latch_wait`, `latch_touch` and `latch_cancel`: every reply.
+//! `latch_wait`, `latch_heartbeat` and `latch_cancel`: every reply.
 
 use super::lab::{Counted, LATCH, Latch, Set, State, TICKETS, TTL, Waits, call};
 use crate::lab::{TICKET_TTL, attempt};
@@ -24,22 +24,22 @@ fn a_closed_latch_does() {
     assert!((TTL as i64 - 10_000..=TTL as i64).contains(&left));
     assert!((3_590_000..=3_600_000).contains(&lab.ttl(TICKETS)));
     assert_eq!(lab.inspect().waiters, 1);
-    assert_eq!(lab.touch(&[&a, &attempt(2, 2)]), [State::Waiting, State::Gone]);
-    assert_eq!(lab.touch(&[]), []);
+    assert_eq!(lab.heartbeat(&[&a, &attempt(2, 2)]), [State::Waiting, State::Gone]);
+    assert_eq!(lab.heartbeat(&[]), []);
 }
 
 #[test]
-fn a_resend_and_a_touch_refresh_the_ticket() {
+fn a_resend_and_a_heartbeat_refresh_the_ticket() {
     let mut lab = Latch::of(1);
     let a = attempt(2, 1);
-    for touch in [false, true] {
+    for heartbeat in [false, true] {
         lab.queue(&[&a]);
         lab.expire_ticket(&a, 1);
         let key = lab.keys[TICKETS].clone();
         lab.raw(&["PEXPIRE", &key, "60000"]);
         assert_eq!(lab.inspect().waiters, 0);
-        if touch {
-            assert_eq!(lab.touch(&[&a]), [State::Waiting]);
+        if heartbeat {
+            assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
         } else {
             lab.queue(&[&a.clone().not_after(1)]);
         }
@@ -58,21 +58,21 @@ fn a_latch_that_vanishes_is_gone_and_not_open() {
         let a = attempt(2, 1);
         lab.queue(&[&a]);
         lab.del(key);
-        assert_eq!(lab.touch(&[&a]), [State::Gone]);
-        assert_eq!(lab.touch(&[&a]), [State::Gone]);
+        assert_eq!(lab.heartbeat(&[&a]), [State::Gone]);
+        assert_eq!(lab.heartbeat(&[&a]), [State::Gone]);
     }
     let mut lab = Latch::new();
     assert_eq!(lab.try_set(&call(1), 1, 50), Ok(Set::Set));
     let a = attempt(2, 1);
     if lab.wait(&a) != Waits::Open {
         let start = std::time::Instant::now();
-        while lab.touch(&[&a]) == [State::Waiting] {
+        while lab.heartbeat(&[&a]) == [State::Waiting] {
             assert!(start.elapsed() < std::time::Duration::from_secs(10));
         }
-        assert_eq!(lab.touch(&[&a]), [State::Gone]);
+        assert_eq!(lab.heartbeat(&[&a]), [State::Gone]);
         // Set anew, it goes on.
         assert_eq!(lab.set(&call(2), 1), Set::Set);
-        assert_eq!(lab.touch(&[&a]), [State::Waiting]);
+        assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
     }
 }
 
@@ -84,7 +84,7 @@ fn a_waiter_that_missed_the_opening_is_not_kept_for_the_next_one() {
     lab.queue(&[&a]);
     assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
     assert_eq!(lab.set(&call(2), 1), Set::Set);
-    assert_eq!(lab.touch(&[&a]), [State::Gone]);
+    assert_eq!(lab.heartbeat(&[&a]), [State::Gone]);
     assert_eq!(lab.inspect().waiters, 0);
 }
 
@@ -120,5 +120,5 @@ fn whoever_has_not_touched_for_an_hour_is_dropped_a_few_at_a_time() {
     let key = lab.keys[TICKETS].clone();
     let left: u64 = redis::cmd("ZCARD").arg(key).query(&mut lab.connection).unwrap();
     assert_eq!(left, 5);
-    assert_eq!(lab.touch(&[&attempt(2, 20)]), [State::Waiting]);
+    assert_eq!(lab.heartbeat(&[&attempt(2, 20)]), [State::Waiting]);
 }

@@ -40,7 +40,7 @@ fn ten_thousand_readers() {
     assert_eq!(lab.release(&w), Released::Released { more: true });
     assert_eq!(lab.waiters().len(), (WAITERS - GRANTS) as usize);
     let mut calls = 1;
-    while lab.touch(&[]).more {
+    while lab.heartbeat(&[]).more {
         calls += 1;
     }
     assert_eq!(calls, WAITERS / GRANTS);
@@ -71,7 +71,7 @@ fn ten_thousand_expired_readers() {
     let waiters = queue_all(&mut lab);
     let _inboxes: Vec<_> = (10..110).map(|client| lab.listen(client)).collect();
     lab.release(&w);
-    while lab.touch(&[]).more {}
+    while lab.heartbeat(&[]).more {}
     for waiter in &waiters {
         lab.expire_hold(waiter);
     }

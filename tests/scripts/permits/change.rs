@@ -58,7 +58,7 @@ fn an_upgrade_is_busy_while_anybody_else_reads_and_never_waits() {
     lab.hold(&[&r, &other]);
     let token = lab.token_of(&r);
     assert_eq!(lab.change(&r, &w), REFUSED);
-    // It reads on, under the new wire id.
+    // It reads on, under the new attempt id.
     let kept = attempt(1, 2);
     lab.assert_held(&[&kept, &other]);
     assert_eq!(lab.token_of(&kept), token);

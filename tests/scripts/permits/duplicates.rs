@@ -47,21 +47,21 @@ fn release_and_cancel() {
 }
 
 #[test]
-fn touch() {
+fn heartbeat() {
     let mut lab = Permits::read_write();
     let (w, b, c) = (writer(1, 1), attempt(2, 1), attempt(2, 2));
     let token = lab.acquire(&w).token();
     lab.queue(&[&b, &c]);
-    let (first, second) = lab.twice(REFRESH, |lab| lab.touch(&[&w, &b, &c, &attempt(5, 1)]).states);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.heartbeat(&[&w, &b, &c, &attempt(5, 1)]).states);
     assert_eq!(first, second);
     assert_eq!(first, [State::Granted(token), State::Waiting, State::Waiting, State::Gone]);
     lab.release(&w);
-    let (first, second) = lab.twice(REFRESH, |lab| lab.touch(&[&b, &c]).states);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.heartbeat(&[&b, &c]).states);
     assert_eq!(first, second);
     assert_eq!(first, [State::Granted(token + SPAN - 1); 2]);
     lab.cancel(&c);
     lab.cancel(&b);
-    assert_eq!(lab.twice(0, |lab| lab.touch(&[&b, &c]).states).0, [State::Gone, State::Gone]);
+    assert_eq!(lab.twice(0, |lab| lab.heartbeat(&[&b, &c]).states).0, [State::Gone, State::Gone]);
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn assert_all_refuse(lab: &mut Permits, r: &Attempt, w: &Attempt) {
     for ticket in [lab.ticket(r), lab.ticket(w), "x".to_owned()] {
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&ticket, false));
     }
-    lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[w]));
-    lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[r, w]));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[w]));
+    lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[r, w]));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_change(r, &writer(1, 2)));
     lab.assert_refused("WRONGTYPE", |lab| lab.try_set_limit(3, 0));
 }
@@ -63,7 +63,7 @@ fn a_wrong_key_and_nobody_waits() {
                 lab.assert_refused("WRONGTYPE", |lab| lab.acquire_as(mode, &asking));
             }
         }
-        lab.assert_refused("WRONGTYPE", |lab| lab.try_touch(&[&attempt(1, 1)]));
+        lab.assert_refused("WRONGTYPE", |lab| lab.try_heartbeat(&[&attempt(1, 1)]));
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&lab.ticket(&attempt(1, 1)), false));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_set_limit(3, 0));
     }
@@ -152,7 +152,7 @@ fn a_user_who_may_not_publish() {
         assert_eq!(lab.release(&r), RELEASED);
         lab.assert_held(&[]);
         lab.assert_queue(&[&w]);
-        assert!(matches!(lab.state(&w), State::Granted(_)), "its own touch tells it");
+        assert!(matches!(lab.state(&w), State::Granted(_)), "its own heartbeat tells it");
         let (c, d) = (attempt(3, 1), attempt(4, 1));
         lab.queue(&[&c, &d]);
         assert_eq!(lab.cancel(&c), CANCELLED);

@@ -80,7 +80,7 @@ pub struct Inspected {
     pub used: u32,
     pub limit: u32,
     pub waiters: u64,
-    /// Wire id, units, token, what is left of the lease.
+    /// Attempt id, units, token, what is left of the lease.
     pub holds: Vec<(String, u32, u64, i64)>,
 }
 

@@ -93,7 +93,7 @@ fn tickets_that_fit_no_more_are_dropped_and_told_so() {
     assert_eq!(lab.set_limit(3), LIMIT);
     lab.assert_messages(&inbox, &[format!("gone {}", big.id)]);
     lab.assert_queue(&[&small, &last]);
-    assert_eq!(lab.touch(&[&small, &big, &deaf]).states, [State::Waiting, State::Gone, State::Gone]);
+    assert_eq!(lab.heartbeat(&[&small, &big, &deaf]).states, [State::Waiting, State::Gone, State::Gone]);
     assert_eq!(lab.acquire_as("wait", &big), Ok(Acquired::Over(3)));
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_held(&[&small, &last]);

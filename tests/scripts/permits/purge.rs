@@ -20,7 +20,7 @@ fn an_expired_lease_makes_room_for_each_way_of_asking() {
 }
 
 #[test]
-fn an_expired_lease_wakes_the_waiter_that_touches() {
+fn an_expired_lease_wakes_the_waiter_that_heartbeats() {
     let mut lab = Permits::read_write();
     let (a, b) = (writer(1, 1), attempt(2, 1));
     lab.hold(&[&a]);

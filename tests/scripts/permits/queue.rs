@@ -136,8 +136,8 @@ fn the_dead_are_dropped_within_bounds() {
     lab.listen(3);
     assert_eq!(lab.release(&a), Released::Released { more: true });
     assert_eq!(lab.waiters().len(), 151 - 64);
-    assert!(lab.touch(&[]).more);
-    assert!(!lab.touch(&[]).more);
+    assert!(lab.heartbeat(&[]).more);
+    assert!(!lab.heartbeat(&[]).more);
     lab.assert_held(&[&live]);
 }
 
@@ -155,9 +155,9 @@ fn half_a_queue_is_dropped_and_its_waiters_are_told() {
     }
 }
 
-/// Two tickets of one wire id with other words: no client has them, and no unit is lost on them.
+/// Two tickets of one attempt id with other words: no client has them, and no unit is lost on them.
 #[test]
-fn one_wire_id_is_counted_once() {
+fn one_attempt_id_is_counted_once() {
     let mut lab = Permits::semaphore(5);
     let a = attempt(1, 1).units(5);
     lab.hold(&[&a]);

@@ -105,7 +105,7 @@ fn whoever_calls_serves_the_others_by_their_own_limits() {
     assert!(matches!(lab.try_acquire(&large(3)), Acquired::Busy { .. }));
     lab.cancel(&small(1));
     lab.assert_held(&[&holder, &large(1).units(2), &large(2)]);
-    // A touch by the other site.
+    // A heartbeat by the other site.
     let (mut lab, _inboxes, holder) = waiting();
     lab.expire_ticket(&small(1));
     assert_eq!(lab.state(&small(9)), State::Gone);

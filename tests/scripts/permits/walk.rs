@@ -52,18 +52,18 @@ fn walk(mut lab: Permits, listening: bool, seed: u64) {
             }
             4 | 5 => drop(lab.release(&old)),
             6 => drop(lab.cancel_ticket(&lab.ticket(&old), chance.below(2) == 0)),
-            7 => drop(lab.touch(&[&old])),
+            7 => drop(lab.heartbeat(&[&old])),
             8 => {
                 lab.change(&old, &fresh);
                 known.push(fresh);
             }
             9 => {
                 lab.expire_hold(&old);
-                lab.touch(&[]);
+                lab.heartbeat(&[]);
             }
             10 => {
                 lab.expire_ticket(&old);
-                lab.touch(&[]);
+                lab.heartbeat(&[]);
             }
             _ => {
                 lab.acquire_as("wait", &old).unwrap();

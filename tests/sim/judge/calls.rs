@@ -100,7 +100,7 @@ impl Judge {
                     old.decided.get_or_insert(now);
                 }
             }
-            ("touch", _) => {
+            ("heartbeat", _) => {
                 let states = items[3..].iter().step_by(2);
                 subjects(&call)
                     .into_iter()

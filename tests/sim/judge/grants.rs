@@ -36,21 +36,21 @@ pub fn number(call: &Call<'_>, n: usize) -> u64 {
     }
 }
 
-/// What a script does, whatever the primitive: `acquire`, `touch`, ...
+/// What a script does, whatever the primitive: `acquire`, `heartbeat`, ...
 pub fn verb(call: &Call<'_>) -> &'static str {
     call.script.name().split_once('_').map_or("", |(_, verb)| verb)
 }
 
-/// Wire ids that a call is about.
+/// Attempt ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
         "acquire" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => vec![arg(call, 0)],
         "cancel" => vec![id_of(arg(call, 0))],
         "change" => vec![arg(call, 0), arg(call, 1)],
-        "touch" => {
+        "heartbeat" => {
             let first = match call.script.name() {
-                "latch_touch" => 1,
-                "lock_touch" => 2,
+                "latch_heartbeat" => 1,
+                "lock_heartbeat" => 2,
                 _ => 3,
             };
             (first..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect()
@@ -85,7 +85,7 @@ pub fn may_be_long(before: &View, now: Duration) -> bool {
 }
 
 impl Step<'_> {
-    /// What is wrong with it. `listens` says of a wire id whether its client hears a message now.
+    /// What is wrong with it. `listens` says of a attempt id whether its client hears a message now.
     pub fn check(&self, highest: u64, listens: impl Fn(&str) -> bool) -> Option<String> {
         let granted: Vec<&Hold> =
             self.after.holds.iter().filter(|hold| hold.lives(self.now) && !self.held(&hold.id)).collect();
@@ -184,7 +184,7 @@ impl Step<'_> {
         let mut free = self.after.limit.saturating_sub(kept.map(|hold| hold.units).sum());
         // The caller reads the reply, so that it needs no message; and its tickets are refreshed first.
         let own = match verb(&self.call) {
-            "acquire" | "touch" => subjects(&self.call),
+            "acquire" | "heartbeat" => subjects(&self.call),
             "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };

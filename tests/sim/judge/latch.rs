@@ -17,9 +17,9 @@ mod uses;
 pub struct Latches {
     names: BTreeMap<String, Latch>,
     uses: BTreeMap<u64, Use>,
-    /// By wire id.
+    /// By attempt id.
     of: HashMap<String, u64>,
-    /// Wire ids whose call was executed, and has to be known to other copies; whether the server knows that still.
+    /// Attempt ids whose call was executed, and has to be known to other copies; whether the server knows that still.
     done: HashMap<String, bool>,
     /// Which use is polled right now: what is called meanwhile, it calls.
     polled: Option<u64>,
@@ -34,7 +34,7 @@ struct Latch {
     count: Option<u64>,
     /// When it ends, by the server's clock.
     ends: Duration,
-    /// Wire ids, and until when they live.
+    /// Attempt ids, and until when they live.
     tickets: BTreeMap<String, f64>,
     /// When it was last seen open, and when there was last none.
     open: Option<Duration>,
@@ -46,7 +46,7 @@ struct Use {
     key: String,
     began: Duration,
     ended: Option<Duration>,
-    /// As long as its ticket lives without a touch.
+    /// As long as its ticket lives without a heartbeat.
     ticket: Duration,
     /// When it was first told to wait, and whether it knows.
     queued: Option<Duration>,
@@ -96,7 +96,7 @@ impl Latch {
 }
 
 impl Latches {
-    /// What a wire id is of.
+    /// What a attempt id is of.
     fn used_by(&mut self, id: &str) -> Option<&mut Use> {
         self.uses.get_mut(self.of.get(id)?)
     }
@@ -153,13 +153,13 @@ impl Latches {
     }
 
     pub fn called(&mut self, call: Call<'_>, now: Duration) -> Option<String> {
-        if let "cancel" | "touch" = verb(&call) {
+        if let "cancel" | "heartbeat" = verb(&call) {
             let ended = |id: &&&str| {
                 let waiter = self.of.get(**id).and_then(|n| self.uses.get(n));
-                verb(&call) == "touch" && waiter.is_some_and(|waiter| waiter.ended.is_some_and(|ended| ended < now))
+                verb(&call) == "heartbeat" && waiter.is_some_and(|waiter| waiter.ended.is_some_and(|ended| ended < now))
             };
             let ids = subjects(&call);
-            return ids.iter().find(ended).map(|id| format!("I8 touch of {id}, which waits no more"));
+            return ids.iter().find(ended).map(|id| format!("I8 heartbeat of {id}, which waits no more"));
         }
         if let (Some(n), [id]) = (self.polled, &subjects(&call)[..]) {
             self.of.insert((*id).to_owned(), n);
@@ -210,13 +210,13 @@ impl Latches {
             self.done.insert(ids[0].to_owned(), sure);
         }
         let ended = was.is_some_and(|count| count > 0) && new.is_none_or(|count| count == 0);
-        let begun = was.is_none() && new.is_some();
+        let handoff = was.is_none() && new.is_some();
         let waits = verb == "wait";
         if ended {
             let ms = server.as_millis() as f64;
             self.all_are_due(key, now, |expiry| expiry > ms);
         }
-        if begun {
+        if handoff {
             // Who has not heard of the end waits for the next one.
             let tickets: Vec<String> = self.names[key].tickets.keys().cloned().collect();
             for id in tickets {
@@ -227,7 +227,7 @@ impl Latches {
         }
         let damaged = self.damaged;
         for id in ids {
-            let Some(used) = self.used_by(id).filter(|_| !matches!(verb, "cancel" | "touch")) else { continue };
+            let Some(used) = self.used_by(id).filter(|_| !matches!(verb, "cancel" | "heartbeat")) else { continue };
             used.asked = now;
             used.changes += u32::from(was != new);
             if used.changes > 1 && wrong.is_none() {

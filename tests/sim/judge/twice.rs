@@ -3,7 +3,7 @@
 //! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
 //! be dropped a few at a time; with a free lock and waiters that nobody can tell, each call tries them again, and
 //! each try reserves a token, and lets the keys of permits live for its lease. A call that found nobody may have promoted
-//! a ticket of the very same wire id, left by a late copy of its request.
+//! a ticket of the very same attempt id, left by a late copy of its request.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn answers(verb: &str, first: &Reply, second: &Reply) -> bool {
         ("force_release", "RELEASED", "NOT_HELD") => true,
         ("cancel", "CANCELLED" | "RELEASED", "GONE") => true,
         // The lease in the way may be the caller's, and is whole again.
-        ("touch", ..) => match (first, second) {
+        ("heartbeat", ..) => match (first, second) {
             (Reply::Array(first), Reply::Array(second)) => first[2..] == second[2..],
             _ => false,
         },

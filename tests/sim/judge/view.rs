@@ -84,7 +84,7 @@ impl Ticket {
     }
 }
 
-/// The wire id of a ticket.
+/// The attempt id of a ticket.
 pub fn id_of(ticket: &str) -> &str {
     ticket.split('/').next().unwrap()
 }
@@ -111,7 +111,7 @@ pub fn span(key: &str, amount: u64) -> u64 {
     }
 }
 
-/// The client of a wire id.
+/// The client of a attempt id.
 pub fn client_of(id: &str) -> &str {
     id.split(':').next().unwrap()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::view::{Hold, Ticket};
 use crate::world::MS;
 
-/// What is known of a wire id. Times are the machine's.
+/// What is known of a attempt id. Times are the machine's.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     /// When it came into the queue, or got the lock without having been there.
@@ -43,7 +43,7 @@ pub struct Attempt {
     pub first_delivered: Option<Duration>,
 }
 
-/// As long as a ticket lives without a touch, if its lease is not shorter.
+/// As long as a ticket lives without a heartbeat, if its lease is not shorter.
 const LONGEST_TICKET: Duration = Duration::from_secs(1800);
 
 impl Attempt {
@@ -112,22 +112,22 @@ impl Moment {
         }
         let client = client.filter(|_| attempt.waits())?;
         let id = &ticket.id;
-        // Messages may have been missed until it listened again. One touch may be under way by then; the next counts.
+        // Messages may have been missed until it listened again. One heartbeat may be under way by then; the next counts.
         if attempt.appeared < client.listens && attempt.asked < client.listens {
             let since = client.listens.max(client.calm);
-            // A touch that was lost with its connection is sent again.
+            // A heartbeat that was lost with its connection is sent again.
             let lost = if client.calm > client.listens { client.pause(ticket.lease) } else { Duration::ZERO };
             if let Some(waited) = self.over(since, lost + self.messages(5)) {
-                return Some(format!("I3 {id} was not touched for {waited:?} after its client listens again"));
+                return Some(format!("I3 {id} was not heartbeat_reply for {waited:?} after its client listens again"));
             }
         }
         let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
         // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
-        // ends. Another lease may have begun and ended since, which the next touch finds out; even in the same moment.
+        // ends. Another lease may have begun and ended since, which the next heartbeat finds out; even in the same moment.
         let knows = foreseen && attempt.learned > self.held_since && attempt.learned >= client.calm;
-        let touch = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
+        let heartbeat = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound =
-            touch + client.pause(ticket.lease) + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
+            heartbeat + client.pause(ticket.lease) + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
         Some(format!("I3 there is room, and {id} waits for {waited:?}, longer than {bound:?}"))
     }
@@ -142,8 +142,8 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        let touch = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
-        let waited = self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + touch)?;
+        let heartbeat = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
+        let waited = self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + heartbeat)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 

@@ -79,7 +79,7 @@ pub const MUTANTS: &[Row] = &[
         "  if held == 1 and lease ~= '0' then\n",
         "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = 1\n",
     )], NETWORK, &["I1", "I8"]),
-    rust("wire_id_reused", Mutant::WireIdReused, NETWORK, &["I1", "I8"]),
+    rust("attempt_id_reused", Mutant::AttemptIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Row] = &[
     rust("lease_from_first_request", Mutant::LeaseFromFirstRequest, scene("long_wait"), I3),
     rust("no_drift", Mutant::NoDrift, scene("slow_clock"), I1),
     rust("late_grant_kept", Mutant::LateGrantKept, scene("slow_answer"), I1),
-    lua("touch_keeps_the_old_ttl", &[(
+    lua("heartbeat_keeps_the_old_ttl", &[(
         "      extend(lease)\n      outcome, token",
         "      outcome, token",
     )], scene("late_message"), I1),
@@ -197,9 +197,9 @@ pub const MUTANTS: &[Row] = &[
         ("elseif audible[client] == false and not own[ticket] then", "elseif audible[client] == false then"),
         ("elseif not (own[ticket] or listens(client)) then", "elseif not listens(client) then"),
     ], scene("deaf_waiter"), I3),
-    rust("no_touch_after_gap", Mutant::NoTouchAfterGap, scene("missed_grant"), I3),
+    rust("no_heartbeat_after_gap", Mutant::NoHeartbeatAfterGap, scene("missed_grant"), I3),
     rust("gap_before_answer_forgotten", Mutant::GapBeforeAnswerForgotten, scene("gap_before_answer"), I3),
-    rust("gap_during_touch_forgotten", Mutant::GapDuringTouchForgotten, scene("gap_during_touch"), I3),
+    rust("gap_during_heartbeat_forgotten", Mutant::GapDuringHeartbeatForgotten, scene("gap_during_heartbeat"), I3),
     rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 

@@ -86,7 +86,7 @@ pub async fn late_message(mut stage: Stage) -> Played {
     must(!guard.is_valid(), "I1 the lease is over in the server, and the holder counts on it")
 }
 
-/// A grant's message comes when its waiter has learned of it by a touch, and holds.
+/// A grant's message comes when its waiter has learned of it by a heartbeat, and holds.
 pub async fn known_grant(mut stage: Stage) -> Played {
     let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(3000 * MS).await, stage.enter(LONG).await);
     let guard = stage.lock(holder).lock().await.unwrap();
@@ -112,7 +112,7 @@ pub async fn stale_message(mut stage: Stage) -> Played {
     let guard = stage.lock(next).lock().await.unwrap();
     let both = stage.within(1500 * MS, "", &mut waiting).await.is_ok();
     must(!both, "I1 the lease was over, and counts from its message")?;
-    // A touch and the request again were sent when the process went on, in any order.
+    // A heartbeat and the request again were sent when the process went on, in any order.
     let _release = stage.spawn(next, guard.release());
     drop(stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?);
     Ok(())

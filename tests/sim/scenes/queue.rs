@@ -36,16 +36,16 @@ pub async fn gap_before_answer(mut stage: Stage) -> Played {
     Ok(())
 }
 
-/// The same, while a touch is under way: its answer was given before, and is read afterwards.
-pub async fn gap_during_touch(mut stage: Stage) -> Played {
+/// The same, while a heartbeat is under way: its answer was given before, and is read afterwards.
+pub async fn gap_during_heartbeat(mut stage: Stage) -> Played {
     let (holder, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let guard = stage.lock(holder).lock().await.unwrap();
     let waiting = stage.acquires(waiter);
     stage.until_waiting(1).await;
     stage.sleep(2 * stage.hop + 100 * MS).await;
     stage.link(waiter).cut(false, true, MS);
-    let touched = stage.random.between(3 * stage.hop / 2, 6 * stage.hop);
-    stage.sleep(MS + touched).await;
+    let heartbeat_reply = stage.random.between(3 * stage.hop / 2, 6 * stage.hop);
+    stage.sleep(MS + heartbeat_reply).await;
     stage.machine.freeze(waiter, 300 * MS);
     stage.sleep(stage.hop).await;
     stage.link(waiter).cut(false, true, 50 * MS);

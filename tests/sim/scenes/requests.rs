@@ -10,7 +10,7 @@ use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
 /// The first copy of a request is queued and granted unnoticed, and the grant expires. The second has just queued up
-/// behind another holder, when the message about the first grant arrives: it says the same wire id.
+/// behind another holder, when the message about the first grant arrives: it says the same attempt id.
 pub async fn second_copy(mut stage: Stage) -> Played {
     let lease = 1500 * MS;
     let (other, waiter) = (stage.enter(LONG).await, stage.enter(lease).await);

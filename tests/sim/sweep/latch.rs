@@ -30,7 +30,7 @@ const TTL: Duration = Duration::from_secs(60);
 /// What the operation may set is over before anybody looks.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// As long as calls are remembered: the patience of a client, and a command.
+/// As long as calls are remembered: the retry timeout of a client, and a command.
 const REMEMBERED: Duration = Duration::from_millis(10_000 + 3_200);
 
 pub const OPERATIONS: &[Operation] = &[

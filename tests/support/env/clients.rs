@@ -8,7 +8,7 @@ use bowline::{Client, Config, ConfigBuilder, Connection, RedisConnection};
 use super::{Counting, Counts, Env, Runtime, Server, TestClient};
 
 impl Env {
-    /// A client with a command timeout of 2 s and a patience of 5 s, whose user has no more rights than docs/acl.md names.
+    /// A client with a command timeout of 2 s and a retry timeout of 5 s, whose user has no more rights than docs/acl.md names.
     pub async fn client(&self) -> TestClient {
         self.client_with(|config| config).await
     }
@@ -77,5 +77,5 @@ impl Env {
 }
 
 fn test_config() -> ConfigBuilder {
-    Config::builder().command_timeout(Duration::from_secs(2)).patience(Duration::from_secs(5))
+    Config::builder().command_timeout(Duration::from_secs(2)).retry_timeout(Duration::from_secs(5))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn measure(
     let others = clients::plain(Runtime::TokioMulti, &executor, &url).await?;
     let held = others.lock("bench:close").lock().await?;
     // Long enough for the slowest server.
-    let config = Config::builder().patience(Duration::from_secs(60)).build()?;
+    let config = Config::builder().retry_timeout(Duration::from_secs(60)).build()?;
     let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, config).await?;
     let asked = seen.answers_to("lock_acquire");
     let mut waiters = FuturesUnordered::new();

@@ -66,7 +66,7 @@ pub(crate) async fn measure(
         (case.clone(), "failed", f64::from(failed)),
         (case.clone(), "scripts_sent_whole", (whole(&mut probe)? - whole_before) as f64),
         (case.clone(), "megabytes_sent", (bytes(&mut probe)? - bytes_before) as f64 / 1e6),
-        (case.clone(), "touches", seen.commands_of("lock_touch") as f64),
+        (case.clone(), "heartbeats", seen.commands_of("lock_heartbeat") as f64),
         (case, "reconnects", (client.stats().reconnects - reconnects) as f64),
     ];
     drop((waiters, held));

@@ -110,7 +110,7 @@ async fn stay(section: Duration, executor: &Arc<dyn Executor>) {
 struct ByHand {
     connection: Arc<dyn Connection>,
     raw: RawLock,
-    /// The number of the last wire id.
+    /// The number of the last attempt id.
     turn: Mutex<u64>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn measure(url: &str, names: usize, lease: u64, rounds: u32) -> Resul
     let (url, lease) = (url.to_owned(), Duration::from_secs(lease));
     let runtime = Runtime::TokioMulti;
     runtime.run(|executor| async move {
-        let config = Config::builder().lease(lease).patience(Duration::from_secs(2)).build()?;
+        let config = Config::builder().lease(lease).retry_timeout(Duration::from_secs(2)).build()?;
         let (client, seen) = clients::watched(runtime, &executor, &url, config).await?;
         child::ready()?;
         let bytes = alloc::live_bytes();

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 500;
 
 /// What is measured, as the names of the metrics.
 pub(crate) const OPERATIONS: [&str; 5] =
-    ["enqueue_us", "cancel_tail_us", "touch_us", "cancel_middle_us", "handover_us"];
+    ["enqueue_us", "cancel_tail_us", "heartbeat_us", "cancel_middle_us", "handover_us"];
 
 pub(crate) fn case(size: usize) -> String {
     format!("queue-{size}")
@@ -111,7 +111,7 @@ impl Queue {
         match operation {
             "enqueue_us" => self.fill(connection, length + 1).await,
             "cancel_tail_us" => self.cancel(connection, length - 1).await,
-            "touch_us" => self.lock.touch(connection, self.waiting[length / 2]).await,
+            "heartbeat_us" => self.lock.heartbeat(connection, self.waiting[length / 2]).await,
             "cancel_middle_us" => self.cancel(connection, length / 2).await,
             "handover_us" => {
                 self.lock.release(connection, self.holder).await?;

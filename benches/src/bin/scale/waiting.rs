@@ -61,10 +61,10 @@ pub(crate) fn measure(url: &str, names: usize, lease: u64) -> Result<()> {
         let bytes = each(alloc::live_bytes().saturating_sub(bytes) as f64);
         let rss = rss.zip(resident()).map(|(before, after)| each(after - before));
 
-        let touches = || seen.commands_of("lock_touch");
-        let (touched, look) = (touches(), Look::now()?);
+        let heartbeats = || seen.commands_of("lock_heartbeat");
+        let (heartbeat_reply, look) = (heartbeats(), Look::now()?);
         executor.sleep(lease / 3).await;
-        let (touched, share) = (touches() - touched, Look::now()?.share_since(&look));
+        let (heartbeat_reply, share) = (heartbeats() - heartbeat_reply, Look::now()?.share_since(&look));
 
         let case = format!("waiting-{names}");
         println!("{}", line(&case, "subscriptions", seen.subscriptions() as f64));
@@ -73,7 +73,7 @@ pub(crate) fn measure(url: &str, names: usize, lease: u64) -> Result<()> {
         if let Some(rss) = rss {
             println!("{}", line(&case, "rss_bytes_per_waiter", rss));
         }
-        println!("{}", line(&case, "touches_per_waiter", each(touched as f64)));
+        println!("{}", line(&case, "heartbeats_per_waiter", each(heartbeat_reply as f64)));
         println!("{}", line(&case, "cpu_share", share));
         drop(waiters);
         client.close().await;

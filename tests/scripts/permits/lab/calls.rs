@@ -1,7 +1,7 @@
 //! The scripts as typed calls.
 
 use super::{Acquired, Changed, Inspected, Limited, Permits};
-use crate::lab::{Acquired as Granted, Attempt, Cancelled, INBOX, Released, State, Touched, Words};
+use crate::lab::{Acquired as Granted, Attempt, Cancelled, HeartbeatReply, INBOX, Released, State, Words};
 
 impl Permits {
     pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
@@ -79,23 +79,23 @@ impl Permits {
         self.call("permit_cancel", &args, Cancelled::read)
     }
 
-    pub fn touch(&mut self, attempts: &[&Attempt]) -> Touched {
-        self.try_touch(attempts).unwrap()
+    pub fn heartbeat(&mut self, attempts: &[&Attempt]) -> HeartbeatReply {
+        self.try_heartbeat(attempts).unwrap()
     }
 
     pub fn state(&mut self, attempt: &Attempt) -> State {
-        self.touch(&[attempt]).states[0]
+        self.heartbeat(&[attempt]).states[0]
     }
 
-    pub fn try_touch(&mut self, attempts: &[&Attempt]) -> Result<Touched, String> {
+    pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
         let mut args = self.site();
         args.extend(attempts.iter().flat_map(|attempt| [self.ticket(attempt), attempt.ttl.to_string()]));
         let n = attempts.len();
         let keys = self.keys.clone();
-        self.lab.run("permit_touch", &keys, &args, true, |words| Touched::read(words, n, Words::any_token))
+        self.lab.run("permit_heartbeat", &keys, &args, true, |words| HeartbeatReply::read(words, n, Words::any_token))
     }
 
-    /// Keys, wire id and lease of each hold.
+    /// Keys, attempt id and lease of each hold.
     pub fn renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }

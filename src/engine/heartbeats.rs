@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Pauses;
-use crate::jitter::Jitter;
-use crate::protocol::key::Keys;
 use crate::engine::cleanups::MOST;
 use crate::engine::schedule::BATCH;
+use crate::jitter::Jitter;
+use crate::protocol::key::Keys;
 
 mod name;
 mod unread;
@@ -31,9 +31,9 @@ const SPREAD: Duration = Duration::from_millis(100);
 
 /// The waiting tickets of a client by name. One call per name is under way at a time, and [`MOST`] of all names.
 #[derive(Debug)]
-pub(crate) struct Touches {
+pub(crate) struct Heartbeats {
     names: HashMap<Arc<Keys>, Name>,
-    /// Exactly the names that wait for their next touch, by time; at the same time, by when a ticket has to be refreshed.
+    /// Exactly the names that wait for their next heartbeat, by time; at the same time, by when a ticket has to be refreshed.
     events: BTreeSet<(Event, u64)>,
     serials: HashMap<u64, Arc<Keys>>,
     next_serial: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Touches {
 /// When a name is to be touched, and when the first of its tickets has to be refreshed.
 type Event = (Instant, Instant);
 
-impl Touches {
+impl Heartbeats {
     pub(crate) fn new(jitter: Jitter) -> Self {
         Self {
             names: HashMap::new(),
@@ -97,7 +97,7 @@ impl Touches {
     }
 
     /// Messages may have been missed: every name is asked about at once.
-    pub(crate) fn touch_all(&mut self, now: Instant) {
+    pub(crate) fn heartbeat_all(&mut self, now: Instant) {
         for (keys, name) in &mut self.names {
             name.ask_at(now);
             Self::arm_name(&mut self.events, name, self.unread.first(keys));
@@ -105,7 +105,7 @@ impl Touches {
     }
 
     /// The name is to be asked about at once.
-    pub(crate) fn touch_soon(&mut self, keys: &Arc<Keys>, now: Instant) {
+    pub(crate) fn heartbeat_soon(&mut self, keys: &Arc<Keys>, now: Instant) {
         if let Some(name) = self.names.get_mut(keys) {
             name.ask_at(now);
             self.arm(keys);
@@ -116,7 +116,7 @@ impl Touches {
     pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
         let Some(name) = self.names.get_mut(keys) else { return };
         name.holder_ends = name.holder_ends.min(at);
-        // The touch under way may have been executed before that hold began, and its answer tells of another.
+        // The heartbeat under way may have been executed before that hold began, and its answer tells of another.
         name.again |= name.under_way;
         self.arm(keys);
     }
@@ -157,7 +157,7 @@ impl Touches {
         Some((keys, tickets))
     }
 
-    /// What a touch sent at `sent` said: `waiting` tickets with their TTLs, and the lease in the way. `again` asks for the
+    /// What a heartbeat sent at `sent` said: `waiting` tickets with their TTLs, and the lease in the way. `again` asks for the
     /// next call at once.
     pub(crate) fn answered(
         &mut self,
@@ -183,7 +183,7 @@ impl Touches {
         });
     }
 
-    /// No usable answer came to a touch. The next one follows after a pause, longer each time, but no longer than
+    /// No usable answer came to a heartbeat. The next one follows after a pause, longer each time, but no longer than
     /// `longest`.
     pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration) {
         let Some(name) = self.names.get_mut(keys) else { return };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use crate::engine::touches::Event;
+use crate::engine::heartbeats::Event;
 use crate::mutant::{self, Mutant};
 
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub(super) struct Name {
     pub(super) holder_ends: Instant,
     pub(super) not_before: Instant,
     pub(super) under_way: bool,
-    /// Somebody asked for a touch while one was under way, which may have been executed before.
+    /// Somebody asked for a heartbeat while one was under way, which may have been executed before.
     pub(super) again: bool,
-    /// The last touch had no answer, or messages may have been missed: nothing else puts the next one off.
+    /// The last heartbeat had no answer, or messages may have been missed: nothing else puts the next one off.
     pub(super) owed: bool,
     /// How many touches in a row had no answer.
     pub(super) unanswered: u32,
@@ -57,7 +57,7 @@ impl Name {
             self.holder_ends = at;
         }
         self.owed = true;
-        self.again = self.under_way && !mutant::on(Mutant::GapDuringTouchForgotten);
+        self.again = self.under_way && !mutant::on(Mutant::GapDuringHeartbeatForgotten);
     }
 
     pub(super) fn put(&mut self, id: u64, due: Instant) {

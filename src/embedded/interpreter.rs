@@ -9,8 +9,8 @@ use super::commands::{self, Failure};
 use super::convert::{answer, raised, reply, words};
 use super::keyspace::Database;
 use crate::connection::Reply;
-use crate::protocol::Script;
 use crate::mutex::lock;
+use crate::protocol::Script;
 
 /// What to run.
 pub(super) enum Program<'a> {
@@ -20,7 +20,7 @@ pub(super) enum Program<'a> {
     Source(&'a str),
 }
 
-pub(super) struct Engine {
+pub(super) struct Interpreter {
     lua: Lua,
     /// Calls a script: Lua's own `pcall`, which keeps an error that is a table.
     protected: Function,
@@ -28,7 +28,7 @@ pub(super) struct Engine {
     compiled: HashMap<&'static str, Function>,
 }
 
-impl Engine {
+impl Interpreter {
     pub(super) fn new(database: &Arc<Mutex<Database>>) -> mlua::Result<Self> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())?;
         let database = database.clone();

@@ -1,4 +1,4 @@
-//! The local line when its hold, its client or its server is lost.
+//! The local cohort when its hold, its client or its server is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Loss};
 
+use super::cohort::{cohort, patient, stands};
 use super::free_at_once;
-use super::line::{line, patient, stands};
 use crate::support::env::{Env, on_every_server};
 use crate::support::polled::poll_once;
 
@@ -21,7 +21,7 @@ on_every_server! {
 
 async fn closing_ends_the_line(env: Env) {
     let client = patient(&env).await;
-    let (held, idle) = line(&env, &client, 1).await;
+    let (held, idle) = cohort(&env, &client, 1).await;
     // These sleep by then, and have to be woken.
     let asleep = Arc::new(AtomicU64::new(0));
     let mut waiting = Vec::new();
@@ -45,7 +45,7 @@ async fn closing_ends_the_line(env: Env) {
 
 async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
     let (client, operator) = (patient(&env).await, env.client().await);
-    let (held, mut waiting) = line(&env, &client, 2).await;
+    let (held, mut waiting) = cohort(&env, &client, 2).await;
     held.release().await.unwrap();
     let second = waiting.remove(0).await.unwrap();
     let between = operator.lock("a").force_release().await.unwrap().expect("it was held");
@@ -59,7 +59,7 @@ async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
 
 async fn a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting(env: Env) {
     let (client, operator) = (patient(&env).await, env.client().await);
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     operator.lock("a").force_release().await.unwrap();
     let next = env.soon("the next one", waiting.remove(0)).await.unwrap();
     assert!(!held.is_valid() && next.token() > held.token());
@@ -71,7 +71,7 @@ async fn a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting(env: En
 
 async fn a_line_outlives_the_data_of_the_server(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     let token = held.token();
     let () = env.redis(&["FLUSHALL"]);
     assert_eq!(env.soon("the holder is told", held.lost()).await, Loss::Gone);
@@ -84,7 +84,7 @@ async fn a_line_outlives_the_data_of_the_server(env: Env) {
 async fn a_hold_passed_on_is_renewed(env: Env) {
     let lease = Duration::from_millis(900);
     let client = env.client_with(|config| config.lease(lease)).await;
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     held.release().await.unwrap();
     let next = waiting.remove(0).await.unwrap();
     client.counts.reset();

@@ -1,4 +1,4 @@
-//! The local line of non-fair writers. What it has in common with that of a lock is tested there.
+//! The local cohort of non-fair writers. What it has in common with that of a lock is tested there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,10 +23,10 @@ on_every_server! {
 type Waiting = BoxFuture<'static, Result<WriteGuard>>;
 
 async fn patient(env: &Env) -> TestClient {
-    env.client_with(|config| config.line_time(Duration::from_secs(10))).await
+    env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await
 }
 
-/// A write that stands in the line.
+/// A write that stands in the cohort.
 async fn stands(lock: &RwLock) -> Waiting {
     let lock = lock.clone();
     let mut waiting: Waiting = Box::pin(async move { lock.write().non_fair().await });
@@ -34,7 +34,7 @@ async fn stands(lock: &RwLock) -> Waiting {
     waiting
 }
 
-async fn line(lock: &RwLock, waiters: u64) -> (WriteGuard, Vec<Waiting>) {
+async fn cohort(lock: &RwLock, waiters: u64) -> (WriteGuard, Vec<Waiting>) {
     let held = lock.write().non_fair().await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..waiters {
@@ -66,7 +66,7 @@ async fn sixty_four_writers_of_one_client_need_few_commands(env: Env) {
     });
     join_all(tasks.collect::<Vec<_>>()).await;
     let average = client.counts.total() as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per write in a line: {:?}", client.counts.all());
+    println!("{average} commands per write in a cohort: {:?}", client.counts.all());
     assert!(average <= 0.1, "{average} commands per write: {:?}", client.counts.all());
 }
 
@@ -82,7 +82,7 @@ async fn an_uncontended_write_is_two_commands(env: Env) {
 
 async fn a_reader_of_another_client_is_passed_by_one_span_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
-    let (mut held, waiting) = line(&client.rw_lock("a"), SPAN + 1).await;
+    let (mut held, waiting) = cohort(&client.rw_lock("a"), SPAN + 1).await;
     let mut fair = reader(&env, &other.rw_lock("a")).await;
     let mut waiting = waiting.into_iter();
     client.counts.reset();
@@ -100,17 +100,17 @@ async fn a_reader_of_another_client_is_passed_by_one_span_at_most(env: Env) {
     let fair = env.soon("the reader", fair).await;
     assert_eq!(fair.token(), token, "the last one that was reserved");
     fair.release().await.unwrap();
-    let next = env.soon("the line again", next).await.unwrap();
+    let next = env.soon("the cohort again", next).await.unwrap();
     assert!(next.token() > token);
     next.release().await.unwrap();
-    env.soon("the last of the line", waiting.next().unwrap()).await.unwrap().release().await.unwrap();
+    env.soon("the last of the cohort", waiting.next().unwrap()).await.unwrap().release().await.unwrap();
     free_at_once(&env, &other.rw_lock("a")).await;
 }
 
 async fn a_writer_got_in_the_line_becomes_a_reader(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let lock = client.rw_lock("a");
-    let (held, mut waiting) = line(&lock, 3).await;
+    let (held, mut waiting) = cohort(&lock, 3).await;
     let waits = reader(&env, &other.rw_lock("a")).await;
     held.release().await.unwrap();
     let writing = waiting.remove(0).await.unwrap();
@@ -119,15 +119,15 @@ async fn a_writer_got_in_the_line_becomes_a_reader(env: Env) {
     assert_eq!(reading.token(), token);
     let beside = env.soon("the reader that waited", waits).await;
     assert!(beside.token() >= token && reads_after(&beside, token));
-    // The line goes on by itself.
+    // The cohort goes on by itself.
     let next = env.spawn(waiting.remove(0));
     env.eventually("the next one waits", async || lock.inspect().await.unwrap().waiters == 1).await;
     beside.release().await.unwrap();
     reading.release().await.unwrap();
-    let next = env.soon("the next of the line", next).await.unwrap();
+    let next = env.soon("the next of the cohort", next).await.unwrap();
     assert!(next.token() > token);
     next.release().await.unwrap();
-    env.soon("the last of the line", waiting.remove(0)).await.unwrap().release().await.unwrap();
+    env.soon("the last of the cohort", waiting.remove(0)).await.unwrap().release().await.unwrap();
     free_at_once(&env, &lock).await;
 }
 
@@ -135,12 +135,12 @@ async fn a_writer_dropped_while_it_becomes_a_reader_leaves_the_line(env: Env) {
     let client = patient(&env).await;
     let lock = client.rw_lock("a");
     for _ in 0..20 {
-        let (held, mut waiting) = line(&lock, 2).await;
+        let (held, mut waiting) = cohort(&lock, 2).await;
         held.release().await.unwrap();
         let mut changing = Box::pin(waiting.remove(0).await.unwrap().downgrade());
         let changed = poll_once(&mut changing).await;
         drop((changing, changed));
-        env.soon("the next of the line", waiting.remove(0)).await.unwrap().release().await.unwrap();
+        env.soon("the next of the cohort", waiting.remove(0)).await.unwrap().release().await.unwrap();
         free_at_once(&env, &lock).await;
     }
 }
@@ -148,7 +148,7 @@ async fn a_writer_dropped_while_it_becomes_a_reader_leaves_the_line(env: Env) {
 async fn readers_stand_in_no_line(env: Env) {
     let client = patient(&env).await;
     let lock = client.rw_lock("a");
-    let (held, mut waiting) = line(&lock, 1).await;
+    let (held, mut waiting) = cohort(&lock, 1).await;
     let reading = env.spawn({
         let lock = lock.clone();
         async move { lock.read().non_fair().await }

@@ -1,10 +1,10 @@
-//! What becomes of the line when a future that stands in it is dropped, or not polled.
+//! What becomes of the cohort when a future that stands in it is dropped, or not polled.
 
 use std::time::Duration;
 
 use bowline::ErrorKind;
 
-use crate::suite::line::{in_line, line, patient, stands};
+use crate::suite::cohort::{cohort, in_cohort, patient, stands};
 use crate::support::env::{Env, on_every_server};
 use crate::{free_at_once, queued, waiter};
 
@@ -20,7 +20,7 @@ on_every_server! {
 async fn whoever_leaves_the_line_is_passed_over(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, mut waiting) = line(&env, &client, 5).await;
+    let (held, mut waiting) = cohort(&env, &client, 5).await;
     let token = held.token();
     client.counts.reset();
     // The head, one in the middle, and the tail.
@@ -42,9 +42,9 @@ async fn whoever_leaves_the_line_is_passed_over(env: Env) {
 async fn a_turn_that_nobody_looks_at_goes_to_the_next(env: Env) {
     // Passed on, and to be released by the next.
     for time in [Duration::from_secs(10), Duration::ZERO] {
-        let client = env.client_with(|config| config.line_time(time)).await;
+        let client = env.client_with(|config| config.handoff_time(time)).await;
         let lock = client.lock("a");
-        let (held, mut waiting) = line(&env, &client, 2).await;
+        let (held, mut waiting) = cohort(&env, &client, 2).await;
         held.release().await.unwrap();
         drop(waiting.remove(0));
         let next = env.soon("the next", waiting.remove(0)).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_leader_that_gives_up_leaves_its_ticket_to_the_next(env: Env) {
         let others = other.lock(if times_out { "times out" } else { "dropped" });
         let held = others.lock().await.unwrap();
         let (leader, timeout) = (lock.clone(), Duration::from_millis(if times_out { 300 } else { 60_000 }));
-        let leader = in_line(&env, &client, async move { leader.lock().non_fair().timeout(timeout).await }).await;
+        let leader = in_cohort(&env, &client, async move { leader.lock().non_fair().timeout(timeout).await }).await;
         let next = stands(&env, &client, &lock).await;
         queued(&env, &lock, 1).await;
         let behind = waiter(&env, &others).await;
@@ -76,7 +76,7 @@ async fn a_leader_that_gives_up_leaves_its_ticket_to_the_next(env: Env) {
         }
         let next = env.spawn(next);
         held.release().await.unwrap();
-        let next = env.soon("the next in the line", next).await.unwrap();
+        let next = env.soon("the next in the cohort", next).await.unwrap();
         queued(&env, &lock, 1).await;
         next.release().await.unwrap();
         env.soon("the next client", behind).await.release().await.unwrap();
@@ -99,24 +99,24 @@ async fn a_leader_that_gives_up_alone_leaves_nothing(env: Env) {
 
 async fn closing_ends_a_turn_that_nobody_looks_at(env: Env) {
     let client = patient(&env).await;
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     held.release().await.unwrap();
     env.soon("it closes", client.close()).await;
     assert!(env.keys().is_empty(), "{:?}", env.keys());
     assert_eq!(waiting.remove(0).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
-/// Whoever comes first in the line asks for itself, with its own limit.
+/// Whoever comes first in the cohort asks for itself, with its own limit.
 async fn a_full_queue_is_full_for_those_who_asked(env: Env) {
-    let patience = Duration::from_millis(100);
-    let (client, other) = (env.client_with(|config| config.patience(patience)).await, env.client().await);
+    let retry_timeout = Duration::from_millis(100);
+    let (client, other) = (env.client_with(|config| config.retry_timeout(retry_timeout)).await, env.client().await);
     let lock = client.lock("a");
     let held = lock.lock().non_fair().await.unwrap();
     let mine = lock.clone();
-    let first = in_line(&env, &client, async move { mine.lock().non_fair().max_waiters(1).await }).await;
+    let first = in_cohort(&env, &client, async move { mine.lock().non_fair().max_waiters(1).await }).await;
     let second = stands(&env, &client, &lock).await;
     // Longer than the client is patient with a server that does not answer: this one does.
-    env.sleep(2 * patience).await;
+    env.sleep(2 * retry_timeout).await;
     let others = [waiter(&env, &other.lock("a")).await, waiter(&env, &other.lock("a")).await];
     other.lock("a").force_release().await.unwrap();
     let second = env.spawn(second);

@@ -1,4 +1,4 @@
-//! The local line of non-fair acquisitions: order, tokens, counts, and what becomes of it when somebody goes.
+//! The local cohort of non-fair acquisitions: order, tokens, counts, and what becomes of it when somebody goes.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -25,24 +25,24 @@ on_every_server! {
     fixed_leases_and_tries_stand_in_no_line,
 }
 
-/// The span of the grants that serve a line.
+/// The span of the grants that serve a cohort.
 const SPAN: u64 = 32;
 
 pub(crate) type Waiting = BoxFuture<'static, Result<LockGuard>>;
 
 /// Nothing here depends on how fast the machine is.
 pub(crate) async fn patient(env: &Env) -> TestClient {
-    env.client_with(|config| config.line_time(Duration::from_secs(10))).await
+    env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await
 }
 
-/// An acquisition that stands in the line.
+/// An acquisition that stands in the cohort.
 pub(crate) async fn stands(env: &Env, client: &Client, lock: &Lock) -> Waiting {
     let lock = lock.clone();
-    in_line(env, client, async move { lock.lock().non_fair().await }).await
+    in_cohort(env, client, async move { lock.lock().non_fair().await }).await
 }
 
-/// The acquisition, once it stands in the line of a lock.
-pub(crate) async fn in_line(
+/// The acquisition, once it stands in the cohort of a lock.
+pub(crate) async fn in_cohort(
     env: &Env,
     client: &Client,
     acquisition: impl Future<Output = Result<LockGuard>> + Send + 'static,
@@ -50,12 +50,12 @@ pub(crate) async fn in_line(
     let before = client.stats().waiting;
     let mut waiting: Waiting = Box::pin(acquisition);
     assert!(poll_once(&mut waiting).await.is_none());
-    env.eventually("it stands in the line", async || client.stats().waiting > before).await;
+    env.eventually("it stands in the cohort", async || client.stats().waiting > before).await;
     waiting
 }
 
-/// A hold of the line with a whole span before it, and so many who wait for it.
-pub(crate) async fn line(env: &Env, client: &Client, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+/// A hold of the cohort with a whole span before it, and so many who wait for it.
+pub(crate) async fn cohort(env: &Env, client: &Client, waiters: usize) -> (LockGuard, Vec<Waiting>) {
     let lock = client.lock("a");
     let first = lock.lock().non_fair().await.unwrap();
     let mut waiting = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) async fn line(env: &Env, client: &Client, waiters: usize) -> (LockGua
         waiting.push(stands(env, client, &lock).await);
     }
     first.release().await.unwrap();
-    let held = env.soon("the first of the line", waiting.remove(0)).await.unwrap();
+    let held = env.soon("the first of the cohort", waiting.remove(0)).await.unwrap();
     (held, waiting)
 }
 
@@ -93,7 +93,7 @@ async fn sixty_four_tasks_of_one_client_need_few_commands(env: Env) {
         .collect();
     join_all(tasks).await;
     let average = client.counts.total() as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per acquisition in a line: {:?}", client.counts.all());
+    println!("{average} commands per acquisition in a cohort: {:?}", client.counts.all());
     assert!(average <= 0.1, "{average} commands per acquisition: {:?}", client.counts.all());
 }
 
@@ -109,12 +109,12 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
 
 async fn turns_go_in_order_with_growing_tokens(env: Env) {
     let client = patient(&env).await;
-    let (held, waiting) = line(&env, &client, 3 * SPAN as usize).await;
+    let (held, waiting) = cohort(&env, &client, 3 * SPAN as usize).await;
     let mut tokens = vec![held.token()];
     client.counts.reset();
     env.soon("release", held.release()).await.unwrap();
     for waiting in waiting {
-        let guard = env.soon("the next of the line", waiting).await.unwrap();
+        let guard = env.soon("the next of the cohort", waiting).await.unwrap();
         tokens.push(guard.token());
         assert!(guard.is_valid());
         guard.release().await.unwrap();
@@ -156,7 +156,7 @@ async fn two_clients_take_turns(env: Env) {
 
 async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
-    let (mut held, waiting) = line(&env, &client, 2 * SPAN as usize).await;
+    let (mut held, waiting) = cohort(&env, &client, 2 * SPAN as usize).await;
     let mut fair = waiter(&env, &other.lock("a")).await;
     let mut waiting = waiting.into_iter();
     for passed in 1..SPAN {
@@ -172,22 +172,22 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let fair = env.soon("the fair waiter", fair).await;
     assert!(fair.token() > token);
     fair.release().await.unwrap();
-    let mut next = env.soon("the line again", next).await.unwrap();
+    let mut next = env.soon("the cohort again", next).await.unwrap();
     for waiting in waiting {
         next.release().await.unwrap();
-        next = env.soon("the rest of the line", waiting).await.unwrap();
+        next = env.soon("the rest of the cohort", waiting).await.unwrap();
     }
     next.release().await.unwrap();
 }
 
 async fn without_time_every_turn_goes_through_the_server(env: Env) {
     const WAITERS: usize = 5;
-    let client = env.client_with(|config| config.line_time(Duration::ZERO)).await;
-    let (held, waiting) = line(&env, &client, WAITERS).await;
+    let client = env.client_with(|config| config.handoff_time(Duration::ZERO)).await;
+    let (held, waiting) = cohort(&env, &client, WAITERS).await;
     client.counts.reset();
     held.release().await.unwrap();
     for waiting in waiting {
-        env.soon("the next of the line", waiting).await.unwrap().release().await.unwrap();
+        env.soon("the next of the cohort", waiting).await.unwrap().release().await.unwrap();
     }
     let releases = client.counts.of("lock_release");
     assert_eq!((releases, client.counts.total()), (WAITERS as u64 + 1, releases), "{:?}", client.counts.all());
@@ -195,7 +195,7 @@ async fn without_time_every_turn_goes_through_the_server(env: Env) {
 
 async fn a_dropped_guard_passes_on_too(env: Env) {
     let client = patient(&env).await;
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     let token = held.token();
     client.counts.reset();
     drop(held);
@@ -207,9 +207,9 @@ async fn a_dropped_guard_passes_on_too(env: Env) {
 async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
     let client = patient(&env).await;
     let (lock, holder) = (client.lock("a"), Holder::new());
-    let (held, mut waiting) = line(&env, &client, 0).await;
+    let (held, mut waiting) = cohort(&env, &client, 0).await;
     let mine = lock.clone();
-    let mine = in_line(&env, &client, async move { mine.lock().non_fair().holder(&holder).await }).await;
+    let mine = in_cohort(&env, &client, async move { mine.lock().non_fair().holder(&holder).await }).await;
     waiting.push(stands(&env, &client, &lock).await);
     held.release().await.unwrap();
     let outer = mine.await.unwrap();
@@ -226,22 +226,22 @@ async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
 async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, waiting) = line(&env, &client, 2).await;
+    let (held, waiting) = cohort(&env, &client, 2).await;
     client.counts.reset();
     let full = env.soon("at once", lock.lock().non_fair().max_waiters(2)).await;
     assert_eq!(full.unwrap_err().kind(), ErrorKind::QueueFull);
     assert_eq!(client.counts.total(), 0);
-    let fits = in_line(&env, &client, async move { lock.lock().non_fair().max_waiters(3).await }).await;
+    let fits = in_cohort(&env, &client, async move { lock.lock().non_fair().max_waiters(3).await }).await;
     held.release().await.unwrap();
     for waiting in waiting.into_iter().chain([fits]) {
-        env.soon("the line", waiting).await.unwrap().release().await.unwrap();
+        env.soon("the cohort", waiting).await.unwrap().release().await.unwrap();
     }
 }
 
 async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
-    let (held, mut waiting) = line(&env, &client, 1).await;
+    let (held, mut waiting) = cohort(&env, &client, 1).await;
     assert!(lock.try_lock().await.unwrap().is_none());
     let fixed = env.spawn({
         let lock = lock.clone();

@@ -1,6 +1,6 @@
-//! `lock_touch`: tickets are kept alive, and each is reported.
+//! `lock_heartbeat`: tickets are kept alive, and each is reported.
 
-use crate::lab::{LEASE, Lab, RELEASED, State, TICKET_TTL, Touched, attempt, grant};
+use crate::lab::{HeartbeatReply, LEASE, Lab, RELEASED, State, TICKET_TTL, attempt, grant};
 
 #[test]
 fn a_waiting_ticket_is_refreshed() {
@@ -9,9 +9,9 @@ fn a_waiting_ticket_is_refreshed() {
     lab.acquire(&b);
     lab.expire_ticket(&b);
     assert_eq!(lab.inspect().waiters, 0);
-    let touched = lab.touch(&[&b]);
-    assert_eq!((touched.more, touched.states), (false, vec![State::Waiting]));
-    assert!((1..=LEASE as i64).contains(&touched.ttl), "what is left of the hold in the way");
+    let heartbeat_reply = lab.heartbeat(&[&b]);
+    assert_eq!((heartbeat_reply.more, heartbeat_reply.states), (false, vec![State::Waiting]));
+    assert!((1..=LEASE as i64).contains(&heartbeat_reply.ttl), "what is left of the hold in the way");
     assert_eq!(lab.inspect().waiters, 1);
     let key = lab.keys[2].clone();
     let expiry: u64 = redis::cmd("ZSCORE").arg(key).arg(b.ticket()).query(&mut lab.connection).unwrap();
@@ -26,7 +26,7 @@ fn the_queue_lives_on() {
     for key in [lab.keys[1].clone(), lab.keys[2].clone()] {
         lab.raw(&["PEXPIRE", &key, "60000"]);
     }
-    lab.touch(&[&b]);
+    lab.heartbeat(&[&b]);
     for key in &lab.keys[1..3] {
         assert!(lab.server.ttl_ms(key) > 3_000_000);
     }
@@ -40,11 +40,11 @@ fn ones_own_ticket_takes_a_free_lock_in_the_reply() {
     lab.acquire(&b);
     lab.acquire(&c);
     lab.expire_hold();
-    let touched = lab.touch(&[&c, &b]);
-    let State::Granted(token) = touched.states[1] else { panic!("{touched:?}") };
+    let heartbeat_reply = lab.heartbeat(&[&c, &b]);
+    let State::Granted(token) = heartbeat_reply.states[1] else { panic!("{heartbeat_reply:?}") };
     assert!(token > first);
-    assert_eq!(touched.states[0], State::Waiting);
-    assert!(touched.ttl > 0, "the other one waits for this hold");
+    assert_eq!(heartbeat_reply.states[0], State::Waiting);
+    assert!(heartbeat_reply.ttl > 0, "the other one waits for this hold");
     assert_eq!(lab.read(&inbox), [""; 0]);
     lab.assert_holder(&b);
     lab.assert_queue(&[&c]);
@@ -92,7 +92,7 @@ fn a_grant_whose_message_was_lost_is_reported_with_its_full_lease() {
 fn what_is_not_there_is_gone_and_is_not_created() {
     let mut lab = Lab::new();
     let b = attempt(2, 1);
-    assert_eq!(lab.touch(&[&b]), Touched { ttl: -2, more: false, states: vec![State::Gone] });
+    assert_eq!(lab.heartbeat(&[&b]), HeartbeatReply { ttl: -2, more: false, states: vec![State::Gone] });
     assert_eq!(lab.server.keys(), [""; 0]);
     let (mut lab, a, _) = Lab::held();
     lab.acquire(&b);
@@ -100,7 +100,7 @@ fn what_is_not_there_is_gone_and_is_not_created() {
     assert_eq!(lab.state(&b), State::Gone);
     lab.release(&a);
     assert_eq!(lab.state(&a), State::Gone);
-    assert_eq!(lab.touch(&[]).states, []);
+    assert_eq!(lab.heartbeat(&[]).states, []);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn many_tickets_of_one_client_each_get_their_answer() {
     }
     let mut all: Vec<_> = mine.iter().collect();
     all.push(&a);
-    let states = lab.touch(&all).states;
+    let states = lab.heartbeat(&all).states;
     for (i, state) in states[..100].iter().enumerate() {
         assert_eq!(*state, if i % 3 == 0 { State::Gone } else { State::Waiting }, "{i}");
     }

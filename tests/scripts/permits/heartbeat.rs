@@ -1,8 +1,8 @@
-//! `permit_touch` and `permit_cancel`.
+//! `permit_heartbeat` and `permit_cancel`.
 
 use super::lab::{LEASES, Permits, QUEUE, TICKETS, writer};
 use crate::lab::{
-    CANCEL_GONE, CANCEL_RELEASED, CANCELLED, LEASE, RELEASED, State, TICKET_TTL, Touched, attempt, grant,
+    CANCEL_GONE, CANCEL_RELEASED, CANCELLED, HeartbeatReply, LEASE, RELEASED, State, TICKET_TTL, attempt, grant,
 };
 
 #[test]
@@ -16,9 +16,9 @@ fn a_waiting_ticket_is_refreshed_and_the_queue_lives_on() {
         let key = lab.keys[key].clone();
         lab.raw(&["PEXPIRE", &key, "60000"]);
     }
-    let touched = lab.touch(&[&b]);
-    assert_eq!((touched.more, touched.states), (false, vec![State::Waiting]));
-    assert!((1..=LEASE as i64).contains(&touched.ttl));
+    let heartbeat_reply = lab.heartbeat(&[&b]);
+    assert_eq!((heartbeat_reply.more, heartbeat_reply.states), (false, vec![State::Waiting]));
+    assert!((1..=LEASE as i64).contains(&heartbeat_reply.ttl));
     assert_eq!(lab.inspect().waiters, 1);
     let key = lab.keys[TICKETS].clone();
     let expiry: u64 = redis::cmd("ZSCORE").arg(key).arg(lab.ticket(&b)).query(&mut lab.connection).unwrap();
@@ -35,12 +35,12 @@ fn all_of_ones_own_that_fit_are_granted_in_the_reply() {
     lab.queue(&[&b, &c, &theirs, &d]);
     let inboxes = [lab.listen(2), lab.listen(3)];
     lab.expire_hold(&w);
-    let touched = lab.touch(&[&d, &c, &b, &attempt(9, 9)]);
+    let heartbeat_reply = lab.heartbeat(&[&d, &c, &b, &attempt(9, 9)]);
     let token = lab.token_of(&b);
-    assert_eq!(touched.states, [State::Waiting, State::Granted(token), State::Granted(token), State::Gone]);
+    assert_eq!(heartbeat_reply.states, [State::Waiting, State::Granted(token), State::Granted(token), State::Gone]);
     lab.assert_messages(&inboxes[0], &[]);
     lab.assert_messages(&inboxes[1], &[grant(&theirs, token)]);
-    assert!(touched.ttl > 0);
+    assert!(heartbeat_reply.ttl > 0);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_grant_whose_message_was_lost_is_reported_with_its_full_lease() {
 #[test]
 fn what_is_not_there_is_gone_and_is_not_created() {
     let mut lab = Permits::read_write();
-    assert_eq!(lab.touch(&[&attempt(1, 1)]), Touched { ttl: -2, more: false, states: vec![State::Gone] });
+    assert_eq!(lab.heartbeat(&[&attempt(1, 1)]), HeartbeatReply { ttl: -2, more: false, states: vec![State::Gone] });
     assert_eq!(lab.cancel(&attempt(1, 1)), CANCEL_GONE);
     for junk in ["", "x", "a:1", "a:1/5", "used/1/1", "::/1/1"] {
         assert_eq!(lab.cancel_ticket(junk, false), Ok(CANCEL_GONE), "{junk}");

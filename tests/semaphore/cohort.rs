@@ -1,4 +1,4 @@
-//! The local lines of non-fair acquisitions of permits. What they have in common with that of a lock is tested there.
+//! The local cohorts of non-fair acquisitions of permits. What they have in common with that of a lock is tested there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,13 +26,13 @@ on_every_server! {
     nobody_waits_behind_a_permit_that_is_lost,
 }
 
-/// The span of the grants that serve a line.
+/// The span of the grants that serve a cohort.
 const SPAN: u64 = 32;
 
 type Waiting = BoxFuture<'static, Result<Permit>>;
 
 async fn patient(env: &Env) -> TestClient {
-    env.client_with(|config| config.line_time(Duration::from_secs(10))).await
+    env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await
 }
 
 fn asks(semaphore: &Semaphore, count: u32) -> Waiting {
@@ -53,8 +53,8 @@ async fn waits(env: &Env, semaphore: &Semaphore, waiters: u64) -> Waiting {
     waiting
 }
 
-/// A line behind one permit: somebody whose ticket is queued, and so many who stand behind it.
-async fn line(env: &Env, semaphore: &Semaphore, behind: usize) -> (Permit, Vec<Waiting>) {
+/// A cohort behind one permit: somebody whose ticket is queued, and so many who stand behind it.
+async fn cohort(env: &Env, semaphore: &Semaphore, behind: usize) -> (Permit, Vec<Waiting>) {
     let held = semaphore.acquire().non_fair().await.unwrap();
     let mut waiting = vec![waits(env, semaphore, 1).await];
     for _ in 0..behind {
@@ -98,7 +98,7 @@ async fn sixty_four_tasks_of_one_client_need_few_commands(env: Env) {
     join_all(tasks.collect::<Vec<_>>()).await;
     assert_eq!(most.load(Ordering::SeqCst), LIMIT, "some are never used");
     let average = client.counts.total() as f64 / ACQUISITIONS as f64;
-    println!("{average} commands per acquisition in a line: {:?}", client.counts.all());
+    println!("{average} commands per acquisition in a cohort: {:?}", client.counts.all());
     assert!(average <= 0.1, "{average} commands per acquisition: {:?}", client.counts.all());
     env.eventually("nothing is left", async || env.keys().is_empty()).await;
 }
@@ -128,7 +128,7 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let mine = client.semaphore("a", 1);
     let held = mine.acquire().non_fair().await.unwrap();
     let mut fair = waiter(&env, &other.semaphore("a", 1), 1).await;
-    // The first of the line stands behind it.
+    // The first of the cohort stands behind it.
     let mut waiting = vec![waits(&env, &mine, 2).await];
     waiting.extend((0..2 * SPAN).map(|_| asks(&mine, 1)));
     for waiting in &mut waiting[1..] {
@@ -138,15 +138,15 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
     let (mut held, mut waiting) = (held, waiting.into_iter());
     for passed in 1..SPAN {
         held.release().await.unwrap();
-        held = env.soon("the next of the line", waiting.next().unwrap()).await.unwrap();
+        held = env.soon("the next of the cohort", waiting.next().unwrap()).await.unwrap();
         assert!(poll_once(&mut fair).await.is_none(), "after {passed}");
     }
     assert_eq!(client.counts.total(), 0, "{:?}", client.counts.all());
     held.release().await.unwrap();
-    let line = join_all(waiting.map(|waiting| env.spawn(async move { waiting.await?.release().await })));
+    let cohort = join_all(waiting.map(|waiting| env.spawn(async move { waiting.await?.release().await })));
     let fair = env.soon("the fair waiter", fair).await.unwrap();
     fair.release().await.unwrap();
-    for released in env.soon("the rest of the line", line).await {
+    for released in env.soon("the rest of the cohort", cohort).await {
         released.unwrap();
     }
 }
@@ -154,7 +154,7 @@ async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
 async fn whoever_has_waited_for_longest_is_first_and_the_ticket_stays(env: Env) {
     let client = patient(&env).await;
     let semaphore = client.semaphore("a", 1);
-    let (held, mut waiting) = line(&env, &semaphore, 1).await;
+    let (held, mut waiting) = cohort(&env, &semaphore, 1).await;
     client.counts.reset();
     held.release().await.unwrap();
     let mut second = waiting.pop().unwrap();
@@ -235,10 +235,10 @@ async fn whoever_leaves_leaves_its_ticket_to_those_who_wait(env: Env) {
 async fn nobody_waits_behind_a_permit_that_is_lost(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
     let semaphore = client.semaphore("a", 1);
-    let (held, waiting) = line(&env, &semaphore, 2).await;
+    let (held, waiting) = cohort(&env, &semaphore, 2).await;
     let () = env.redis(&["DEL", "bowline:sem:{a}", "bowline:sem:{a}:leases"]);
     for waiting in waiting {
-        env.soon("the next of the line", waiting).await.unwrap().release().await.unwrap();
+        env.soon("the next of the cohort", waiting).await.unwrap().release().await.unwrap();
     }
     assert_eq!(env.soon("the holder is told", held.lost()).await, Loss::Gone);
 }
@@ -263,7 +263,7 @@ async fn a_line_that_asks_for_too_much_fails_as_one(env: Env) {
 
 async fn closing_ends_the_line(env: Env) {
     let client = patient(&env).await;
-    let (held, waiting) = line(&env, &client.semaphore("a", 1), 2).await;
+    let (held, waiting) = cohort(&env, &client.semaphore("a", 1), 2).await;
     env.soon("it closes", client.close()).await;
     assert!(env.keys().is_empty(), "{:?}", env.keys());
     for waiting in waiting {

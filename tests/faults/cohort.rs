@@ -1,4 +1,4 @@
-//! The request of a local line that releases its hold and queues up for the next.
+//! The request of a local cohort that releases its hold and queues up for the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ on_every_runtime! {
 
 type Waiting = BoxFuture<'static, Result<LockGuard>>;
 
-/// An acquisition that stands in the line behind the guard.
+/// An acquisition that stands in the cohort behind the guard.
 fn stands(lock: &Lock) -> Waiting {
     let lock = lock.clone();
     let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
@@ -32,8 +32,8 @@ fn stands(lock: &Lock) -> Waiting {
     waiting
 }
 
-/// A hold that cannot be passed on, and the next in its line.
-async fn line(client: &Client) -> (LockGuard, Waiting) {
+/// A hold that cannot be passed on, and the next in its cohort.
+async fn cohort(client: &Client) -> (LockGuard, Waiting) {
     let guard = client.lock("a").lock().non_fair().await.unwrap();
     let next = stands(&client.lock("a"));
     (guard, next)
@@ -42,7 +42,7 @@ async fn line(client: &Client) -> (LockGuard, Waiting) {
 async fn a_turn_survives_lost_requests_and_replies(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
     for fault in [Fault::LoseRequest, Fault::LoseReply] {
-        let (guard, next) = line(&client).await;
+        let (guard, next) = cohort(&client).await;
         let (token, releases) = (guard.token(), faults.calls("lock_release"));
         faults.next("lock_release", [fault.clone(), fault]);
         guard.release().await.unwrap();
@@ -58,11 +58,11 @@ async fn a_turn_survives_lost_requests_and_replies(env: Env) {
     assert_eq!(faults.calls("lock_cancel"), 0);
 }
 
-/// The second copy finds nobody holding, and the same wire id asks what became of it.
+/// The second copy finds nobody holding, and the same attempt id asks what became of it.
 async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
     let other = env.client().await;
     let (client, faults) = faulty_client(&env, |config| config).await;
-    let (guard, next) = line(&client).await;
+    let (guard, next) = cohort(&client).await;
     let before = acquiring(&env, &other, "a");
     until_waiting(&env, "a", 1).await;
     faults.next("lock_release", [Fault::LoseReply]);
@@ -83,7 +83,7 @@ async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
 async fn a_turn_dropped_half_way_leaves_nothing(env: Env) {
     for fault in [Fault::LoseRequest, Fault::HangReply] {
         let (client, faults) = faulty_client(&env, |config| config).await;
-        let (guard, mut next) = line(&client).await;
+        let (guard, mut next) = cohort(&client).await;
         faults.next("lock_release", [fault]);
         guard.release().await.unwrap();
         assert!((&mut next).now_or_never().is_none());
@@ -96,7 +96,7 @@ async fn a_turn_dropped_half_way_leaves_nothing(env: Env) {
 
 async fn a_late_copy_queues_nothing(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
-    let (guard, next) = line(&client).await;
+    let (guard, next) = cohort(&client).await;
     faults.next("lock_release", [Fault::Late]);
     guard.release().await.unwrap();
     let next = env.soon("the next", next).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_late_copy_queues_nothing(env: Env) {
 
 async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
     const WAITERS: u64 = 20;
-    let (client, faults) = faulty_client(&env, |config| config.patience(ms(200))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
     faults.always("lock_acquire", Fault::LoseRequest);
     let alone = client.lock("a").lock().await.unwrap_err();
     assert_eq!(alone.kind(), ErrorKind::Unavailable);
@@ -129,8 +129,8 @@ async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
 
 /// The one in front fails first, and its error is not that of whoever has waited for less.
 async fn whoever_came_later_has_its_own_time(env: Env) {
-    let patience = ms(800);
-    let (client, faults) = faulty_client(&env, |config| config.patience(patience)).await;
+    let retry_timeout = ms(800);
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(retry_timeout)).await;
     faults.always("lock_acquire", Fault::LoseRequest);
     let fails_after = |waiting: Waiting| {
         let clock = env.clone();
@@ -142,17 +142,17 @@ async fn whoever_came_later_has_its_own_time(env: Env) {
     };
     let first = fails_after(stands(&client.lock("a")));
     let beside = fails_after(stands(&client.lock("a")));
-    env.sleep(patience / 2).await;
+    env.sleep(retry_timeout / 2).await;
     let later = fails_after(stands(&client.lock("a")));
     for waited in [first, beside, later] {
         let waited = env.soon("it fails", waited).await;
-        assert!(waited >= patience, "{waited:?}");
+        assert!(waited >= retry_timeout, "{waited:?}");
     }
 }
 
 async fn closing_ends_the_line_before_the_server_answers(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.patience(ms(60_000))).await;
-    let (guard, mut next) = line(&client).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(60_000))).await;
+    let (guard, mut next) = cohort(&client).await;
     let asleep = Arc::new(AtomicBool::new(false));
     let next = env.spawn({
         let asleep = asleep.clone();
@@ -178,7 +178,7 @@ async fn closing_ends_the_line_before_the_server_answers(env: Env) {
 
 /// Permits are granted beside those of the turn: here those of a hold that nobody has noticed to be over.
 async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.line_time(ms(0))).await;
+    let (client, faults) = faulty_client(&env, |config| config.handoff_time(ms(0))).await;
     let (semaphore, other) = (client.semaphore("a", 5), env.client().await.semaphore("a", 5));
     let held = semaphore.acquire_many(2).non_fair().await.unwrap();
     let lapses = other.acquire_many(3).expires_after(ms(20_000)).await.unwrap();
@@ -198,9 +198,9 @@ async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
     let beside = acquiring(1, true);
     until_queued(2).await;
     let second = acquiring(2, false);
-    env.eventually("it stands in the line", async || client.stats().waiting == 3).await;
+    env.eventually("it stands in the cohort", async || client.stats().waiting == 3).await;
     // The reply of the turn is all that can tell.
-    faults.always("permit_touch", Fault::Hang);
+    faults.always("permit_heartbeat", Fault::Hang);
     let leases = "bowline:sem:{a}:leases";
     let [shortest] = env.redis::<[String; 1]>(&["ZRANGE", leases, "0", "0"]);
     env.redis::<()>(&["ZADD", leases, "XX", "1", &shortest]);

@@ -1,0 +1,121 @@
+//! Touches that fail, and those that do not.
+
+use super::*;
+use crate::connection::ConnectionError;
+
+pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) fn failure() -> Failure {
+    Failure::Connection(ConnectionError::Unknown("lost".to_owned()))
+}
+
+impl Setup {
+    fn fail_heartbeat(&self, keys: &Arc<Keys>, id: AttemptId) {
+        self.engine.not_touched(keys, &[id.n], self.now, self.now, &failure(), RETRY_TIMEOUT);
+    }
+
+    pub(super) fn outcome(&self, id: AttemptId) -> Poll<Outcome> {
+        self.engine.poll_outcome(id, &mut Context::from_waker(std::task::Waker::noop()))
+    }
+}
+
+#[test]
+fn failures_that_lie_apart_do_not_add_up() {
+    let mut setup = setup();
+    let a = keys("a");
+    let id = setup.waits(&a);
+    for _ in 0..3 {
+        setup.engine.gap(setup.now);
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+        setup.fail_heartbeat(&a, id);
+        setup.now += RETRY_TIMEOUT / 2;
+        let work = setup.engine.work(setup.now);
+        assert_eq!(work.heartbeat.len(), 1, "the next try");
+        setup.answer(&work);
+        setup.now += RETRY_TIMEOUT * 360;
+    }
+    assert!(setup.outcome(id).is_pending());
+    // Without an answer in between they do.
+    for after in [Duration::ZERO, RETRY_TIMEOUT - Duration::from_millis(1), Duration::from_millis(1)] {
+        assert!(setup.outcome(id).is_pending());
+        setup.now += after;
+        setup.engine.gap(setup.now);
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+        setup.fail_heartbeat(&a, id);
+    }
+    assert!(matches!(setup.outcome(id), Poll::Ready(Outcome::Failed(_))));
+    setup.engine.abandon(id, setup.now);
+    setup.assert_empty();
+}
+
+/// The answer to the request itself counts as one, too.
+#[test]
+fn an_answer_that_it_waits_begins_anew() {
+    let mut setup = setup();
+    let a = keys("a");
+    let id = setup.waits(&a);
+    setup.engine.gap(setup.now);
+    setup.engine.work(setup.now);
+    setup.fail_heartbeat(&a, id);
+    setup.now += RETRY_TIMEOUT;
+    setup.queue(id);
+    setup.engine.gap(setup.now);
+    setup.engine.work(setup.now);
+    setup.fail_heartbeat(&a, id);
+    assert!(setup.outcome(id).is_pending());
+}
+
+#[test]
+fn the_pauses_end_when_the_retry_timeout_does() {
+    let mut setup = setup();
+    let a = keys("a");
+    let id = setup.waits(&a);
+    setup.engine.gap(setup.now);
+    let start = setup.now;
+    let mut retry = 0;
+    while setup.outcome(id).is_pending() {
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+        setup.fail_heartbeat(&a, id);
+        retry += 1;
+        setup.now = setup.engine.work(setup.now).next.unwrap_or(setup.now).max(setup.now);
+    }
+    let took = setup.now - start;
+    assert!(took >= RETRY_TIMEOUT && took < RETRY_TIMEOUT + Duration::from_millis(100), "{took:?}");
+    assert!((6..25).contains(&retry), "{retry} retry");
+}
+
+#[test]
+fn a_ticket_that_is_gone_is_touched_no_more() {
+    let setup = setup();
+    let a = keys("a");
+    let id = setup.waits(&a);
+    setup.engine.gap(setup.now);
+    assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+    setup.heartbeat_reply(&a, &[id.n], 0, TicketState::Gone);
+    assert_eq!(setup.outcome(id), Poll::Ready(Outcome::Gone));
+    assert!(lock(&setup.engine.state).heartbeats.is_empty());
+    setup.engine.forget(id);
+    setup.assert_empty();
+}
+
+/// The network has a copy of the request executed when its grant is over, and the message about that grant comes later still.
+#[test]
+fn a_grant_that_is_older_than_the_wait_is_not_believed() {
+    let read_write = Kind::ReadWrite;
+    for (kind, amount) in [(Kind::Lock, 1), (read_write, 9), (read_write, 1), (Kind::Semaphore { limit: 5 }, 9)] {
+        let setup = setup();
+        let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
+        let id = setup.engine.open(&keys, amount, LEASE, setup.now).unwrap();
+        setup.queue(id);
+        setup.engine.gap(setup.now);
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+        setup.heartbeat_reply(&keys, &[id.n], 2_000, TicketState::Waiting);
+        let granted = |at| crate::protocol::ticket::Message::Granted { id, token: Token::new(7), at };
+        setup.engine.deliver(granted(1_999), setup.now);
+        assert!(setup.outcome(id).is_pending(), "{kind:?}");
+        // The server is asked at once.
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1, "{kind:?}");
+        setup.engine.deliver(granted(2_000), setup.now);
+        assert!(setup.outcome(id).is_ready(), "{kind:?}");
+    }
+}
