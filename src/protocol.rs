@@ -133,25 +133,25 @@ registry! {
     LATCH_CANCEL = "latch_cancel";
     LATCH_COUNT_DOWN = "latch_count_down";
     LATCH_DELETE = "latch_delete";
+    LATCH_HEARTBEAT = "latch_heartbeat";
     LATCH_INSPECT = "latch_inspect";
     LATCH_SET = "latch_set";
-    LATCH_HEARTBEAT = "latch_heartbeat";
     LATCH_WAIT = "latch_wait";
     LOCK_ACQUIRE = "lock_acquire";
     LOCK_CANCEL = "lock_cancel";
     LOCK_FORCE_RELEASE = "lock_force_release";
+    LOCK_HEARTBEAT = "lock_heartbeat";
     LOCK_INSPECT = "lock_inspect";
     LOCK_RELEASE = "lock_release";
     LOCK_RENEW = "lock_renew";
-    LOCK_HEARTBEAT = "lock_heartbeat";
     PERMIT_ACQUIRE = "permit_acquire";
     PERMIT_CANCEL = "permit_cancel";
     PERMIT_CHANGE = "permit_change";
+    PERMIT_HEARTBEAT = "permit_heartbeat";
     PERMIT_INSPECT = "permit_inspect";
     PERMIT_LIMIT = "permit_limit";
     PERMIT_RELEASE = "permit_release";
     PERMIT_RENEW = "permit_renew";
-    PERMIT_HEARTBEAT = "permit_heartbeat";
 }
 
 #[cfg(test)]
