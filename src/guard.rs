@@ -21,11 +21,21 @@ pub use held::Held;
 pub use signal::LossSignal;
 
 mod sealed {
-    pub trait Sealed {}
+    use super::{Arc, Owned};
+
+    /// A hold to make a guard of. Other crates cannot look inside.
+    #[derive(Debug)]
+    pub struct Acquired(pub(crate) Arc<Owned>);
+
+    pub trait Sealed: Sized {
+        fn of(acquired: Acquired) -> Self;
+    }
 }
 
-/// Guards of what a [`Holder`](crate::Holder) may acquire again while it has it.
-pub trait Reentrant: sealed::Sealed {}
+pub(crate) use sealed::Acquired;
+
+/// The guards of primitives that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Sealed.
+pub trait Reentrant: Held {}
 
 /// A held lock: see [`Lock`](crate::Lock). Released by [`release`](Self::release), or in the background when dropped.
 ///

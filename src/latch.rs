@@ -16,6 +16,7 @@ use crate::owned::Owned;
 use crate::protocol::key::{Kind, WRITE};
 use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
 use crate::reentry::Reentry;
+use crate::runtime::Executor;
 
 use once::Said;
 
@@ -227,6 +228,12 @@ impl LatchWait {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+impl LatchWait {
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context.executor
     }
 }
 

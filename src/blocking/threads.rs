@@ -1,17 +1,19 @@
-//! On which threads a guard may be: types that stand for it, and have no values.
+//! Which threads a guard may move to, as type parameters without values; and the holder of each thread.
 
 use std::marker::PhantomData;
 use std::sync::MutexGuard;
 
 use crate::Holder;
 
-/// Marks acquisitions and [guards](super::Guard) whose holder is the thread: they cannot be sent to another one.
+/// Marks acquisitions and [guards](super::Guard) that belong to the current thread and cannot move to another one.
 ///
-/// A thread enters what it holds. If its guard could leave, the thread would hold without knowing: a pool's next job
-/// would share the hold, and its token, with whatever has the guard now.
+/// A thread re-enters what it holds. If its guard could leave, the thread would still count as the holder: the next job on a
+/// pool thread would share the hold, and the token, with the job that has the guard now.
 ///
-/// Where a thread runs one job inside another, as rayon's threads do while they wait, both jobs are one holder: name a
-/// holder in each.
+/// Some pools run one job inside another, as rayon does while a job waits. Both jobs then run on one thread and count as one
+/// holder. Name a holder in each of them to keep them apart.
+///
+/// A guard of the thread is not `Send`:
 ///
 /// ```compile_fail,E0277
 /// # async fn example(client: bowline::blocking::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +22,7 @@ use crate::Holder;
 /// # Ok(()) }
 /// ```
 ///
-/// A builder stays too, because it was made for the thread's holder:
+/// Nor is the builder, because it already names the thread as the holder:
 ///
 /// ```compile_fail,E0277
 /// # fn example(client: bowline::blocking::Client) {
@@ -30,7 +32,7 @@ use crate::Holder;
 /// # }
 /// ```
 ///
-/// So do what an upgrade or a downgrade makes of a guard:
+/// An upgrade or a downgrade keeps the marker of the guard:
 ///
 /// ```compile_fail,E0277
 /// # fn example(client: bowline::blocking::Client) -> bowline::Result<()> {
@@ -40,12 +42,12 @@ use crate::Holder;
 /// ```
 #[derive(Debug)]
 pub struct ThisThread {
-    // Not `Send`, but `Sync`, as what it stands for.
-    _stays: PhantomData<MutexGuard<'static, ()>>,
+    // A `MutexGuard` is `Sync` but not `Send`, as a guard of the thread is.
+    _not_send: PhantomData<MutexGuard<'static, ()>>,
 }
 
-/// Marks acquisitions and [guards](super::Guard) that may go to any thread: those of a [`Holder`] that was named, and
-/// permits, which have none.
+/// Marks acquisitions and [guards](super::Guard) that may move to any thread: those of an explicit [`Holder`], and permits,
+/// which have no holder.
 ///
 /// ```
 /// # async fn example(client: bowline::blocking::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -56,32 +58,32 @@ pub struct ThisThread {
 /// ```
 #[derive(Debug)]
 pub struct AnyThread {
-    _goes: (),
+    _private: (),
 }
 
-/// The holder that this thread is. Its number is never given to another thread, not even after this one has ended.
+/// The holder of this thread. It is never reused, even after the thread has ended.
 pub(super) fn this_thread() -> Holder {
     thread_local!(static HOLDER: Holder = Holder::new());
     HOLDER.with(|holder| *holder)
 }
 
-/// Says by its absence that the thread ends.
+/// A thread-local that is destroyed when the thread ends. Only a type with a destructor reports that it was destroyed.
 struct Alive;
 
 impl Drop for Alive {
-    // With a destructor, a local knows that it is gone.
     fn drop(&mut self) {}
 }
 
 thread_local!(static ALIVE: Alive = const { Alive });
 
-/// For each time that this thread has blocked: the runtime has made thread-locals by then, and those that were made last
-/// are dropped first.
+/// Makes `ALIVE` after each blocking call. The runtime has made its own thread-locals by then. Thread-locals are destroyed in
+/// the reverse order, so `ALIVE` is destroyed before those of the runtime.
 pub(super) fn blocked() {
     let _ = ALIVE.try_with(|_| ());
 }
 
-/// This thread drops its locals. Those of the runtime may be gone, and blocking would panic, which ends the process here.
+/// Whether this thread is destroying its thread-locals. Those of the runtime may be gone, so blocking would panic, and a panic
+/// in a destructor of a thread-local aborts the process.
 pub(super) fn ends() -> bool {
     ALIVE.try_with(|_| ()).is_err()
 }

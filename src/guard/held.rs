@@ -78,7 +78,11 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
 
 macro_rules! held {
     ($($guard:ident),+) => {$(
-        impl sealed::Sealed for $guard {}
+        impl sealed::Sealed for $guard {
+            fn of(acquired: sealed::Acquired) -> Self {
+                Self::new(acquired.0)
+            }
+        }
 
         // The paths name the guards' own methods, which come before those of a trait.
         impl Held for $guard {
