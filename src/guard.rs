@@ -17,25 +17,9 @@ use crate::protocol::token::Token;
 mod held;
 mod signal;
 
-pub use held::Held;
+pub(crate) use held::Acquired;
+pub use held::{Held, Reentrant};
 pub use signal::LossSignal;
-
-mod sealed {
-    use super::{Arc, Owned};
-
-    /// A hold to make a guard of. Other crates cannot look inside.
-    #[derive(Debug)]
-    pub struct Acquired(pub(crate) Arc<Owned>);
-
-    pub trait Sealed: Sized {
-        fn of(acquired: Acquired) -> Self;
-    }
-}
-
-pub(crate) use sealed::Acquired;
-
-/// The guards of primitives that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Sealed.
-pub trait Reentrant: Held {}
 
 /// A held lock: see [`Lock`](crate::Lock). Released by [`release`](Self::release), or in the background when dropped.
 ///
@@ -83,10 +67,6 @@ pub struct WriteGuard {
 pub struct Permit {
     owned: Arc<Owned>,
 }
-
-impl Reentrant for LockGuard {}
-impl Reentrant for ReadGuard {}
-impl Reentrant for WriteGuard {}
 
 impl LockGuard {
     /// The fencing token of this hold.

@@ -4,7 +4,8 @@ use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::guard::Guard;
-use super::{AnyThread, ThisThread, block};
+use super::marker::{AnyThread, ThisThread};
+use super::thread::block;
 use crate::run::covered;
 use crate::{Held, Holder, Reentrant, Result};
 

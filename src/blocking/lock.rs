@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, TryAcquire, block, this_thread};
+use super::acquire::{Acquire, TryAcquire};
+use super::thread::{block, this_thread};
 use crate::{Executor, LockState, Result, Token};
 
 /// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
@@ -30,7 +31,7 @@ impl Lock {
     /// Reads who holds the lock: see [`bowline::Lock::inspect`](crate::Lock::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](super#errors).
+    /// Those of the async method and [those of blocking](crate::blocking#errors).
     pub fn inspect(&self) -> Result<LockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -38,7 +39,7 @@ impl Lock {
     /// Takes the lock from its holder: see [`bowline::Lock::force_release`](crate::Lock::force_release).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](super#errors).
+    /// Those of the async method and [those of blocking](crate::blocking#errors).
     pub fn force_release(&self) -> Result<Option<Token>> {
         block(&self.executor, "force_release", Box::pin(self.inner.force_release()))
     }

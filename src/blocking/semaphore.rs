@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, AnyThread, TryAcquire, block};
+use super::acquire::{Acquire, TryAcquire};
+use super::marker::AnyThread;
+use super::thread::block;
 use crate::{Executor, Result, SemaphoreState};
 
 /// A named number of permits for blocking code. Guarantees and fairness are those of
@@ -42,7 +44,7 @@ impl Semaphore {
     /// Reads how many permits are free: see [`bowline::Semaphore::available`](crate::Semaphore::available).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](super#errors).
+    /// Those of the async method and [those of blocking](crate::blocking#errors).
     pub fn available(&self) -> Result<u32> {
         block(&self.executor, "available", Box::pin(self.inner.available()))
     }
@@ -50,7 +52,7 @@ impl Semaphore {
     /// Reads who holds permits: see [`bowline::Semaphore::inspect`](crate::Semaphore::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](super#errors).
+    /// Those of the async method and [those of blocking](crate::blocking#errors).
     pub fn inspect(&self) -> Result<SemaphoreState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -58,7 +60,7 @@ impl Semaphore {
     /// Stores a limit in Redis: see [`bowline::Semaphore::set_limit`](crate::Semaphore::set_limit).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](super#errors).
+    /// Those of the async method and [those of blocking](crate::blocking#errors).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
     }

@@ -1,8 +1,9 @@
-//! Which threads a guard may move to, as type parameters without values; and the holder of each thread.
+//! Which threads a guard may move to, as type parameters without values.
 
 use std::marker::PhantomData;
 use std::sync::MutexGuard;
 
+#[cfg(doc)]
 use crate::Holder;
 
 /// Marks acquisitions and [guards](super::Guard) that belong to the current thread and cannot move to another one.
@@ -59,31 +60,4 @@ pub struct ThisThread {
 #[derive(Debug)]
 pub struct AnyThread {
     _private: (),
-}
-
-/// The holder of this thread. It is never reused, even after the thread has ended.
-pub(super) fn this_thread() -> Holder {
-    thread_local!(static HOLDER: Holder = Holder::new());
-    HOLDER.with(|holder| *holder)
-}
-
-/// A thread-local that is destroyed when the thread ends. Only a type with a destructor reports that it was destroyed.
-struct Alive;
-
-impl Drop for Alive {
-    fn drop(&mut self) {}
-}
-
-thread_local!(static ALIVE: Alive = const { Alive });
-
-/// Makes `ALIVE` after each blocking call. The runtime has made its own thread-locals by then. Thread-locals are destroyed in
-/// the reverse order, so `ALIVE` is destroyed before those of the runtime.
-pub(super) fn blocked() {
-    let _ = ALIVE.try_with(|_| ());
-}
-
-/// Whether this thread is destroying its thread-locals. Those of the runtime may be gone, so blocking would panic, and a panic
-/// in a destructor of a thread-local aborts the process.
-pub(super) fn ends() -> bool {
-    ALIVE.try_with(|_| ()).is_err()
 }
