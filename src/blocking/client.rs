@@ -25,7 +25,7 @@ pub struct Client {
 /// Connects to the server at `url` with the default settings. The client's tasks run on a thread of smol's global executor.
 ///
 /// # Errors
-/// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking#errors).
+/// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking).
 #[cfg(feature = "blocking")]
 pub fn connect(url: &str) -> Result<Client> {
     connect_with(url, crate::Config::default())
@@ -90,7 +90,7 @@ impl Client {
     /// Closes the client and all its clones: see [`bowline::Client::close`](crate::Client::close).
     ///
     /// # Errors
-    /// Only [those of blocking](crate::blocking#errors).
+    /// Only [those of blocking](crate::blocking).
     pub fn close(&self) -> Result<()> {
         self.inner.executor().block_on(Box::pin(self.inner.close()))
     }

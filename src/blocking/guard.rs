@@ -84,7 +84,7 @@ impl<G: Held, T> Guard<G, T> {
     /// Blocks until the hold is lost, and returns the reason. Meant for a thread that watches the work of others.
     ///
     /// # Errors
-    /// [Those of blocking](crate::blocking#errors).
+    /// [Those of blocking](crate::blocking).
     pub fn lost(&self) -> Result<Loss> {
         let Some(guard) = &self.inner else { return Ok(Loss::Gone) };
         block(&self.executor, "lost", Box::pin(async { Ok(guard.lost().await) }))
@@ -93,7 +93,7 @@ impl<G: Held, T> Guard<G, T> {
     /// Blocks until the hold is lost, for at most `duration`. `None` means that it was not lost in that time.
     ///
     /// # Errors
-    /// [Those of blocking](crate::blocking#errors).
+    /// [Those of blocking](crate::blocking).
     pub fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
         let Some(guard) = &self.inner else { return Ok(Some(Loss::Gone)) };
         let executor = &self.executor;
@@ -109,7 +109,7 @@ impl<G: Held, T> Guard<G, T> {
     /// Prolongs a fixed lease: see [`bowline::LockGuard::extend`](crate::LockGuard::extend).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn extend(&self, lease: Duration) -> Result<()> {
         match &self.inner {
             Some(guard) => block(&self.executor, "extend", Box::pin(guard.extend(lease))),
@@ -121,7 +121,7 @@ impl<G: Held, T> Guard<G, T> {
     /// If several guards of one holder share the hold, only the last one releases it.
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors). On a thread that may not block, the release continues
+    /// Those of the async method and [those of blocking](crate::blocking). On a thread that may not block, the release continues
     /// in the background.
     pub fn release(self) -> Result<()> {
         self.end("release", |guard| Box::pin(guard.release()))

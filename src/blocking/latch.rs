@@ -23,7 +23,7 @@ impl CountDownLatch {
     /// Sets the count: see [`bowline::CountDownLatch::try_set`](crate::CountDownLatch::try_set).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn try_set(&self, count: u32, ttl: Duration) -> Result<bool> {
         block(&self.executor, "try_set", Box::pin(self.inner.try_set(count, ttl)))
     }
@@ -31,7 +31,7 @@ impl CountDownLatch {
     /// Counts down by one: see [`bowline::CountDownLatch::count_down`](crate::CountDownLatch::count_down).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn count_down(&self) -> Result<u64> {
         block(&self.executor, "count_down", Box::pin(self.inner.count_down()))
     }
@@ -39,7 +39,7 @@ impl CountDownLatch {
     /// Reads the count: see [`bowline::CountDownLatch::count`](crate::CountDownLatch::count).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn count(&self) -> Result<u64> {
         block(&self.executor, "count", Box::pin(self.inner.count()))
     }
@@ -53,7 +53,7 @@ impl CountDownLatch {
     /// Reads the state of the latch: see [`bowline::CountDownLatch::inspect`](crate::CountDownLatch::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<LatchState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -61,7 +61,7 @@ impl CountDownLatch {
     /// Ends the latch: see [`bowline::CountDownLatch::delete`](crate::CountDownLatch::delete).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn delete(&self) -> Result<bool> {
         block(&self.executor, "delete", Box::pin(self.inner.delete()))
     }
@@ -71,7 +71,7 @@ impl LatchWait {
     /// Blocks the thread until the latch is open or the wait fails.
     ///
     /// # Errors
-    /// Those of [`LatchWait`], and [those of blocking](crate::blocking#errors).
+    /// Those of [`LatchWait`], and [those of blocking](crate::blocking).
     pub fn block(self) -> Result<()> {
         let executor = self.executor().clone();
         block(&executor, "wait", self.into_future())

@@ -31,7 +31,7 @@ impl Lock {
     /// Reads who holds the lock: see [`bowline::Lock::inspect`](crate::Lock::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<LockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -39,7 +39,7 @@ impl Lock {
     /// Takes the lock from its holder: see [`bowline::Lock::force_release`](crate::Lock::force_release).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn force_release(&self) -> Result<Option<Token>> {
         block(&self.executor, "force_release", Box::pin(self.inner.force_release()))
     }

@@ -43,7 +43,7 @@ impl RwLock {
     /// Reads who holds the lock: see [`bowline::RwLock::inspect`](crate::RwLock::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<RwLockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -57,7 +57,7 @@ impl<T> WriteGuard<T> {
     /// Turns this writer into a reader in one step: see [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors). The guard is consumed, and its hold is released in the
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
     /// background.
     pub fn downgrade(self) -> Result<ReadGuard<T>> {
         let executor = self.executor.clone();
@@ -71,7 +71,7 @@ impl<T> ReadGuard<T> {
     /// [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors). The guard is consumed, and its hold is released in the
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
     /// background.
     pub fn try_upgrade(self) -> Result<Upgrade<T>> {
         let executor = self.executor.clone();

@@ -44,7 +44,7 @@ impl Semaphore {
     /// Reads how many permits are free: see [`bowline::Semaphore::available`](crate::Semaphore::available).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn available(&self) -> Result<u32> {
         block(&self.executor, "available", Box::pin(self.inner.available()))
     }
@@ -52,7 +52,7 @@ impl Semaphore {
     /// Reads who holds permits: see [`bowline::Semaphore::inspect`](crate::Semaphore::inspect).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<SemaphoreState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
@@ -60,7 +60,7 @@ impl Semaphore {
     /// Stores a limit in Redis: see [`bowline::Semaphore::set_limit`](crate::Semaphore::set_limit).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking#errors).
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
     }
