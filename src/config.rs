@@ -159,7 +159,7 @@ pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()
     if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         Ok(())
     } else {
-        Err(invalid(operation, format!("a lease must be 100 ms to 24 h, not {lease:?}")))
+        Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
     }
 }
 
