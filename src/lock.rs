@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::guard::LockGuard;
 use crate::handle::Primitive;
 use crate::owned::Owned;
-use crate::protocol::key::Kind;
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::reentry::Reentry;
 
