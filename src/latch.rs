@@ -17,6 +17,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
+use crate::runtime::Executor;
 
 use once::Said;
 
@@ -228,6 +229,12 @@ impl LatchWait {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+impl LatchWait {
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context.executor
     }
 }
 
