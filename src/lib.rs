@@ -5,8 +5,8 @@
     all(feature = "tokio", not(feature = "embedded")),
     doc = "[docs/guide.md]: https://docs.rs/bowline/latest/bowline/guide/index.html\n"
 )]
-#![cfg_attr(feature = "tokio", doc = include_str!("links/pictures.md"))]
 #![cfg_attr(feature = "tokio", doc = include_str!("links/readme.md"))]
+#![cfg_attr(feature = "tokio", doc = include_str!("links/pictures.md"))]
 // The README's example is on tokio.
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis: leased, renewed, handed over, fenced.")]
@@ -24,8 +24,8 @@ pub mod smol;
 pub mod tokio;
 
 #[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
-#[doc = include_str!("links/pictures.md")]
 #[doc = include_str!("links/guide.md")]
+#[doc = include_str!("links/pictures.md")]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
