@@ -1,8 +1,8 @@
 //! A connection to one server, by redis-rs.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +16,8 @@ use self::dial::Dial;
 use self::link::Shared;
 use self::locate::Locate;
 use self::target::Target;
-use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
@@ -101,13 +101,12 @@ impl RedisConnection {
         let locate = locator(url)?;
         let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection =
-            Self {
-                shared: Arc::clone(&shared),
-                warnings: Vec::new(),
-                subscriptions: AtomicU64::new(0),
-                acknowledging: OnceLock::new(),
-            };
+        let mut connection = Self {
+            shared: Arc::clone(&shared),
+            warnings: Vec::new(),
+            subscriptions: AtomicU64::new(0),
+            acknowledging: OnceLock::new(),
+        };
         let (first, connected) = oneshot::channel();
         shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {

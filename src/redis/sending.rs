@@ -81,7 +81,8 @@ async fn send_some(
         let script = calls[index].script;
         // The server takes the batch in order: after its first use, the script is there for the rest.
         let here = whole.iter().any(|(other, _)| std::ptr::eq(*other, script));
-        let known = if here || all_whole { None } else { up.loaded.sent(script) };
+        // What is waited for behind the batch must not be waited for twice: its scripts are sent whole.
+        let known = if here || all_whole || after.is_some() { None } else { up.loaded.sent(script) };
         pipeline.add_command(command(&calls[index], !here && known.is_none()));
         match known {
             Some(time) => before.push((script, time)),
