@@ -67,7 +67,7 @@ pub use runtime::tokio;
 pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
-pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
