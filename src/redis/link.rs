@@ -78,7 +78,7 @@ impl Shared {
         config: &Config,
         seed: u64,
     ) -> Self {
-        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
+        let (timeout, upkeep) = (config.command_timeout, config.upkeep());
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
         let changed = Event::new();
@@ -254,12 +254,6 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
-fn upkeep(config: &Config) -> Duration {
-    const SHORTEST: Duration = Duration::from_millis(500);
-    config.command_timeout.min(SHORTEST.max(config.lease / 3))
-}
-
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
@@ -273,6 +267,3 @@ impl fmt::Debug for Shared {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

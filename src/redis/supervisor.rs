@@ -35,7 +35,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
     let mut backoff = Backoff::new(RECONNECT, shared.seed);
     let mut generation = 1;
     let mut limit = shared.timeout;
-    let (mut target, mut driver) = match open(shared, true, &mut limit).await {
+    let (mut target, mut driver) = match open_first(shared, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
             shared.take_up(fresh.connection, generation);
             if first.send(Ok(warnings)).is_err() {
@@ -70,6 +70,30 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
                 Err(failure) => shared.failed(failure),
             }
         };
+    }
+}
+
+/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+async fn open_first(
+    shared: &Shared,
+    backoff: &mut Backoff,
+    limit: &mut Duration,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let started = shared.executor.now();
+    loop {
+        let opened = open(shared, true, limit).await;
+        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+        match opened {
+            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+                let pause = backoff.pause();
+                if left <= pause {
+                    return Err(failure);
+                }
+                shared.executor.sleep(pause).await;
+                *limit = left - pause;
+            }
+            opened => return opened,
+        }
     }
 }
 
