@@ -33,3 +33,16 @@ pub(crate) fn stored_token(server: &Server, name: &str) -> Option<u64> {
 pub(crate) fn is_held_at(server: &Server, guard: &LockGuard) -> bool {
     stored_token(server, guard.name()) == Some(guard.token().get())
 }
+
+/// Waits until the replicas have all that the master has written so far.
+pub(crate) async fn caught_up(env: &Env, servers: &Sentinels, master: usize, replicas: &[usize]) {
+    let offset = |server: usize, field: &str| {
+        let info: String = redis::cmd("INFO").arg("replication").query(&mut servers.server(server).client()).unwrap();
+        info.lines().find_map(|line| line.strip_prefix(field)?.trim().parse::<u64>().ok()).expect("an offset")
+    };
+    let written = offset(master, "master_repl_offset:");
+    env.eventually("the replicas have caught up", async || {
+        replicas.iter().all(|&replica| offset(replica, "slave_repl_offset:") >= written)
+    })
+    .await;
+}
