@@ -80,7 +80,7 @@ pub use mutant::{Mutant, Switch};
 pub use protocol::Script;
 pub use protocol::token::Token;
 #[cfg(feature = "_redis")]
-pub use redis::RedisConnection;
+pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};

@@ -1,6 +1,7 @@
 //! A connection to one server, by redis-rs.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
+use futures::future::select;
 use futures::stream::BoxStream;
 
 use self::acknowledging::Acknowledging;
@@ -15,6 +17,7 @@ use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
 use self::locate::Locate;
+use self::sentinel::Sentinels;
 use self::target::Target;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
@@ -25,6 +28,7 @@ mod acknowledging;
 mod blocking;
 mod calls;
 mod convert;
+mod deadline;
 pub(crate) mod dial;
 mod failure;
 mod handshake;
@@ -34,11 +38,14 @@ mod locate;
 mod progress;
 mod proof;
 mod sending;
+mod sentinel;
 mod subscription;
 mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+
+pub use self::sentinel::SentinelUrl;
 
 /// A connection to a single Redis or Valkey server, 6.2 or newer.
 ///
@@ -98,8 +105,15 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let locate = locator(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed()));
+        let seed = seed();
+        let (locate, sentinels): (Arc<dyn Locate>, _) = if sentinel::is_of_sentinels(url) {
+            let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+            let sentinels = Arc::new(sentinels);
+            (sentinels.clone(), Some(sentinels))
+        } else {
+            (Arc::new(Arc::new(Target::parse(url)?)), None)
+        };
+        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection = Self {
             shared: Arc::clone(&shared),
@@ -107,6 +121,9 @@ impl RedisConnection {
             subscriptions: AtomicU64::new(0),
             acknowledging: OnceLock::new(),
         };
+        if let Some(sentinels) = sentinels {
+            shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
+        }
         let (first, connected) = oneshot::channel();
         shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {
@@ -121,9 +138,9 @@ impl RedisConnection {
     }
 }
 
-/// Who knows where the servers of this URL are.
-fn locator(url: &str) -> Result<Arc<dyn Locate>> {
-    Ok(Arc::new(Arc::new(Target::parse(url)?)))
+/// Asks the sentinels until the connection is closed.
+async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
+    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.

@@ -49,7 +49,7 @@ pub(super) async fn login(
     if let Some(push) = push {
         config = config.set_push_sender(push);
     }
-    let opened = MultiplexedConnection::new_with_config(&target.login, stream, config).await;
+    let opened = MultiplexedConnection::new_with_config(target.login(), stream, config).await;
     match opened {
         Ok((connection, driver)) => Ok(Fresh { target, connection, driver: Box::pin(driver) }),
         Err(error) => Err(progress.explain(login_failure(&target, &error))),
@@ -83,7 +83,7 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
 /// Selects the database and finds out what kind of server it is; on the `first` connection, also how it is set up.
 pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
-    let db = fresh.target.db;
+    let db = fresh.target.db();
     if db != 0 {
         pipeline.cmd("SELECT").arg(db);
     }
@@ -125,7 +125,7 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
 }
 
 /// `hello` is the reply to `HELLO`: names and values by turns.
-fn check_server(hello: &Reply) -> Result<(), Failure> {
+pub(super) fn check_server(hello: &Reply) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
         // What has no readable version is no Redis, and may do all the same.
@@ -135,9 +135,16 @@ fn check_server(hello: &Reply) -> Result<(), Failure> {
             return Err(Failure::Unsupported(too_old(&format!("is version {version}"))));
         }
     }
-    if let Some(mode @ ("cluster" | "sentinel")) = field(hello, "mode").as_deref() {
-        let reason = format!("the server runs in {mode} mode, this connection is for a single server");
-        return Err(Failure::Unsupported(reason));
+    match field(hello, "mode").as_deref() {
+        Some("cluster") => {
+            let reason = "the server runs in cluster mode, this connection is for a single server";
+            return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        Some("sentinel") => {
+            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
+            return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        _ => {}
     }
     match field(hello, "role").as_deref() {
         // As it would refuse the first script that writes.
@@ -148,8 +155,9 @@ fn check_server(hello: &Reply) -> Result<(), Failure> {
     }
 }
 
-fn field(hello: &Reply, name: &str) -> Option<String> {
-    let Reply::Array(items) = hello else { return None };
+/// A field of a reply that consists of names and values by turns.
+pub(super) fn field(pairs: &Reply, name: &str) -> Option<String> {
+    let Reply::Array(items) = pairs else { return None };
     items.chunks_exact(2).find_map(|pair| match pair {
         [Reply::Bytes(key), Reply::Bytes(value)] if key == name.as_bytes() => {
             Some(String::from_utf8_lossy(value).into_owned())

@@ -78,7 +78,7 @@ impl Shared {
         config: &Config,
         seed: u64,
     ) -> Self {
-        Self::with(executor, dialer, locate, [config.command_timeout, upkeep(config)], seed)
+        Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
     /// For another connection to the same server.
@@ -269,12 +269,6 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
-fn upkeep(config: &Config) -> Duration {
-    const SHORTEST: Duration = Duration::from_millis(500);
-    config.command_timeout.min(SHORTEST.max(config.lease / 3))
-}
-
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
@@ -288,6 +282,3 @@ impl fmt::Debug for Shared {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -48,12 +48,12 @@ async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut limit = shared.timeout;
-    match open(shared, true, &mut limit).await {
+    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.timeout);
+    match open_first(shared, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
             shared.take_up(fresh.connection, 1);
             if first.send(Ok(warnings)).is_ok() {
-                keep(shared, fresh.target, fresh.driver, Backoff::new(RECONNECT, shared.seed), limit).await;
+                keep(shared, fresh.target, fresh.driver, backoff, limit).await;
             }
         }
         Err(failure) => {
@@ -92,6 +92,30 @@ async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) ->
             Err(failure) => shared.failed(failure),
         }
         shared.executor.sleep(backoff.pause()).await;
+    }
+}
+
+/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+async fn open_first(
+    shared: &Shared,
+    backoff: &mut Backoff,
+    limit: &mut Duration,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let started = shared.executor.now();
+    loop {
+        let opened = open(shared, true, limit).await;
+        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+        match opened {
+            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+                let pause = backoff.pause();
+                if left <= pause {
+                    return Err(failure);
+                }
+                shared.executor.sleep(pause).await;
+                *limit = left - pause;
+            }
+            opened => return opened,
+        }
     }
 }
 
