@@ -35,6 +35,14 @@ impl Config {
     pub fn builder() -> ConfigBuilder {
         ConfigBuilder::default()
     }
+
+    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat. No longer than a third
+    /// of the lease: what is lost in a black hole must leave time for another attempt.
+    #[cfg(any(test, feature = "_redis"))]
+    pub(crate) fn upkeep(&self) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(500);
+        self.command_timeout.min(SHORTEST.max(self.lease / 3))
+    }
 }
 
 impl Default for Config {

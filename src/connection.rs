@@ -6,10 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use crate::error::ErrorKind;
 use crate::protocol::Script;
 
+mod error;
 pub(crate) mod refusal;
+
+pub use error::ConnectionError;
 
 /// A connection to one Redis-compatible server, or to a cluster if the implementation supports that.
 ///
@@ -28,6 +30,25 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
 
     /// Runs several scripts, which are sent together. The answers are in the order of `calls`.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>>;
+
+    /// Runs several scripts, which are sent together, and waits until `replicas` replicas have acknowledged their writes, or until
+    /// shortly before `within` has passed. The answers are in the order of `calls`. Too few acknowledgements are not an error.
+    ///
+    /// The wait must not delay other calls. The count must cover these calls: it is that of a `WAIT` which is sent behind them on
+    /// the same connection to the same server.
+    ///
+    /// By default, and in an implementation that cannot wait for replicas, nothing is sent and every call fails with
+    /// [`Unsupported`](ConnectionError::Unsupported).
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let _ = (replicas, within);
+        let unsupported = "this connection cannot wait for replicas";
+        calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+    }
 
     /// Subscribes to `channel` and keeps the subscription until the stream is dropped.
     ///
@@ -123,6 +144,23 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
+/// The reply of a script, and the number of replicas that have its writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acknowledged {
+    /// The reply.
+    pub reply: Reply,
+    /// The number of replicas that had acknowledged the writes of the script when the wait ended.
+    pub replicas: u32,
+}
+
+impl Acknowledged {
+    /// A reply whose writes `replicas` replicas have acknowledged.
+    pub fn new(reply: Reply, replicas: u32) -> Self {
+        Self { reply, replicas }
+    }
+}
+
 /// An item of a subscription's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -193,77 +231,6 @@ impl fmt::Display for Warning {
             Self::SlowTimeout { command_timeout, lease } => {
                 write!(f, "command_timeout is {command_timeout:?}, which is more than half of the lease of {lease:?}")
             }
-        }
-    }
-}
-
-/// The reason why a call has no reply.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// The server answered with an error. The script did not run, or stopped where the error was raised.
-    #[error("{code} {message}")]
-    Refused {
-        /// The first word of the answer, such as `WRONGTYPE`.
-        code: String,
-        /// The rest of the answer.
-        message: String,
-    },
-    /// There was no connection before the deadline. The call was not executed.
-    #[error("not connected: {0}")]
-    Unreachable(String),
-    /// There is no connection, because the server's certificate is not accepted or the server requires a client certificate. The
-    /// call was not executed. Later calls fail too until the setup is changed.
-    #[error("{0}")]
-    Certificate(String),
-    /// The call was or may have been sent, and no answer arrived. It may or may not have been executed.
-    #[error("no answer: {0}")]
-    Unknown(String),
-    /// The connection was closed, or its runtime was shut down.
-    #[error("the connection is closed")]
-    Closed,
-}
-
-impl ConnectionError {
-    /// Makes a refusal from the error line that the server sent, without the leading `-`.
-    ///
-    /// Servers spell some errors differently. This function gives them one code:
-    /// - Before Redis 7.0, an error raised inside a script is wrapped as `ERR Error running script (...): ...: CODE text`. The
-    ///   code is `CODE`.
-    /// - A missing right inside a script is `ERR ... The user executing the script can't ...`, or on Valkey
-    ///   `ERR ACL failure in script: ...`. The code is `NOPERM`.
-    pub fn refused(line: &str) -> Self {
-        let (code, message) = line.split_once(' ').unwrap_or((line, ""));
-        let denied =
-            message.contains("The user executing the script can't") || message.starts_with("ACL failure in script");
-        if code == "ERR" && denied {
-            return Self::Refused { code: "NOPERM".to_owned(), message: message.to_owned() };
-        }
-        if code == "ERR" && message.starts_with("Error running script") {
-            let raised = message.rsplit_once("@user_script:").map_or("", |(_, raised)| raised);
-            let raised = raised.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ' ' | '-'));
-            let inner = raised.split(' ').next().unwrap_or("");
-            if !inner.is_empty() && inner.chars().all(|c| c.is_ascii_uppercase()) {
-                return Self::Refused { code: inner.to_owned(), message: raised[inner.len()..].trim().to_owned() };
-            }
-        }
-        Self::Refused { code: code.to_owned(), message: message.to_owned() }
-    }
-
-    pub(crate) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
-            Self::Certificate(_) => ErrorKind::Certificate,
-            Self::Closed => ErrorKind::Closed,
-            Self::Refused { code, message } => match code.as_str() {
-                "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
-                "WRONGTYPE" => ErrorKind::WrongType,
-                "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
-                // Other clients can disconnect, so this is worth a retry.
-                "ERR" if message.contains("max number of clients") => ErrorKind::Refused,
-                "ERR" => ErrorKind::Protocol,
-                _ => ErrorKind::Refused,
-            },
         }
     }
 }

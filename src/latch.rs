@@ -13,8 +13,9 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::owned::Owned;
-use crate::protocol::key::{Kind, WRITE};
-use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
+use crate::protocol::kind::Kind;
+use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
+use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
 use crate::runtime::Executor;
 
@@ -100,7 +101,7 @@ impl CountDownLatch {
         }
         self.once(OPERATION, |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.set(keys, call, count, ttl).await? {
+                Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
                     LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, more: false }, now),
                     LatchSet::More { now } => (Said::Again, now),
@@ -127,7 +128,7 @@ impl CountDownLatch {
     pub async fn count_down(&self) -> Result<u64> {
         self.once("count_down", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.count_down(keys, call).await? {
+                Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
                     CountedDown::Stale { now } => (Said::Stale, now),
                 })
@@ -177,7 +178,7 @@ impl CountDownLatch {
     pub async fn delete(&self) -> Result<bool> {
         self.once("delete", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.delete(keys, call).await? {
+                Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
                     LatchDeleted::Stale { now } => (Said::Stale, now),
                 })

@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::owned::Owned;
-use crate::protocol::key::Kind;
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::reentry::Reentry;
 

@@ -1,38 +1,51 @@
 //! A connection to one server, by redis-rs.
 
 use std::fmt;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
+use futures::future::select;
 use futures::stream::BoxStream;
 
+use self::acknowledging::Acknowledging;
 use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
+use self::locate::Locate;
+use self::sentinel::Sentinels;
 use self::target::Target;
-use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
+mod acknowledging;
 mod blocking;
 mod calls;
 mod convert;
+mod deadline;
 pub(crate) mod dial;
+mod failure;
 mod handshake;
 mod link;
 mod loaded;
+mod locate;
 mod progress;
 mod proof;
 mod sending;
+mod sentinel;
 mod subscription;
+mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+
+pub use self::sentinel::SentinelUrl;
 
 /// A connection to a single Redis or Valkey server, 6.2 or newer.
 ///
@@ -80,33 +93,54 @@ pub struct RedisConnection {
     shared: Arc<Shared>,
     warnings: Vec<Warning>,
     subscriptions: AtomicU64,
+    /// Once it is needed.
+    acknowledging: OnceLock<Acknowledging>,
 }
 
 impl RedisConnection {
     /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
     pub(crate) async fn connect(
         executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
+        dialer: Arc<dyn Dial>,
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let target = Target::parse(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
+        let seed = seed();
+        let (locate, sentinels): (Arc<dyn Locate>, _) = if sentinel::is_of_sentinels(url) {
+            let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+            let sentinels = Arc::new(sentinels);
+            (sentinels.clone(), Some(sentinels))
+        } else {
+            (Arc::new(Arc::new(Target::parse(url)?)), None)
+        };
+        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection =
-            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
+        let mut connection = Self {
+            shared: Arc::clone(&shared),
+            warnings: Vec::new(),
+            subscriptions: AtomicU64::new(0),
+            acknowledging: OnceLock::new(),
+        };
+        if let Some(sentinels) = sentinels {
+            shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
+        }
         let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(link::supervise(Arc::clone(&shared), first)));
+        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {
             Ok(Ok(warnings)) => {
                 connection.warnings = warnings;
                 connection.warnings.extend(slow_timeout(config));
                 Ok(connection)
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string(), &config.prefix)),
+            Ok(Err(failure)) => Err(failure.into_error(&shared.locate.to_string(), &config.prefix)),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
+}
+
+/// Asks the sentinels until the connection is closed.
+async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
+    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.
@@ -132,6 +166,16 @@ impl Connection for RedisConnection {
         calls::run_batch(&self.shared, calls).await
     }
 
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let acknowledging = self.acknowledging.get_or_init(|| Acknowledging::start(&self.shared));
+        acknowledging.run(&self.shared, calls, replicas, within).await
+    }
+
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
@@ -151,17 +195,18 @@ impl Connection for RedisConnection {
 
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
+        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
     }
 
     fn close(&self) {
         self.shared.close();
+        self.acknowledging.get().into_iter().for_each(Acknowledging::close);
     }
 }
 
 impl Drop for RedisConnection {
     fn drop(&mut self) {
-        self.shared.close();
+        self.close();
     }
 }
 

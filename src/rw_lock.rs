@@ -10,8 +10,9 @@ use crate::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
 use crate::lock::HolderState;
 use crate::owned::{Owned, lost_error};
-use crate::protocol::key::{Kind, READ, WRITE};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::kind::Kind;
+use crate::protocol::limits::{READ, WRITE};
 use crate::reentry::Reentry;
 
 /// A named lock that many hold for reading at the same time, or one for writing.

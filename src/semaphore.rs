@@ -12,9 +12,11 @@ use crate::error::Result;
 use crate::guard::Permit;
 use crate::handle::Primitive;
 use crate::owned::Owned;
-use crate::protocol::key::{Kind, WRITE, check_limit};
-use crate::protocol::reply::permit::{Limited, PermitHold};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::key::check_limit;
+use crate::protocol::kind::Kind;
+use crate::protocol::limits::WRITE;
+use crate::protocol::permits::reply::{Limited, PermitHold};
 use crate::reentry::Reentry;
 
 /// The largest limit of a semaphore: 1,048,575.

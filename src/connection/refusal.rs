@@ -1,6 +1,6 @@
 //! Explains refusals of a server to the people who set it up.
 
-use super::ConnectionError;
+use super::error::ConnectionError;
 use crate::protocol::Script;
 
 /// What to change so that a client can connect. `prefix` is that of its keys. `None` if the server's message is clear enough.

@@ -10,20 +10,16 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Stream;
-use super::handshake::Failure;
+use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The server's name and whom to believe it from: the system's certificates, or those of `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR` when set.
-pub(super) struct Tls {
-    name: ServerName<'static>,
-    config: Arc<ClientConfig>,
-}
+/// Whom to believe that a server is who it says: the system's certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`
+/// when set.
+#[derive(Clone)]
+pub(super) struct Trust(Arc<ClientConfig>);
 
-impl Tls {
-    pub(super) fn new(host: &str) -> Result<Self> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+impl Trust {
+    pub(super) fn load() -> Result<Self> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         // Systems carry certificates that rustls does not read; the others are enough.
@@ -39,9 +35,24 @@ impl Tls {
             .map_err(|error| Error::new(ErrorKind::Unsupported, "connect").with_source(error))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { name, config: Arc::new(config) })
+        Ok(Self(Arc::new(config)))
     }
 
+    /// TLS to the server of this name or address, which its certificate must be for.
+    pub(super) fn of(&self, host: &str) -> Result<Tls> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+        Ok(Tls { name, config: Arc::clone(&self.0) })
+    }
+}
+
+/// The name of a server, and whom to believe it from.
+pub(super) struct Tls {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+impl Tls {
     pub(super) async fn wrap(&self, stream: Stream) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(self.name.clone(), stream).await {

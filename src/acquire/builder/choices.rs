@@ -7,7 +7,6 @@ use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
-use crate::protocol::key::{Keys, Kind, READ};
 
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -59,7 +58,7 @@ impl Options {
             at_most: self.at_most,
             max_waiters: self.max_waiters.unwrap_or(0),
             fair: self.fair,
-            joins_cohort: joins_cohort && has_cohorts(keys, self.amount),
+            joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
             timeout: self.timeout,
             holder: holder.map(|holder| (holder, primitive.reentry.clone())),
         })
@@ -90,14 +89,5 @@ impl Options {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Readers form no cohort: they hold the lock at the same time.
-fn has_cohorts(keys: &Keys, amount: u32) -> bool {
-    match keys.kind {
-        Kind::Lock | Kind::Semaphore { .. } => true,
-        Kind::ReadWrite => amount != READ,
-        Kind::Latch => false,
     }
 }
