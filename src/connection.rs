@@ -34,8 +34,8 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// Runs several scripts, which are sent together, and waits until `replicas` replicas have acknowledged their writes, or until
     /// shortly before `within` has passed. The answers are in the order of `calls`. Too few acknowledgements are not an error.
     ///
-    /// The wait must not delay other calls. The count must cover these calls: it is that of a `WAIT` which is sent behind them on
-    /// the same connection to the same server.
+    /// The wait must not delay other calls. To cover these calls, the count is that of a `WAIT` that is sent behind them, on the
+    /// same connection to the same server.
     ///
     /// By default, and in an implementation that cannot wait for replicas, nothing is sent and every call fails with
     /// [`Unsupported`](ConnectionError::Unsupported).

@@ -68,7 +68,7 @@ pub(crate) fn subscription_refused(why: &dyn Display) {
     let _ = why;
 }
 
-/// Reports that a connection was restored. It carries commands or messages.
+/// Reports that a connection was restored. `carries` names what it carries: commands or messages.
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {
     #[cfg(feature = "tracing")]

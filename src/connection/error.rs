@@ -68,7 +68,7 @@ impl ConnectionError {
                 "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
                 "WRONGTYPE" => ErrorKind::WrongType,
                 "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
-                // Other clients can disconnect, so this is worth a retry.
+                // The server accepts clients again when others disconnect.
                 "ERR" if message.contains("max number of clients") => ErrorKind::Refused,
                 "ERR" => ErrorKind::Protocol,
                 _ => ErrorKind::Refused,

@@ -145,7 +145,7 @@ impl Executor for Tokio {
             #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
             return Instant::now();
         }
-        // Only the context of the runtime shows a paused clock to other threads.
+        // Other threads see a paused clock only inside the runtime's context.
         let _runtime = self.inner.handle.enter();
         ::tokio::time::Instant::now().into_std()
     }
