@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +19,7 @@ use crate::reentry::Reentry;
 use once::Said;
 
 mod once;
+mod wait;
 
 /// The highest count that a latch can be set to.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -244,22 +244,7 @@ impl IntoFuture for LatchWait {
                     Error::because(ErrorKind::InvalidInput, OPERATION, "a timeout of zero; count does not wait");
                 return Err(error.with_name(&keys.name));
             }
-            let request = Request {
-                operation: OPERATION,
-                keys: keys.clone(),
-                amount: 1,
-                wait: true,
-                // Nothing is held; as long as this, a ticket lives without a heartbeat.
-                lease: context.config.lease,
-                renewed: false,
-                at_most: None,
-                max_waiters: 0,
-                timeout: self.timeout,
-                holder: None,
-                fair: true,
-                joins_cohort: false,
-            };
-            acquire(context, &request).await.map(drop)
+            wait::wait(context, keys, self.timeout).await
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The choices of one acquisition, as builders that are awaited.
 
+use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,7 +173,7 @@ impl<G> Acquire<G> {
         let request = self.options.request(true)?;
         // A waiting acquisition is never told "not now".
         let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
+        acquire(&self.options.primitive, &request).await?.ok_or_else(never)
     }
 }
 
@@ -243,7 +244,7 @@ impl<G> TryAcquire<G> {
 
 impl<G> TryAcquire<G> {
     pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
-        acquire(&self.options.primitive.context, &self.options.request(false)?).await
+        acquire(&self.options.primitive, &self.options.request(false)?).await
     }
 }
 
@@ -264,5 +265,30 @@ impl<G: 'static> IntoFuture for TryAcquire<G> {
             let guard = self.guard;
             Ok(self.owned().await?.map(guard))
         })
+    }
+}
+
+// Not derived: a builder is what it is whatever its guard can do.
+impl<G> Clone for Acquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> Clone for TryAcquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: self.guard }
+    }
+}
+
+impl<G> fmt::Debug for Acquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+impl<G> fmt::Debug for TryAcquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
     }
 }

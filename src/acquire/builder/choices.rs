@@ -1,10 +1,8 @@
 //! What both builders collect, and what it amounts to.
 
-use std::fmt;
 use std::time::Duration;
 
-use crate::acquire::Request;
-use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::acquire::request::Request;
 use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -63,7 +61,7 @@ impl Options {
             fair: self.fair,
             joins_cohort: joins_cohort && has_cohorts(keys, self.amount),
             timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+            holder,
         })
     }
 
@@ -99,30 +97,5 @@ fn has_cohorts(keys: &Keys, amount: u32) -> bool {
         Kind::Lock | Kind::Semaphore { .. } => true,
         Kind::ReadWrite => amount != READ,
         Kind::Latch => false,
-    }
-}
-
-// Not derived: a builder is what it is whatever its guard can do.
-impl<G> Clone for Acquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> Clone for TryAcquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> fmt::Debug for Acquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-impl<G> fmt::Debug for TryAcquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
     }
 }
