@@ -16,7 +16,7 @@ use crate::protocol::key::{Kind, WRITE};
 use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
 use crate::reentry::Reentry;
 
-use once::Said;
+use once::{Said, once};
 
 mod once;
 mod wait;
@@ -92,7 +92,7 @@ impl CountDownLatch {
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("a latch must live 100 ms to 30 days, not {ttl:?}"));
         }
-        self.once(OPERATION, |scripts, keys, call| {
+        once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
@@ -119,7 +119,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, it may have counted or not.
     pub async fn count_down(&self) -> Result<u64> {
-        self.once("count_down", |scripts, keys, call| {
+        once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
@@ -167,7 +167,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, the latch may be deleted or not.
     pub async fn delete(&self) -> Result<bool> {
-        self.once("delete", |scripts, keys, call| {
+        once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
