@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("the only reader: writing again, token {}", writing.token());
             writing.release().await?;
         }
-        Upgrade::WouldDeadlock(reading) => {
+        Upgrade::Shared(reading) => {
             println!("somebody else reads: release, and wait to write");
             reading.release().await?;
         }

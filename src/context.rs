@@ -14,9 +14,10 @@ use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::{Keys, Kind, inbox_prefix};
+use crate::protocol::key::{Keys, inbox_prefix};
+use crate::protocol::kind::Kind;
+use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::Message;
 use crate::runtime::Executor;
 
 /// How much later than the client gives up may a request be executed: the client's estimate of the server's clock lags by a

@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::reply::{Acquired, Requeued};
-use crate::protocol::ticket::{ticket, ticket_ttl};
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 /// What the server said about an attempt.
@@ -54,10 +54,9 @@ async fn requeue(
     sent: Instant,
 ) -> Result<Option<Answer>> {
     let (context, keys) = (waiter.context, &request.keys);
-    let ticket = ticket(keys.kind, waiter.attempt.id(), request.lease, waiter.attempt.state.amount);
-    let ticket = (&*ticket, ticket_ttl(request.lease));
+    let ticket = ticket(request, waiter);
     let unread = context.engine.unread_reply(keys, sent);
-    let requeued = context.scripts().requeue(keys, &before.id.text(), ticket).await;
+    let requeued = context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())).await;
     drop(unread);
     match requeued {
         Ok(Requeued::Granted { token, more: call_again, told: messages, now }) => {
@@ -103,13 +102,11 @@ async fn acquire(
     sent: Instant,
 ) -> Result<Option<Answer>> {
     let context: &Arc<_> = waiter.context;
-    let attempt_id = waiter.attempt.id().text();
+    let ticket = ticket(request, waiter);
     let args = AcquireArgs {
-        attempt_id: &attempt_id,
+        ticket,
+        ticket_ttl: ticket.ttl(),
         wait: request.wait,
-        lease: request.lease,
-        amount: waiter.attempt.state.amount,
-        ticket_ttl: ticket_ttl(request.lease),
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent),
     };
@@ -155,4 +152,8 @@ async fn acquire(
             Err(request.error(ErrorKind::QueueFull))
         }
     }
+}
+
+fn ticket(request: &Request, waiter: &Waiter<'_>) -> Ticket {
+    request.keys.kind.ticket(waiter.attempt.id(), request.lease, waiter.attempt.state.amount)
 }

@@ -84,7 +84,7 @@ impl Member {
     /// The member has been granted the hold.
     pub(super) fn set_held(&mut self, hold: &Hold) {
         let until = self.context.now() + self.context.config.handoff_time;
-        self.budget = Some(HandoffBudget::of(hold.keys.kind, hold.amount, until));
+        self.budget = Some(HandoffBudget::of(hold.keys.kind.claim(hold.amount), until));
     }
 
     /// The member is done with the hold. `true`: the next member has it. `false`: it is to be released.

@@ -8,8 +8,8 @@ use crate::engine::closed::Closed;
 use crate::engine::lease::{Hold, Term, deadline};
 use crate::engine::turn::AttemptHandoff;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::AttemptId;
 use crate::protocol::token::Token;
 
 /// An attempt from before its first request until it is decided. Dropped before that, it goes to the next member of its cohort;

@@ -3,24 +3,24 @@
 use std::time::Instant;
 
 use crate::mutant::{self, Mutant};
-use crate::protocol::key::Kind;
-
-/// The most guards that one grant serves. A grant of a lock or of a write reserves as many tokens. `units.lua` spells the same
-/// number.
-pub(crate) const HANDOFF_BUDGET: u32 = 32;
+use crate::protocol::limits::HANDOFF_BUDGET;
+use crate::protocol::ticket::Claim;
 
 /// What is left of the hand-offs of one grant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandoffBudget {
-    /// For a lock, as many reserved tokens are unused.
+    /// If there are tokens, as many reserved ones are unused.
     left: u32,
     until: Instant,
 }
 
 impl HandoffBudget {
-    /// Of a new grant, which may be handed off until `until`. A lock reserved `amount` tokens.
-    pub(crate) fn of(kind: Kind, amount: u32, until: Instant) -> Self {
-        let guards = if kind == Kind::Lock { amount } else { HANDOFF_BUDGET };
+    /// Of a new grant, which may be handed off until `until`.
+    pub(crate) fn of(grant: Claim, until: Instant) -> Self {
+        let guards = match grant {
+            Claim::Tokens(tokens) => tokens,
+            Claim::Units { .. } | Claim::Nothing => HANDOFF_BUDGET,
+        };
         Self { left: guards.saturating_sub(1), until }
     }
 
@@ -37,22 +37,11 @@ impl HandoffBudget {
     }
 }
 
-/// How many tokens a request of a cohort asks to reserve, or how many units. A lock reserves tokens for the members behind the
-/// first one; scripts for writers always do.
-pub(crate) fn amount_for_cohort(kind: Kind, amount: u32) -> u32 {
-    if kind == Kind::Lock { HANDOFF_BUDGET } else { amount }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::HANDOFF_BUDGET;
-    use crate::protocol::Script;
-
-    #[test]
-    fn a_writer_reserves_as_many_tokens_as_its_grant_may_serve() {
-        for script in ["permit_acquire", "permit_release", "permit_heartbeat", "permit_cancel", "permit_limit"] {
-            let script = Script::all().find(|other| other.name() == script).unwrap();
-            assert!(script.source().contains(&format!("local SPAN = {HANDOFF_BUDGET}\n")), "{}", script.name());
-        }
+/// How many tokens or units a request asks for if the grant will be handed off: tokens for a whole budget.
+pub(crate) fn amount_to_hand_off(claim: Claim) -> u32 {
+    match claim {
+        Claim::Tokens(_) => HANDOFF_BUDGET,
+        Claim::Units { units, .. } => units,
+        Claim::Nothing => 0,
     }
 }

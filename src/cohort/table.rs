@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use crate::cohort::id::CohortId;
 use crate::mutant::{self, Mutant};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
 
 /// The cohorts of a client. A cohort exists while it has a member, a hold or a ticket.
 #[derive(Debug)]

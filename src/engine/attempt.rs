@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::{AttemptId, ticket};
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 /// What became of an attempt that waited.
@@ -42,7 +43,7 @@ pub(crate) struct Queued {
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) keys: Arc<Keys>,
-    /// The last part of its ticket.
+    /// Units, or tokens to reserve.
     pub(super) amount: u32,
     pub(super) lease: Duration,
     /// When the last request was sent that the server answered with "waiting": no grant can be older.
@@ -91,9 +92,8 @@ impl Attempt {
         granted_at < self.waiting_at
     }
 
-    /// Its place in the queue in Redis, which is its attempt id and what it asks for.
-    pub(super) fn ticket(&self, id: AttemptId) -> String {
-        ticket(self.keys.kind, id, self.lease, self.amount)
+    pub(super) fn ticket(&self, id: AttemptId) -> Ticket {
+        self.keys.kind.ticket(id, self.lease, self.amount)
     }
 
     pub(super) fn into_cleanup(self, id: AttemptId, from_tail: bool, now: Instant) -> Cleanup {

@@ -11,9 +11,10 @@ use crate::engine::attempt::{Attempt, Outcome, Queued};
 use crate::engine::heartbeats::Heartbeats;
 use crate::engine::silence::Silence;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::{AttemptId, ticket_ttl};
+use crate::protocol::ticket::ticket_ttl;
 
 /// An attempt that is given up this soon after it was queued is looked for from the tail of the queue.
 const NEAR_TAIL: Duration = Duration::from_millis(100);

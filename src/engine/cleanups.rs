@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::ticket;
+use crate::protocol::ticket::Ticket;
 
 /// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that is back must not be asked
 /// about tens of thousands of names at once.
@@ -17,7 +17,7 @@ pub(crate) const MOST: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Cleanup {
     pub(crate) keys: Arc<Keys>,
-    pub(crate) ticket: String,
+    pub(crate) ticket: Ticket,
     pub(crate) from_tail: bool,
     /// By then it has expired in Redis.
     pub(crate) until: Instant,
@@ -27,7 +27,7 @@ impl Cleanup {
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),
-            ticket: ticket(hold.keys.kind, hold.id, hold.lease, hold.amount),
+            ticket: hold.keys.kind.ticket(hold.id, hold.lease, hold.amount),
             from_tail: false,
             until: now + hold.longest(),
         }

@@ -7,8 +7,9 @@ use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::Loss;
 use crate::engine::state::State;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::{AttemptId, Message};
 use crate::protocol::token::Token;
 
 impl State {

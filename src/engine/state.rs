@@ -21,7 +21,7 @@ use crate::engine::schedule::Schedule;
 use crate::engine::turn::Given;
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::token::Token;
 use crate::stats::Stats;
 

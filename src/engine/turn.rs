@@ -15,7 +15,7 @@ use std::time::Instant;
 use crate::cohort::budget::HandoffBudget;
 use crate::engine::lease::Hold;
 use crate::error::Error;
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
 
 #[derive(Debug)]
 pub(crate) enum Turn {

@@ -11,7 +11,7 @@ use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
-use crate::protocol::ticket::ticket_ttl;
+use crate::protocol::ticket::{Ticket, ticket_ttl};
 
 /// What the watchdog has to send now.
 #[derive(Debug, Default)]
@@ -26,11 +26,11 @@ pub(crate) struct Work {
     pub(crate) ended: bool,
 }
 
-/// Tickets of one name to keep alive, each with its number and its time to live.
+/// Tickets of one name to keep alive, each with the number of its attempt.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     pub(crate) keys: Arc<Keys>,
-    pub(crate) tickets: Vec<(u64, String, Duration)>,
+    pub(crate) tickets: Vec<(u64, Ticket)>,
 }
 
 impl State {
@@ -52,7 +52,7 @@ impl State {
         let (keys, ids) = self.attempts.heartbeats.due(now)?;
         let tickets = ids.into_iter().filter_map(|n| {
             let attempt = self.attempts.get(n)?;
-            Some((n, attempt.ticket(self.attempts.id(n)), ticket_ttl(attempt.lease)))
+            Some((n, attempt.ticket(self.attempts.id(n))))
         });
         Some(Heartbeat { tickets: tickets.collect(), keys })
     }

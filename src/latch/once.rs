@@ -6,8 +6,9 @@ use crate::connection::ConnectionError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::Failure;
-use crate::protocol::latch::{LatchCall, LatchScripts};
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::Keys;
+use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
 /// What the server says to one copy of a call.
@@ -29,11 +30,11 @@ pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure
 pub(super) async fn once<T>(
     primitive: &Primitive,
     operation: &'static str,
-    call: impl for<'a> Fn(LatchScripts<'a>, [&'a str; 3], LatchCall<'a>) -> BoxFuture<'a, Answer<T>>,
+    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
 ) -> Result<T> {
     let Primitive { context, .. } = primitive;
     let keys = primitive.keys(operation)?;
-    let fresh = || Ok(context.engine.fresh().map_err(|_| context.closed(operation, keys))?.text());
+    let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
     let mut id = fresh()?;
     let mut retry = context.retry(operation, &keys.name);
     let (mut known_until, mut resent) = (0, false);
@@ -43,8 +44,8 @@ pub(super) async fn once<T>(
             known_until = context.not_after(sent + context.config.retry_timeout, None);
         }
         let not_after = context.not_after(sent, None).min(known_until);
-        let copy = LatchCall { attempt_id: &id, not_after, known_until, resent };
-        match call(context.scripts().latch(), keys.latch(), copy).await {
+        let copy = LatchCall { id, not_after, known_until, resent };
+        match call(context.scripts(), keys, copy).await {
             Ok((said, now)) => {
                 context.observe(now);
                 match said {

@@ -11,16 +11,15 @@ use crate::driver::retry::Retry;
 use crate::engine::attempt::Outcome;
 use crate::engine::closed::Closed;
 use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
-use crate::protocol::reply::latch::LatchWait;
-use crate::protocol::ticket::ticket_ttl;
-use crate::protocol::token::Token;
+use crate::protocol::reply::Acquired;
 use crate::trace;
 
 const OPERATION: &str = "wait";
 
-/// The server ends a latch at the end of its last millisecond, so a look at its end comes a little later.
-const AFTER_END: Duration = Duration::from_millis(5);
+/// A latch has no units, and a waiter asks for nothing to hold.
+const AMOUNT: u32 = 0;
 
 /// Waits until the latch is open, within the timeout.
 pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Option<Duration>) -> Result<()> {
@@ -34,7 +33,7 @@ pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Opti
 
 async fn until_open(context: &Arc<Context>, keys: &Arc<Keys>, until: Option<Instant>) -> Result<()> {
     // A latch is not held: the lease only says how long the ticket lives without a heartbeat.
-    let attempt = PendingAttempt::open(context, keys, 1, context.config.lease);
+    let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until);
     let mut retry = context.retry(OPERATION, &keys.name);
@@ -66,25 +65,28 @@ async fn until_open(context: &Arc<Context>, keys: &Arc<Keys>, until: Option<Inst
 /// Sends requests until there is an answer. `None`: the ticket waits.
 async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>, retry: &mut Retry<'_>) -> Result<Option<Outcome>> {
     let context = waiter.context;
-    let attempt_id = waiter.attempt.id().text();
-    let ttl = ticket_ttl(context.config.lease);
+    let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
         let sent = waiter.next_request().ok_or_else(|| error(keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent);
-        let scripts = context.scripts().latch();
-        let call = pin!(scripts.wait(keys.latch(), &attempt_id, ttl, not_after));
+        let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
+        let call = pin!(context.scripts().acquire(keys, args));
         match waiter.ask(retry, call).await? {
-            Asked::Answered(LatchWait::Open { now }) => {
+            Asked::Answered(Acquired::Granted { token, now }) => {
                 context.observe(now);
-                return Ok(Some(Outcome::Granted { token: Token::NONE, counted_from: sent }));
+                return Ok(Some(Outcome::Granted { token, counted_from: sent }));
             }
-            Asked::Answered(LatchWait::Queued { left, now }) => {
+            Asked::Answered(Acquired::Queued { holder_left, more: call_again, now, .. }) => {
                 context.observe(now);
-                waiter.set_queued(sent, left.map(|left| left + AFTER_END), false);
+                waiter.set_queued(sent, holder_left, call_again);
                 return Ok(None);
             }
             // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the server's clock.
-            Asked::Answered(LatchWait::Stale { now }) => context.observe(now),
+            Asked::Answered(Acquired::Stale { now }) => context.observe(now),
+            // Replies about what can be held, which the script of a latch does not have.
+            Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. } | Acquired::Over { .. }) => {
+                return Err(error(keys, ErrorKind::Protocol));
+            }
             Asked::Decided(outcome) => return Ok(Some(outcome)),
             Asked::Failed => {}
         }

@@ -3,16 +3,21 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
-use crate::protocol::key::{Keys, Kind};
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
+use crate::protocol::limits::WRITE;
 
 struct Setup {
     cohorts: Cohorts<&'static str>,
     id: CohortId,
 }
 
+/// Writers, of a read-write lock.
 fn setup(kind: Kind) -> Setup {
     let keys = Arc::new(Keys::new("p", kind, "n").unwrap());
-    Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, 1) }
+    let amount = if kind == Kind::ReadWrite { WRITE } else { 1 };
+    Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, amount) }
+}
 }
 
 const NOTHING: Poll<Option<&str>> = Poll::Ready(None);

@@ -36,7 +36,7 @@ pub(super) fn say(
     let scripts = Scripts { connection: &*connection, inbox_prefix };
     while !left.is_empty() {
         let rest = left.split_off(left.len().min(BATCH));
-        let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail));
+        let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail));
         let Some(answers) = poll_until(executor, until, join_all(calls)) else { break };
         if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
@@ -53,7 +53,7 @@ pub(super) fn say(
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),
-        Failure::Reply(_) => true,
+        Failure::Reply(_) | Failure::NeverHeld(_) => true,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::engine::attempt::{Attempt, Outcome, Queued};
 use crate::engine::closed::Closed;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::AttemptId;
 
 impl Engine {
     /// An attempt id for a request that waits for nothing.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use crate::cohort::budget::{HandoffBudget, amount_for_cohort};
+use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
 use crate::cohort::id::CohortId;
 use crate::engine::Engine;
 use crate::engine::attempt::Attempt;
@@ -68,7 +68,7 @@ impl Engine {
             }
             let cohort = CohortId::of(keys, amount);
             let others_wait = state.cohorts.waiting(&cohort) > 0;
-            let amount = if others_wait { amount_for_cohort(keys.kind, amount) } else { amount };
+            let amount = if others_wait { amount_to_hand_off(keys.kind.claim(amount)) } else { amount };
             state.cohorts.set_asking(&cohort, member);
             let id = state.open(Attempt { member: Some(member), ..Attempt::new(keys, amount, lease, now) });
             Ok(AttemptHandoff::new(id, amount))

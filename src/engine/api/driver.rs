@@ -12,8 +12,8 @@ use crate::engine::lease::Hold;
 use crate::engine::work::Work;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
+use crate::protocol::message::Message;
 use crate::protocol::reply::HeartbeatReply;
-use crate::protocol::ticket::Message;
 use crate::trace;
 
 /// After this time without a reply to a release, the client's waiters ask for themselves: the reply may be late, or its future may

@@ -8,8 +8,8 @@ use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::engine::state::Grant;
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::{AttemptId, ticket};
 use crate::protocol::token::Token;
 use crate::stats::Stats;
 
@@ -52,7 +52,7 @@ impl Engine {
     pub(crate) fn promote_later(&self, keys: &Arc<Keys>, now: Instant, lease: Duration) {
         self.change(|state| {
             // No attempt has this id: cancelling its ticket promotes others, and changes nothing else.
-            let ticket = ticket(keys.kind, state.attempts.id(0), lease, 1);
+            let ticket = keys.kind.ticket(state.attempts.id(0), lease, 1);
             state.cleanups.push(Cleanup { keys: keys.clone(), ticket, from_tail: false, until: now + lease });
         });
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::engine::attempts::Attempts;
 use crate::engine::cleanups::{Cleanup, Cleanups};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
 
 pub(in crate::engine) struct AttemptHandler<'a> {
     pub(in crate::engine) attempts: &'a mut Attempts,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::cohort::budget::{HandoffBudget, amount_for_cohort};
+use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
 use crate::cohort::id::CohortId;
 use crate::cohort::table::{Change, Cohorts};
 use crate::engine::attempt::{Attempt, Outcome, Queued};
@@ -14,7 +14,7 @@ use crate::engine::holds::Holds;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, Given, SharedFailure, Turn};
 use crate::mutant::{self, Mutant};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
 
 pub(in crate::engine) struct HandoffHandler<'a> {
     pub(in crate::engine) cohorts: &'a mut Cohorts<Given>,
@@ -180,7 +180,7 @@ impl Assets<'_> {
         }
         self.holds.remove(hold.id.n);
         // Tokens for a whole budget, even if only one member waits: the present owner may be back before the next one is done.
-        let amount = amount_for_cohort(hold.keys.kind, hold.amount);
+        let amount = amount_to_hand_off(hold.keys.kind.claim(hold.amount));
         let before = Some(hold.clone());
         let attempt = Attempt { before: before.clone(), ..Attempt::new(&hold.keys, amount, hold.lease, now) };
         let id = self.attempts.open(attempt, |n| self.holds.is_held(n));

@@ -47,7 +47,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
         .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now)
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
-    let budget = HandoffBudget::of(Kind::Lock, hold.amount, setup.now + LEASE);
+    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
     assert!(setup.engine.hand_off(&hold, budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "nobody has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
@@ -71,7 +71,7 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
-        let budget = HandoffBudget::of(Kind::Lock, hold.amount, setup.now + LEASE);
+        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
         assert!(setup.engine.hand_off(&hold, budget, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
@@ -93,7 +93,7 @@ fn losses_are_counted_but_not_what_is_closed() {
     assert_eq!(counted(&setup), [3, 0, 4, 0, 1, 1]);
     // Told twice, it is one loss.
     setup.engine.renewed(setup.now, setup.now, &[], &holds[1..2]);
-    setup.engine.deliver(crate::protocol::ticket::Message::Revoked { id: holds[2].id }, setup.now);
+    setup.engine.deliver(crate::protocol::message::Message::Revoked { id: holds[2].id }, setup.now);
     assert_eq!(counted(&setup), [2, 0, 4, 0, 1, 2]);
     // Fixed leases are looked at, not renewed.
     let fixed = setup.grant(setup.open(&keys("e")), false);
