@@ -18,7 +18,6 @@ fn setup(kind: Kind) -> Setup {
     let amount = if kind == Kind::ReadWrite { WRITE } else { 1 };
     Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, amount) }
 }
-}
 
 const NOTHING: Poll<Option<&str>> = Poll::Ready(None);
 
