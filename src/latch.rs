@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,9 +18,10 @@ use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
 use crate::runtime::Executor;
 
-use once::Said;
+use once::{Said, once};
 
 mod once;
+mod wait;
 
 /// The highest count that a latch can be set to.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -94,7 +94,7 @@ impl CountDownLatch {
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("a latch must live 100 ms to 30 days, not {ttl:?}"));
         }
-        self.once(OPERATION, |scripts, keys, call| {
+        once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
@@ -121,7 +121,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, it may have counted or not.
     pub async fn count_down(&self) -> Result<u64> {
-        self.once("count_down", |scripts, keys, call| {
+        once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
@@ -169,7 +169,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// Dropped, the latch may be deleted or not.
     pub async fn delete(&self) -> Result<bool> {
-        self.once("delete", |scripts, keys, call| {
+        once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
@@ -252,22 +252,7 @@ impl IntoFuture for LatchWait {
                     Error::because(ErrorKind::InvalidInput, OPERATION, "a timeout of zero; count does not wait");
                 return Err(error.with_name(&keys.name));
             }
-            let request = Request {
-                operation: OPERATION,
-                keys: keys.clone(),
-                amount: 1,
-                wait: true,
-                // Nothing is held; as long as this, a ticket lives without a heartbeat.
-                lease: context.config.lease,
-                renewed: false,
-                at_most: None,
-                max_waiters: 0,
-                timeout: self.timeout,
-                holder: None,
-                fair: true,
-                joins_cohort: false,
-            };
-            acquire(context, &request).await.map(drop)
+            wait::wait(context, keys, self.timeout).await
         })
     }
 }
