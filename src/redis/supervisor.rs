@@ -60,7 +60,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
         (target, driver) = loop {
-            shared.executor.sleep(backoff.pause()).await;
+            shared.pause(backoff.pause()).await;
             match open(shared, false, &mut limit).await {
                 Ok((fresh, _)) => {
                     shared.reconnected("commands");
@@ -89,7 +89,7 @@ async fn open_first(
                 if left <= pause {
                     return Err(failure);
                 }
-                shared.executor.sleep(pause).await;
+                shared.pause(pause).await;
                 *limit = left - pause;
             }
             opened => return opened,
