@@ -37,6 +37,7 @@ mod progress;
 mod proof;
 mod sending;
 mod sentinel;
+mod spelling;
 mod subscription;
 mod supervisor;
 mod target;

@@ -17,6 +17,7 @@ use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::dial::{DialError, Stream};
 use super::failure::Failure;
+use super::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::mutex::lock;
@@ -31,19 +32,6 @@ pub(super) enum Stage {
     #[cfg(feature = "tls")]
     Tls,
     Login,
-}
-
-/// How the user asks for a connection without TLS, and for one with it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spelling {
-    pub(super) plain: &'static str,
-    pub(super) tls: &'static str,
-}
-
-impl Default for Spelling {
-    fn default() -> Self {
-        Self { plain: "redis://", tls: "rediss://" }
-    }
 }
 
 /// Shared by an attempt and the stream that it opens.
@@ -169,7 +157,7 @@ impl AsyncRead for Watched {
                     state.first.extend(buffer.filled()[before..].iter().take(missing));
                 }
                 #[cfg(feature = "tls")]
-                Err(error) => state.failure = tls::failure(error),
+                Err(error) => state.failure = tls::failure(error, state.spelling),
                 #[cfg(not(feature = "tls"))]
                 Err(_) => {}
             }

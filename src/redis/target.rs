@@ -11,7 +11,8 @@ use super::dial::{Dial, Stream};
 use super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::progress::Stage;
-use super::progress::{self, Progress, Spelling};
+use super::progress::{self, Progress};
+use super::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
 use crate::error::{Error, ErrorKind, Result};
@@ -139,7 +140,7 @@ impl Target {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             progress.enter(Stage::Tls);
-            return Ok(progress.watch(tls.wrap(stream).await?));
+            return Ok(progress.watch(tls.wrap(stream, self.access.spelling).await?));
         }
         Ok(progress.watch(stream))
     }

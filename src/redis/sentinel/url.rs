@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use ::redis::RedisConnectionInfo;
 use percent_encoding::percent_decode_str;
 
-use super::super::progress::Spelling;
+use super::super::spelling::Spelling;
 use super::super::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::redis::progress::Spelling;
+use crate::redis::spelling::Spelling;
 use crate::redis::target::Access;
 
 fn address(port: u16) -> Address {
