@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,17 +12,19 @@ use futures::channel::oneshot;
 use futures::future::select;
 use futures::stream::BoxStream;
 
+use self::acknowledging::Acknowledging;
 use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
 use self::locate::Locate;
 use self::sentinel::Sentinels;
 use self::target::Target;
-use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
+mod acknowledging;
 mod blocking;
 mod calls;
 mod convert;
@@ -92,6 +94,8 @@ pub struct RedisConnection {
     shared: Arc<Shared>,
     warnings: Vec<Warning>,
     subscriptions: AtomicU64,
+    /// Once it is needed.
+    acknowledging: OnceLock<Acknowledging>,
 }
 
 impl RedisConnection {
@@ -112,8 +116,12 @@ impl RedisConnection {
         };
         let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection =
-            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
+        let mut connection = Self {
+            shared: Arc::clone(&shared),
+            warnings: Vec::new(),
+            subscriptions: AtomicU64::new(0),
+            acknowledging: OnceLock::new(),
+        };
         if let Some(sentinels) = sentinels {
             shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
         }
@@ -159,6 +167,16 @@ impl Connection for RedisConnection {
         calls::run_batch(&self.shared, calls).await
     }
 
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let acknowledging = self.acknowledging.get_or_init(|| Acknowledging::start(&self.shared));
+        acknowledging.run(&self.shared, calls, replicas, within).await
+    }
+
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
@@ -183,12 +201,13 @@ impl Connection for RedisConnection {
 
     fn close(&self) {
         self.shared.close();
+        self.acknowledging.get().into_iter().for_each(Acknowledging::close);
     }
 }
 
 impl Drop for RedisConnection {
     fn drop(&mut self) {
-        self.shared.close();
+        self.close();
     }
 }
 
