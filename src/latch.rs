@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,9 +18,10 @@ use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
 use crate::runtime::Executor;
 
-use once::Said;
+use once::{Said, once};
 
 mod once;
+mod wait;
 
 /// The largest count of a latch: 1,048,576.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
@@ -99,7 +99,7 @@ impl CountDownLatch {
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
             return invalid(format!("ttl must be 100 ms to 30 days, not {ttl:?}"));
         }
-        self.once(OPERATION, |scripts, keys, call| {
+        once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
@@ -126,7 +126,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// After the future is dropped, the call may or may not have counted.
     pub async fn count_down(&self) -> Result<u64> {
-        self.once("count_down", |scripts, keys, call| {
+        once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
@@ -176,7 +176,7 @@ impl CountDownLatch {
     /// # Cancel safety
     /// After the future is dropped, the latch may or may not have been deleted.
     pub async fn delete(&self) -> Result<bool> {
-        self.once("delete", |scripts, keys, call| {
+        once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
@@ -264,22 +264,7 @@ impl IntoFuture for LatchWait {
                 );
                 return Err(error.with_name(&keys.name));
             }
-            let request = Request {
-                operation: OPERATION,
-                keys: keys.clone(),
-                amount: 1,
-                wait: true,
-                // Nothing is held; as long as this, a ticket lives without a heartbeat.
-                lease: context.config.lease,
-                renewed: false,
-                at_most: None,
-                max_waiters: 0,
-                timeout: self.timeout,
-                holder: None,
-                fair: true,
-                joins_cohort: false,
-            };
-            acquire(context, &request).await.map(drop)
+            wait::wait(context, keys, self.timeout).await
         })
     }
 }

@@ -39,6 +39,7 @@ mod progress;
 mod proof;
 mod sending;
 mod sentinel;
+mod spelling;
 mod subscription;
 mod supervisor;
 mod target;

@@ -202,7 +202,7 @@ impl<G> Acquire<G> {
         let request = self.options.request(true)?;
         // An acquisition that waits is never answered "busy".
         let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
+        acquire(&self.options.primitive, &request).await?.ok_or_else(never)
     }
 
     pub(crate) fn held_by(mut self, holder: &Holder) -> Self {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use event_listener::Event;
+use futures::future::select;
 
 use super::dial::Dial;
 use super::failure::Failure;
@@ -197,6 +198,11 @@ impl Shared {
         progress.enter(Stage::Dial);
         let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
         dialled.map_err(|failure| self.locate.explain(&target, failure))
+    }
+
+    /// Waits before the next dial, unless there is another server to dial.
+    pub(super) async fn pause(&self, pause: Duration) {
+        select(self.executor.sleep(pause), self.locate.moved()).await;
     }
 
     /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one

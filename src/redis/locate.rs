@@ -24,6 +24,9 @@ pub(super) trait Locate: fmt::Display + Send + Sync + 'static {
     /// Resolves once a connection to `target` must not be used any more, because another server is the right one.
     fn left<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
 
+    /// Resolves once the answer to [`locate`](Self::locate) is another one than it was at the time of this call.
+    fn moved(&self) -> BoxFuture<'_, ()>;
+
     /// As [`locate`](Self::locate), when there is no runtime any more: blocks the thread.
     fn locate_blocking(&self, deadline: Deadline) -> Option<Arc<Target>>;
 
@@ -46,6 +49,10 @@ impl Locate for Arc<Target> {
     }
 
     fn left<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        pending().boxed()
+    }
+
+    fn moved(&self) -> BoxFuture<'_, ()> {
         pending().boxed()
     }
 

@@ -63,7 +63,8 @@ impl Sentinels {
         let mut sought = Sought::parse(url)?;
         let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
         let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
-        let (listed, limit) = (listed.join(", "), config.upkeep());
+        // Shorter than an attempt to connect, which is to end with what the sentinels say, and not before.
+        let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
         Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
     }
 
@@ -121,6 +122,12 @@ impl Locate for Sentinels {
 
     fn left<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
         self.until(|board| board.is_elsewhere(&target.address).then_some(())).boxed()
+    }
+
+    fn moved(&self) -> BoxFuture<'_, ()> {
+        let before = self.look(|board| board.named().cloned());
+        let moved = move |board: &Board| board.named().is_some_and(|now| before.as_ref() != Some(now)).then_some(());
+        self.until(moved).boxed()
     }
 
     fn locate_blocking(&self, deadline: Deadline) -> Option<Arc<Target>> {

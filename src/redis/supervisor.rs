@@ -76,7 +76,7 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
-        shared.executor.sleep(backoff.pause()).await;
+        shared.pause(backoff.pause()).await;
         let fresh = reopen(shared, &mut backoff, &mut limit).await;
         shared.reconnected("commands");
         shared.take_up(fresh.connection, generation);
@@ -91,7 +91,7 @@ async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) ->
             Ok((fresh, _)) => return fresh,
             Err(failure) => shared.failed(failure),
         }
-        shared.executor.sleep(backoff.pause()).await;
+        shared.pause(backoff.pause()).await;
     }
 }
 
@@ -111,7 +111,7 @@ async fn open_first(
                 if left <= pause {
                     return Err(failure);
                 }
-                shared.executor.sleep(pause).await;
+                shared.pause(pause).await;
                 *limit = left - pause;
             }
             opened => return opened,

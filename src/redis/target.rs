@@ -12,6 +12,7 @@ use super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::progress::Stage;
 use super::progress::{self, Progress};
+use super::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
 use crate::error::{Error, ErrorKind, Result};
@@ -39,10 +40,11 @@ pub(super) struct Access {
     /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
     login: RedisConnectionInfo,
     db: i64,
+    spelling: Spelling,
 }
 
 impl Access {
-    pub(super) fn new(login: &RedisConnectionInfo, tls: bool) -> Result<Self> {
+    pub(super) fn new(login: &RedisConnectionInfo, tls: bool, spelling: Spelling) -> Result<Self> {
         if login.username().is_some() && login.password().is_none() {
             // The login would be left out, and the connection would be the default user's.
             return Err(invalid("a user name needs a password"));
@@ -58,6 +60,7 @@ impl Access {
             trust: if tls { Some(Trust::load()?) } else { None },
             login,
             db,
+            spelling,
         })
     }
 
@@ -108,7 +111,7 @@ impl Target {
             ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
             _ => return Err(invalid("not a usable address")),
         };
-        Access::new(info.redis_settings(), tls)?.at(address)
+        Access::new(info.redis_settings(), tls, Spelling::default())?.at(address)
     }
 
     /// Another server, which the same user logs in to in the same way.
@@ -127,6 +130,7 @@ impl Target {
 
     /// Opens a stream to it, TLS included.
     pub(super) async fn dial(&self, dialer: &dyn Dial, progress: &Arc<Progress>) -> Result<Stream, Failure> {
+        progress.spell(self.access.spelling);
         let dialled = match &self.address {
             Address::Tcp(host, port) => dialer.tcp(host, *port).await,
             #[cfg(unix)]
@@ -136,7 +140,7 @@ impl Target {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             progress.enter(Stage::Tls);
-            return Ok(progress.watch(tls.wrap(stream).await?));
+            return Ok(progress.watch(tls.wrap(stream, self.access.spelling).await?));
         }
         Ok(progress.watch(stream))
     }

@@ -11,6 +11,7 @@ use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, 
 
 use super::dial::Stream;
 use super::failure::Failure;
+use super::spelling::Spelling;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Whom to believe that a server is who it says: the system's certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`
@@ -53,12 +54,13 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub(super) async fn wrap(&self, stream: Stream) -> std::result::Result<Stream, Failure> {
+    pub(super) async fn wrap(&self, stream: Stream, spelling: Spelling) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(self.name.clone(), stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => {
-                Err(failure(&error).unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
+                Err(failure(&error, spelling)
+                    .unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
             }
         }
     }
@@ -72,7 +74,7 @@ impl Tls {
 
 /// What rustls found wrong, if it was rustls that ended the stream. Also after the handshake: a server that asks for a
 /// certificate says no only when the first command arrives.
-pub(super) fn failure(error: &io::Error) -> Option<Failure> {
+pub(super) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> {
     use tokio_rustls::rustls::AlertDescription as Alert;
     Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {
         error @ rustls::Error::InvalidCertificate(_) => {
@@ -83,7 +85,7 @@ pub(super) fn failure(error: &io::Error) -> Option<Failure> {
                 .to_owned(),
         ),
         rustls::Error::InvalidMessage(_) => {
-            Failure::Unsupported("the server does not speak TLS on this port; use redis://".to_owned())
+            Failure::Unsupported(format!("the server does not speak TLS on this port; use {}", spelling.plain))
         }
         error => Failure::Io(format!("TLS: {error}")),
     })

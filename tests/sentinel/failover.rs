@@ -8,7 +8,7 @@ use std::time::Instant;
 use bowline::{Lock, LockGuard};
 use futures::future::{BoxFuture, join_all};
 
-use crate::scene::{all_on, caught_up, client, is_held_at, ms};
+use crate::scene::{all_on, caught_up, client, in_the_end, is_held_at, ms};
 use crate::support::adapters::ours;
 use crate::support::env::{Env, TestClient, on_runtime};
 use crate::support::sentinels::{MASTER_NAME, Sentinels};
@@ -104,7 +104,7 @@ async fn waiters_are_served_after_the_master_is_killed(env: Env) {
     servers.kill(0);
     // Told to nobody until there is a master again.
     let released = env.spawn(async move { first.release().await });
-    let granted = env.soon("all are served", join_all(waiters)).await;
+    let granted = in_the_end(&env, "all are served", join_all(waiters)).await;
     let _ = released.await;
     let promoted = servers.await_master(|server| server != 0);
     crowd.assert_kept(servers.server(promoted));
@@ -157,7 +157,7 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
         servers.await_ready();
     }
     stop.store(true, Ordering::SeqCst);
-    env.soon("all end", join_all(tasks)).await;
+    in_the_end(&env, "all end", join_all(tasks)).await;
     crowd.end().await;
 }
 
@@ -170,7 +170,7 @@ async fn a_master_that_stands_still_and_comes_back_is_not_used_again(env: Env) {
     servers.freeze(0);
     let released = env.spawn(async move { first.release().await });
     let promoted = servers.await_master(|server| server != 0);
-    env.soon("all are served", join_all(waiters)).await;
+    in_the_end(&env, "all are served", join_all(waiters)).await;
     let _ = released.await;
     servers.thaw(0);
     // One that connects now as well.

@@ -6,5 +6,7 @@
 mod support;
 
 mod connecting;
+mod disagreement;
 mod failover;
+mod fake;
 mod scene;

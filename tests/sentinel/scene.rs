@@ -1,21 +1,43 @@
 //! What the tests look at.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bowline::LockGuard;
+use futures::future::{Either, select};
 
 use crate::support::adapters::ours;
 use crate::support::env::{Env, TestClient};
-use crate::support::sentinels::Sentinels;
+use crate::support::sentinels::{MASTER_NAME, Sentinels};
 use crate::support::server::Server;
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A client that may wait for a whole failover, as a user with the documented rights.
+/// The URL of sentinels at these addresses, as a user with the documented rights.
+pub(crate) fn url(sentinels: &[&str]) -> String {
+    format!("redis-sentinel://bowline:secret@{}/?master={MASTER_NAME}", sentinels.join(","))
+}
+
+/// A client that may wait for a whole failover, also for one that has to be tried twice.
+pub(crate) async fn client_at(env: &Env, url: &str) -> bowline::Result<TestClient> {
+    env.client_at(url, |config| config.lease(ms(30_000)).retry_timeout(LONG)).await
+}
+
 pub(crate) async fn client(env: &Env, servers: &Sentinels) -> TestClient {
-    env.client_at(&servers.user_url(), |config| config.lease(ms(10_000)).retry_timeout(ms(20_000))).await.unwrap()
+    client_at(env, &servers.user_url()).await.unwrap()
+}
+
+/// Sentinels that vote for different ones begin again after six seconds.
+const LONG: Duration = Duration::from_secs(30);
+
+/// `future`, or a panic when it takes longer than the longest failover.
+pub(crate) async fn in_the_end<T>(env: &Env, what: &str, future: impl Future<Output = T>) -> T {
+    match select(pin!(future), pin!(env.sleep(LONG))).await {
+        Either::Left((output, _)) => output,
+        Either::Right(_) => panic!("not within {LONG:?}: {what}"),
+    }
 }
 
 /// Waits until all connections of so many clients are on the server, and none is on another one that answers.

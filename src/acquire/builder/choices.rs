@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::acquire::Request;
+use crate::acquire::request::Request;
 use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -60,7 +60,7 @@ impl Options {
             fair: self.fair,
             joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
             timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+            holder,
         })
     }
 

@@ -73,7 +73,7 @@ impl<G> TryAcquire<G> {
     }
 
     pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
-        acquire(&self.options.primitive.context, &self.options.request(false)?).await
+        acquire(&self.options.primitive, &self.options.request(false)?).await
     }
 
     pub(crate) fn held_by(mut self, holder: &Holder) -> Self {

@@ -160,7 +160,12 @@ impl Board {
 
     /// Whether a server is known not to be the master.
     pub(super) fn is_elsewhere(&self, address: &Address) -> bool {
-        self.master.as_ref().is_some_and(|master| master.address != *address)
+        self.named().is_some_and(|master| master != address)
+    }
+
+    /// Where the master was last, whether it can still be asked for or not.
+    pub(super) fn named(&self) -> Option<&Address> {
+        self.master.as_ref().map(|master| &master.address)
     }
 
     /// The master, if a sentinel names one now.
@@ -214,7 +219,7 @@ impl Board {
         }
         let votes =
             |address: &Address| named().filter(|named| named.epoch == highest && named.address == *address).count();
-        let is_current = |address: &Address| self.master.as_ref().is_some_and(|master| master.address == *address);
+        let is_current = |address: &Address| self.named() == Some(address);
         let candidates = named().filter(|named| named.epoch == highest);
         candidates.max_by_key(|named| (votes(&named.address), is_current(&named.address))).cloned()
     }

@@ -7,6 +7,7 @@ use std::net::Ipv6Addr;
 use ::redis::RedisConnectionInfo;
 use percent_encoding::percent_decode_str;
 
+use super::super::spelling::Spelling;
 use super::super::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 
@@ -22,6 +23,9 @@ pub(super) struct Sought {
 
 /// Where sentinels listen if the URL does not say.
 const PORT: u16 = 26379;
+
+const OF_SENTINELS: Spelling = Spelling { plain: "sentinel_tls=false", tls: "sentinel_tls=true" };
+const OF_SERVERS: Spelling = Spelling { plain: "tls=false", tls: "tls=true" };
 
 /// Whether a URL asks for sentinels, by its scheme.
 pub(in super::super) fn is_of_sentinels(url: &str) -> bool {
@@ -54,14 +58,14 @@ impl Sought {
         let (userinfo, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
         let query = Query::parse(query)?;
         let sentinel = credentials(query.sentinel_user, query.sentinel_password);
-        let sentinel = Access::new(&sentinel, query.sentinel_tls.unwrap_or(tls))?;
+        let sentinel = Access::new(&sentinel, query.sentinel_tls.unwrap_or(tls), OF_SENTINELS)?;
         let login = user(userinfo)?.set_db(database(path)?);
         Ok(Self {
             sentinels: addresses(hosts)?.into_iter().map(|address| sentinel.at(address)).collect::<Result<_>>()?,
             master: query.master.filter(|name| !name.is_empty()).ok_or_else(|| {
                 invalid("the name of the master is missing: add ?master= with the name in `sentinel monitor <name>`")
             })?,
-            servers: Access::new(&login, query.tls.unwrap_or(tls))?,
+            servers: Access::new(&login, query.tls.unwrap_or(tls), OF_SERVERS)?,
         })
     }
 }

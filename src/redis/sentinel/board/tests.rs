@@ -1,4 +1,5 @@
 use super::*;
+use crate::redis::spelling::Spelling;
 use crate::redis::target::Access;
 
 fn address(port: u16) -> Address {
@@ -6,7 +7,7 @@ fn address(port: u16) -> Address {
 }
 
 fn board(sentinels: u16) -> Board {
-    let access = Access::new(&::redis::RedisConnectionInfo::default(), false).unwrap();
+    let access = Access::new(&::redis::RedisConnectionInfo::default(), false, Spelling::default()).unwrap();
     Board::new((0..sentinels).map(|n| access.at(address(26379 + n)).unwrap()).collect())
 }
 
