@@ -21,6 +21,7 @@ use crate::runtime::Executor;
 
 mod blocking;
 mod calls;
+mod cluster;
 mod convert;
 pub(crate) mod dial;
 mod handshake;
