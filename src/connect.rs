@@ -37,7 +37,7 @@ macro_rules! connect_functions {
         /// # Cancel safety
         /// As [`connect`].
         pub async fn open(executor: Arc<dyn Executor>, url: &str, config: &Config) -> Result<RedisConnection> {
-            RedisConnection::connect(executor, Box::new(Sockets), url, config).await
+            RedisConnection::connect(executor, Arc::new(Sockets), url, config).await
         }
     };
 }

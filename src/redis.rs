@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 use self::blocking::Blocking;
 use self::dial::Dial;
 use self::link::Shared;
+use self::locate::Locate;
 use self::target::Target;
 use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
@@ -24,13 +25,16 @@ mod calls;
 mod cluster;
 mod convert;
 pub(crate) mod dial;
+mod failure;
 mod handshake;
 mod link;
 mod loaded;
+mod locate;
 mod progress;
 mod proof;
 mod sending;
 mod subscription;
+mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
@@ -87,27 +91,32 @@ impl RedisConnection {
     /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
     pub(crate) async fn connect(
         executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
+        dialer: Arc<dyn Dial>,
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let target = Target::parse(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
+        let locate = locator(url)?;
+        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let mut connection =
             Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
         let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(link::supervise(Arc::clone(&shared), first)));
+        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {
             Ok(Ok(warnings)) => {
                 connection.warnings = warnings;
                 connection.warnings.extend(slow_timeout(config));
                 Ok(connection)
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string(), &config.prefix)),
+            Ok(Err(failure)) => Err(failure.into_error(&shared.locate.to_string(), &config.prefix)),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
+}
+
+/// Who knows where the servers of this URL are.
+fn locator(url: &str) -> Result<Arc<dyn Locate>> {
+    Ok(Arc::new(Arc::new(Target::parse(url)?)))
 }
 
 /// Within half of a lease, a renewal gets two tries.
@@ -152,7 +161,7 @@ impl Connection for RedisConnection {
 
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
+        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
     }
 
     fn close(&self) {

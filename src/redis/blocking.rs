@@ -17,6 +17,7 @@ use futures::stream::BoxStream;
 use self::deadline::Deadline;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
+use super::locate::Locate;
 use super::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
@@ -32,9 +33,10 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// Connects and logs in. `None`: it could not be done, or not in time.
-    pub(super) fn connect(target: &Target, within: Duration) -> Option<Self> {
+    /// Asks where the server is, connects and logs in. `None`: it could not be done, or not in time.
+    pub(super) fn connect(locate: &dyn Locate, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
+        let target = &locate.locate_blocking(within)?;
         let stream = dial::dial(target, deadline)?;
         let mut wire = Wire::new(stream);
         let login = login(target);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::convert;
-use super::handshake::Failure;
+use super::failure::Failure;
 use super::link::Shared;
 use super::sending;
 use crate::connection::{Call, ConnectionError, Reply};
@@ -57,6 +57,10 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
 /// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
 /// is found by connecting anew only.
 fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
+    if shared.is_disowned(generation) {
+        // A grant of the old primary, for instance, which the new one may know nothing of.
+        return Err(ConnectionError::Unknown("another server is the primary now".to_owned()));
+    }
     if let Err(refusal) = &answer
         && convert::is_of_a_replica(refusal)
     {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::dial::{DialError, Stream};
-use super::handshake::Failure;
+use super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::mutex::lock;
@@ -24,6 +24,8 @@ use crate::mutex::lock;
 /// The part of an attempt that is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// The address of the server is being asked for.
+    Locate,
     #[default]
     Dial,
     #[cfg(feature = "tls")]
@@ -62,6 +64,7 @@ impl Progress {
     pub(super) fn late(&self, limit: Duration) -> Failure {
         let state = lock(&self.0);
         Failure::Io(match state.stage {
+            Stage::Locate => format!("the address of the server was not learned within {limit:?}"),
             Stage::Dial => format!("unreachable: no connection within {limit:?}"),
             #[cfg(feature = "tls")]
             Stage::Tls => {

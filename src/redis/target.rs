@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
 use super::dial::{Dial, Stream};
-use super::handshake::Failure;
+use super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::progress::Stage;
 use super::progress::{self, Progress};
@@ -84,6 +84,18 @@ impl Target {
             db: login.db(),
             // Without CLIENT SETINFO: a user with few rights would leave a line in the ACL log at each connect.
             login: login.set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name(),
+        })
+    }
+
+    /// Another server, which the same user logs in to in the same way.
+    #[expect(dead_code, reason = "for adapters that learn of servers by themselves")]
+    pub(super) fn at(&self, host: &str, port: u16) -> Result<Self> {
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            tls: self.tls.as_ref().map(|tls| tls.at(host)).transpose()?,
+            address: Address::Tcp(host.to_owned(), port),
+            login: self.login.clone(),
+            db: self.db,
         })
     }
 

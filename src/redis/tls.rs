@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Stream;
-use super::handshake::Failure;
+use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The server's name and whom to believe it from: the system's certificates, or those of `SSL_CERT_FILE` and
@@ -22,8 +22,7 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(host: &str) -> Result<Self> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+        let name = name(host)?;
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         // Systems carry certificates that rustls does not read; the others are enough.
@@ -42,6 +41,11 @@ impl Tls {
         Ok(Self { name, config: Arc::new(config) })
     }
 
+    /// For another server, whose certificate is verified in the same way.
+    pub(super) fn at(&self, host: &str) -> Result<Self> {
+        Ok(Self { name: name(host)?, config: Arc::clone(&self.config) })
+    }
+
     pub(super) async fn wrap(&self, stream: Stream) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(self.name.clone(), stream).await {
@@ -57,6 +61,11 @@ impl Tls {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
         Some(StreamOwned::new(session, stream))
     }
+}
+
+fn name(host: &str) -> Result<ServerName<'static>> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))
 }
 
 /// What rustls found wrong, if it was rustls that ended the stream. Also after the handshake: a server that asks for a

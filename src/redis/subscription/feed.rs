@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
 
-use super::super::handshake::Failure;
+use super::super::failure::Failure;
 use super::super::link::{RECONNECT, Shared};
 use super::super::proof::Proof;
 use super::Told;

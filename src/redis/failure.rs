@@ -1,0 +1,62 @@
+//! Why there is no connection, and what a caller is told of it.
+
+use std::fmt;
+
+use crate::connection::ConnectionError;
+use crate::connection::refusal::explain;
+use crate::error::{Error, ErrorKind};
+
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// The socket or the TLS session failed, or nothing was answered.
+    Io(String),
+    /// The server answered with an error.
+    Refused(ConnectionError),
+    /// TLS failed for want of a certificate that is accepted.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    Certificate(String),
+    /// The server is nothing that bowline can work with.
+    Unsupported(String),
+    /// The server has no such database.
+    Invalid(String),
+}
+
+impl Failure {
+    pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
+        let kind = match self {
+            Self::Io(_) => ErrorKind::Unavailable,
+            Self::Refused(refusal) => {
+                let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
+                let reason = format!("{target}{explained}");
+                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
+            }
+            Self::Certificate(_) => ErrorKind::Certificate,
+            Self::Unsupported(_) => ErrorKind::Unsupported,
+            Self::Invalid(_) => ErrorKind::InvalidInput,
+        };
+        Error::because(kind, "connect", format!("{target}: {self}"))
+    }
+}
+
+/// The error of a call that finds no connection.
+impl From<Failure> for ConnectionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(refusal) => refusal,
+            Failure::Certificate(reason) => Self::Certificate(reason),
+            failure => Self::Unreachable(failure.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
+                f.write_str(reason)
+            }
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
