@@ -37,6 +37,13 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// What the server's topology can do.
     fn topology(&self) -> Topology;
 
+    /// A number for the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
+    /// renewed together. One server has one number.
+    fn node_of(&self, key: &str) -> u64 {
+        let _ = key;
+        0
+    }
+
     /// What is wrong with the server's setup without being an error, found when connecting.
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
@@ -144,17 +151,20 @@ pub struct Topology {
     /// `PUBSUB NUMSUB` inside a script counts every subscriber there is. A waiter is passed over if the count of its inbox is 0.
     /// True for one server, false in a cluster, where the count is the node's own.
     pub publish_counts_everyone: bool,
+    /// The keys of a call must belong to one name. Holds are renewed by one call each, all of them in one
+    /// [`run_batch`](Connection::run_batch). False for one server, where one call renews many holds.
+    pub one_name_per_call: bool,
 }
 
 impl Topology {
     /// One server.
     pub const fn single_server() -> Self {
-        Self { publish_counts_everyone: true }
+        Self { publish_counts_everyone: true, one_name_per_call: false }
     }
 
     /// A cluster, in which a node knows its own subscribers only.
     pub const fn cluster() -> Self {
-        Self { publish_counts_everyone: false }
+        Self { publish_counts_everyone: false, one_name_per_call: true }
     }
 }
 

@@ -11,7 +11,9 @@ use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
 use self::blocking::Blocking;
+use self::cluster::{Cluster, Seeds};
 use self::dial::Dial;
+use self::failure::Failure;
 use self::link::Shared;
 use self::locate::Locate;
 use self::target::Target;
@@ -82,9 +84,27 @@ mod tls;
 /// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
 ///   made, once.
 pub struct RedisConnection {
-    shared: Arc<Shared>,
+    servers: Servers,
     warnings: Vec<Warning>,
+}
+
+/// What is behind the URL.
+enum Servers {
+    /// One server at a time.
+    Single(Single),
+    Cluster(Cluster),
+}
+
+/// The connection to one server. Dropping it ends its tasks and closes its sockets.
+struct Single {
+    shared: Arc<Shared>,
     subscriptions: AtomicU64,
+}
+
+impl Drop for Single {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
 }
 
 impl RedisConnection {
@@ -95,18 +115,35 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
+        let (servers, mut warnings) = match Seeds::parse(url)? {
+            Some(seeds) => {
+                let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+                (Servers::Cluster(cluster), warnings)
+            }
+            None => Self::connect_to_server(executor, dialer, url, config).await?,
+        };
+        warnings.extend(slow_timeout(config));
+        Ok(Self { servers, warnings })
+    }
+
+    async fn connect_to_server(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
         let locate = locator(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed()));
+        let shared = Arc::new(Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed()));
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection =
-            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
+        let single = Single { shared: Arc::clone(&shared), subscriptions: AtomicU64::new(0) };
         let (first, connected) = oneshot::channel();
         shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {
-            Ok(Ok(warnings)) => {
-                connection.warnings = warnings;
-                connection.warnings.extend(slow_timeout(config));
-                Ok(connection)
+            Ok(Ok(warnings)) => Ok((Servers::Single(single), warnings)),
+            Ok(Err(Failure::Cluster)) => {
+                let seeds = Seeds::of(Target::parse(url)?)?;
+                let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+                Ok((Servers::Cluster(cluster), warnings))
             }
             Ok(Err(failure)) => Err(failure.into_error(&shared.locate.to_string(), &config.prefix)),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
@@ -135,20 +172,42 @@ fn seed() -> u64 {
 #[async_trait]
 impl Connection for RedisConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        calls::run(&self.shared, &call).await
+        match &self.servers {
+            Servers::Single(single) => calls::run(&single.shared, &call).await,
+            // On the heap: the way through a cluster is long, and a call to one server should not have to carry it.
+            Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
+        }
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        calls::run_batch(&self.shared, calls).await
+        match &self.servers {
+            Servers::Single(single) => calls::run_batch(&single.shared, calls).await,
+            Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
+        }
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+        match &self.servers {
+            Servers::Single(Single { shared, subscriptions }) => {
+                let number = subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+                Ok(subscription::subscribe(shared, channel, number).await?.boxed())
+            }
+            Servers::Cluster(cluster) => cluster.subscribe(channel).await,
+        }
     }
 
     fn topology(&self) -> Topology {
-        Topology::single_server()
+        match &self.servers {
+            Servers::Single(_) => Topology::single_server(),
+            Servers::Cluster(_) => Topology::cluster(),
+        }
+    }
+
+    fn node_of(&self, key: &str) -> u64 {
+        match &self.servers {
+            Servers::Single(_) => 0,
+            Servers::Cluster(cluster) => cluster.node_of(key),
+        }
     }
 
     fn warnings(&self) -> Vec<Warning> {
@@ -156,28 +215,35 @@ impl Connection for RedisConnection {
     }
 
     fn reconnects(&self) -> u64 {
-        self.shared.reconnects.load(Ordering::Relaxed)
+        match &self.servers {
+            Servers::Single(single) => single.shared.reconnects.load(Ordering::Relaxed),
+            Servers::Cluster(cluster) => cluster.reconnects(),
+        }
     }
 
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
+        match &self.servers {
+            Servers::Single(single) => Some(Box::new(Blocking::connect(&*single.shared.locate, within)?)),
+            Servers::Cluster(cluster) => cluster.without_runtime(within),
+        }
     }
 
     fn close(&self) {
-        self.shared.close();
-    }
-}
-
-impl Drop for RedisConnection {
-    fn drop(&mut self) {
-        self.shared.close();
+        match &self.servers {
+            Servers::Single(single) => single.shared.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
     }
 }
 
 /// Shows the address and the state, no credentials.
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisConnection").field("link", &self.shared).field("warnings", &self.warnings).finish()
+        let servers: &dyn fmt::Debug = match &self.servers {
+            Servers::Single(single) => &single.shared,
+            Servers::Cluster(cluster) => cluster,
+        };
+        f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()
     }
 }

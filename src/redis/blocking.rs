@@ -14,7 +14,7 @@ use ::redis::Value;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use self::deadline::Deadline;
+pub(super) use self::deadline::Deadline;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
 use super::locate::Locate;

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Certificate(String),
     /// The server is nothing that bowline can work with.
     Unsupported(String),
+    /// The server is a node of a cluster, and was taken for a server of its own.
+    Cluster,
     /// The server has no such database.
     Invalid(String),
 }
@@ -32,7 +34,7 @@ impl Failure {
                 return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
             }
             Self::Certificate(_) => ErrorKind::Certificate,
-            Self::Unsupported(_) => ErrorKind::Unsupported,
+            Self::Unsupported(_) | Self::Cluster => ErrorKind::Unsupported,
             Self::Invalid(_) => ErrorKind::InvalidInput,
         };
         Error::because(kind, "connect", format!("{target}: {self}"))
@@ -56,6 +58,7 @@ impl fmt::Display for Failure {
             Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
                 f.write_str(reason)
             }
+            Self::Cluster => f.write_str("the server is a node of a cluster"),
             Self::Refused(refusal) => refusal.fmt(f),
         }
     }

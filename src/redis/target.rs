@@ -88,7 +88,6 @@ impl Target {
     }
 
     /// Another server, which the same user logs in to in the same way.
-    #[expect(dead_code, reason = "for adapters that learn of servers by themselves")]
     pub(super) fn at(&self, host: &str, port: u16) -> Result<Self> {
         Ok(Self {
             #[cfg(feature = "tls")]
@@ -124,7 +123,7 @@ impl Target {
     }
 }
 
-fn invalid(reason: &str) -> Error {
+pub(super) fn invalid(reason: &str) -> Error {
     Error::because(ErrorKind::InvalidInput, "connect", reason)
 }
 
