@@ -29,6 +29,26 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// Runs several scripts, written to the server at once; the answers are in the order of `calls`.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>>;
 
+    /// Runs several scripts, written to the server at once, and waits until `replicas` replicas have acknowledged what they have
+    /// written, or until `within` is nearly over. The answers are in the order of `calls`; that fewer replicas have
+    /// acknowledged is no error.
+    ///
+    /// The wait must not hold up other calls. What is counted must cover the calls: the replicas that `WAIT` counts
+    /// behind them on the same connection to the same server.
+    ///
+    /// An implementation that cannot wait for replicas leaves this as it is: every call fails with
+    /// [`Unsupported`](ConnectionError::Unsupported), and nothing is sent.
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let _ = (replicas, within);
+        let unsupported = "this connection cannot wait for replicas";
+        calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+    }
+
     /// Subscribes to `channel`, and keeps it subscribed until the stream is dropped.
     ///
     /// Returns once the server has confirmed the first subscription. Dropped before, it leaves none.
@@ -127,6 +147,23 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
+/// What a script replied, and how many replicas have what it wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acknowledged {
+    /// The reply.
+    pub reply: Reply,
+    /// How many replicas had acknowledged the writes of the script when the wait ended.
+    pub replicas: u32,
+}
+
+impl Acknowledged {
+    /// A reply that so many replicas have acknowledged.
+    pub fn new(reply: Reply, replicas: u32) -> Self {
+        Self { reply, replicas }
+    }
+}
+
 /// What a subscription delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -222,6 +259,9 @@ pub enum ConnectionError {
     /// The call was, or may have been, sent, and no answer came: whether it was executed is unknown.
     #[error("no answer: {0}")]
     Unknown(String),
+    /// The connection cannot do what was asked of it: nothing was sent.
+    #[error("{0}")]
+    Unsupported(String),
     /// The connection was closed by its owner, or its runtime was shut down.
     #[error("the connection is closed")]
     Closed,
@@ -255,6 +295,7 @@ impl ConnectionError {
         match self {
             Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
             Self::Certificate(_) => ErrorKind::Certificate,
+            Self::Unsupported(_) => ErrorKind::Unsupported,
             Self::Closed => ErrorKind::Closed,
             Self::Refused { code, message } => match code.as_str() {
                 "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,

@@ -15,10 +15,12 @@ use crate::engine::lease::{Hold, Term, deadline};
 use crate::engine::{Closed, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::{Keys, Kind, inbox_prefix};
+use crate::protocol::key::{Keys, inbox_prefix};
+use crate::protocol::kind::Kind;
+use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::{AttemptId, Message};
 use crate::protocol::token::Token;
 use crate::runtime::Executor;
 

@@ -13,9 +13,11 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::owned::Owned;
-use crate::protocol::key::{Kind, WRITE};
-use crate::protocol::reply::latch::{CountedDown, LatchDeleted, LatchSet};
+use crate::protocol::kind::Kind;
+use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
+use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
+use crate::runtime::Executor;
 
 use once::Said;
 
@@ -94,7 +96,7 @@ impl CountDownLatch {
         }
         self.once(OPERATION, |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.set(keys, call, count, ttl).await? {
+                Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
                     LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, more: false }, now),
                     LatchSet::More { now } => (Said::Again, now),
@@ -121,7 +123,7 @@ impl CountDownLatch {
     pub async fn count_down(&self) -> Result<u64> {
         self.once("count_down", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.count_down(keys, call).await? {
+                Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
                     CountedDown::Stale { now } => (Said::Stale, now),
                 })
@@ -169,7 +171,7 @@ impl CountDownLatch {
     pub async fn delete(&self) -> Result<bool> {
         self.once("delete", |scripts, keys, call| {
             Box::pin(async move {
-                Ok(match scripts.delete(keys, call).await? {
+                Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
                     LatchDeleted::Stale { now } => (Said::Stale, now),
                 })
@@ -227,6 +229,12 @@ impl LatchWait {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+impl LatchWait {
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context.executor
     }
 }
 

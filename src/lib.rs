@@ -1,10 +1,12 @@
 // README.md and the guide end with the targets of their links, as a reader of the repository needs them. Markdown goes by the
-// first definition of a target, so the ones here, which rustdoc needs, come before. The guide is built with the embedded server.
+// first definition of a target, so the ones here, which rustdoc needs, come before; the pictures among them are written by
+// scripts/pictures. The guide is built with the embedded server.
 #![cfg_attr(
     all(feature = "tokio", not(feature = "embedded")),
     doc = "[docs/guide.md]: https://docs.rs/bowline/latest/bowline/guide/index.html\n"
 )]
 #![cfg_attr(feature = "tokio", doc = include_str!("links/readme.md"))]
+#![cfg_attr(feature = "tokio", doc = include_str!("links/pictures.md"))]
 // The README's example is on tokio.
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis: leased, renewed, handed over, fenced.")]
@@ -17,6 +19,7 @@ pub mod prelude;
 
 #[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
 #[doc = include_str!("links/guide.md")]
+#[doc = include_str!("links/pictures.md")]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
@@ -64,7 +67,7 @@ pub use runtime::tokio;
 pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
-pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};

@@ -9,8 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::ChangeArgs;
+use crate::protocol::limits::WRITE;
+use crate::protocol::permits::reply::Changed as Answer;
 use crate::protocol::reply::Released;
-use crate::protocol::reply::permit::Changed as Answer;
 use crate::reentry::Reentry;
 
 /// A hold that this process has to end: shared by the guards of one holder, ended by the last.
@@ -51,13 +52,12 @@ impl Owned {
         let _ending = context.engine.ending(&self.hold);
         let mut this = self;
         context.engine.release(&this.hold);
-        let id = this.hold.id.text();
         let _unread = context.engine.unread(&this.hold.keys, context.now());
         let mut retry = context.retry("release", &this.hold.keys.name);
         let mut may_be_done = false;
         loop {
             this.asked = true;
-            match context.scripts().release(&this.hold.keys, &id).await {
+            match context.scripts().release(&this.hold.keys, this.hold.id).await {
                 Ok(Released::Released { more, told, now }) => {
                     this.ended(more, now);
                     context.deliver(told);
@@ -104,7 +104,6 @@ impl Owned {
         };
         // Dropped before the new one, so that the old one is cancelled first: a late request finds nothing to change.
         let mut this = self;
-        let (old_id, new_id) = (old.id.text(), pending.id.text());
         // From here on the server may have forgotten the old one, and a renewal that says so means nothing. What becomes of
         // it is not for those in its cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
@@ -122,14 +121,13 @@ impl Owned {
             }
             let asked = old.term.lease(lease, sent);
             let args = ChangeArgs {
-                old_id: &old_id,
-                new_id: &new_id,
+                old: old.id,
+                new: pending.id,
                 units: amount,
                 lease: asked,
-                limit: old.keys.kind.limit().unwrap_or(amount),
                 not_after: context.not_after(sent, None),
             };
-            let (amount, token, more, now) = match context.scripts().change(&old.keys, args).await {
+            let (amount, token, more, now) = match context.scripts().change(&old.keys, WRITE, args).await {
                 // Of a hold that was passed on, the server knows the first token.
                 Ok(Answer::Done { token, more, now }) => (amount, token.max(old.token), more, now),
                 // Refused: what there was goes on under the new attempt id.

@@ -2,26 +2,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
-use self::blocking::Blocking;
 use self::cluster::{Cluster, Seeds};
 use self::dial::Dial;
 use self::failure::Failure;
 use self::link::Shared;
 use self::locate::Locate;
+use self::single::Single;
 use self::target::Target;
-use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
+mod acknowledging;
 mod blocking;
 mod calls;
 mod cluster;
@@ -35,6 +33,7 @@ mod locate;
 mod progress;
 mod proof;
 mod sending;
+mod single;
 mod subscription;
 mod supervisor;
 mod target;
@@ -95,18 +94,6 @@ enum Servers {
     Cluster(Cluster),
 }
 
-/// The connection to one server. Dropping it ends its tasks and closes its sockets.
-struct Single {
-    shared: Arc<Shared>,
-    subscriptions: AtomicU64,
-}
-
-impl Drop for Single {
-    fn drop(&mut self) {
-        self.shared.close();
-    }
-}
-
 impl RedisConnection {
     /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
     pub(crate) async fn connect(
@@ -116,10 +103,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let (servers, mut warnings) = match Seeds::parse(url)? {
-            Some(seeds) => {
-                let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
-                (Servers::Cluster(cluster), warnings)
-            }
+            Some(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
             None => Self::connect_to_server(executor, dialer, url, config).await?,
         };
         warnings.extend(slow_timeout(config));
@@ -133,21 +117,27 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<(Servers, Vec<Warning>)> {
         let locate = locator(url)?;
-        let shared = Arc::new(Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed()));
-        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let single = Single { shared: Arc::clone(&shared), subscriptions: AtomicU64::new(0) };
-        let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
-        match connected.await {
-            Ok(Ok(warnings)) => Ok((Servers::Single(single), warnings)),
-            Ok(Err(Failure::Cluster)) => {
+        let named = locate.to_string();
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        match Single::connect(shared).await {
+            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Err(Some(Failure::Cluster)) => {
                 let seeds = Seeds::of(Target::parse(url)?)?;
-                let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
-                Ok((Servers::Cluster(cluster), warnings))
+                Self::connect_to_cluster(executor, dialer, seeds, config).await
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.locate.to_string(), &config.prefix)),
-            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+            Err(Some(failure)) => Err(failure.into_error(&named, &config.prefix)),
+            Err(None) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
+    }
+
+    async fn connect_to_cluster(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+        Ok((Servers::Cluster(cluster), warnings))
     }
 }
 
@@ -173,7 +163,7 @@ fn seed() -> u64 {
 impl Connection for RedisConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         match &self.servers {
-            Servers::Single(single) => calls::run(&single.shared, &call).await,
+            Servers::Single(single) => single.run(&call).await,
             // On the heap: the way through a cluster is long, and a call to one server should not have to carry it.
             Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
         }
@@ -181,17 +171,29 @@ impl Connection for RedisConnection {
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
         match &self.servers {
-            Servers::Single(single) => calls::run_batch(&single.shared, calls).await,
+            Servers::Single(single) => single.run_batch(calls).await,
             Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
+        }
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        match &self.servers {
+            Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
+            Servers::Cluster(_) => {
+                let unsupported = "bowline does not wait for the replicas of a cluster";
+                calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+            }
         }
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         match &self.servers {
-            Servers::Single(Single { shared, subscriptions }) => {
-                let number = subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-                Ok(subscription::subscribe(shared, channel, number).await?.boxed())
-            }
+            Servers::Single(single) => single.subscribe(channel).await,
             Servers::Cluster(cluster) => cluster.subscribe(channel).await,
         }
     }
@@ -216,7 +218,7 @@ impl Connection for RedisConnection {
 
     fn reconnects(&self) -> u64 {
         match &self.servers {
-            Servers::Single(single) => single.shared.reconnects.load(Ordering::Relaxed),
+            Servers::Single(single) => single.reconnects(),
             Servers::Cluster(cluster) => cluster.reconnects(),
         }
     }
@@ -224,14 +226,14 @@ impl Connection for RedisConnection {
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         match &self.servers {
-            Servers::Single(single) => Some(Box::new(Blocking::connect(&*single.shared.locate, within)?)),
+            Servers::Single(single) => single.without_runtime(within),
             Servers::Cluster(cluster) => cluster.without_runtime(within),
         }
     }
 
     fn close(&self) {
         match &self.servers {
-            Servers::Single(single) => single.shared.close(),
+            Servers::Single(single) => single.close(),
             Servers::Cluster(cluster) => cluster.close(),
         }
     }
@@ -241,7 +243,7 @@ impl Connection for RedisConnection {
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers: &dyn fmt::Debug = match &self.servers {
-            Servers::Single(single) => &single.shared,
+            Servers::Single(single) => single,
             Servers::Cluster(cluster) => cluster,
         };
         f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()

@@ -12,7 +12,7 @@ use crate::engine::lease::{Hold, Term, deadline};
 use crate::engine::{AttemptHandoff, Closed, Outcome};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
-use crate::protocol::key::Kind;
+use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 
 /// What became of an attempt.
@@ -35,7 +35,6 @@ pub(super) struct Attempt<'a> {
     pub(super) request: &'a Request,
     pub(super) until: Option<Instant>,
     pub(super) pending: PendingAttempt<'a>,
-    pub(super) attempt_id: String,
     pub(super) amount: u32,
     /// How often the request was sent.
     pub(super) asked: u32,
@@ -57,8 +56,8 @@ impl<'a> Attempt<'a> {
             return Ok(Self::resume(context, request, until, member.open(request).map_err(closed)?));
         }
         let pending = PendingAttempt::open(context, &request.keys, request.amount, request.lease).map_err(closed)?;
-        let (attempt_id, amount) = (pending.id.text(), request.amount);
-        Ok(Self { context, request, until, pending, attempt_id, amount, asked: 0, before: None, decided: false })
+        let amount = request.amount;
+        Ok(Self { context, request, until, pending, amount, asked: 0, before: None, decided: false })
     }
 
     /// Goes on with what is open.
@@ -70,7 +69,7 @@ impl<'a> Attempt<'a> {
     ) -> Self {
         let AttemptHandoff { id, amount, before, asked, decided } = handoff;
         let pending = PendingAttempt::resume(context, id);
-        Self { context, request, until, pending, attempt_id: id.text(), amount, asked, before, decided }
+        Self { context, request, until, pending, amount, asked, before, decided }
     }
 
     pub(super) async fn run(mut self, retry: &mut Retry<'_>) -> Result<Decision> {

@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::reply::{Acquired, Requeued};
-use crate::protocol::ticket::{ticket, ticket_ttl};
+use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
 /// What the server said about a request for the lock.
@@ -47,10 +47,10 @@ impl Attempt<'_> {
             let sent = self.context.now();
             self.asked += 1;
             if let Some(before) = &self.before {
-                let ticket = ticket(self.request.keys.kind, self.pending.id, self.request.lease, self.amount);
-                let ticket = (&*ticket, ticket_ttl(self.request.lease));
+                let ticket = self.ticket();
                 let unread = self.context.engine.unread(&self.request.keys, sent);
-                let requeued = self.context.scripts().requeue(&self.request.keys, &before.id.text(), ticket).await;
+                let requeued =
+                    self.context.scripts().requeue(&self.request.keys, before.id, (ticket, ticket.ttl())).await;
                 drop(unread);
                 match requeued {
                     Ok(Requeued::Granted { token, more, told, now }) => {
@@ -86,12 +86,11 @@ impl Attempt<'_> {
                 }
                 continue;
             }
+            let ticket = self.ticket();
             let args = AcquireArgs {
-                attempt_id: &self.attempt_id,
+                ticket,
+                ticket_ttl: ticket.ttl(),
                 wait: self.request.wait,
-                lease: self.request.lease,
-                amount: self.amount,
-                ticket_ttl: ticket_ttl(self.request.lease),
                 max_waiters: self.request.max_waiters,
                 not_after: self.not_after(sent),
             };
@@ -138,6 +137,10 @@ impl Attempt<'_> {
                 }
             }
         }
+    }
+
+    fn ticket(&self) -> Ticket {
+        self.request.keys.kind.ticket(self.pending.id, self.request.lease, self.amount)
     }
 
     fn queued(&self, sent: Instant, holder_left: Option<Duration>, more: bool) -> Answer {

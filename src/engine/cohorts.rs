@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::protocol::key::{Keys, Kind};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 
 /// What a cohort is for: whoever stands there can do with what the others have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,13 +9,13 @@ use crate::engine::lease::Hold;
 use crate::engine::state::{Effects, State};
 use crate::mutex::lock;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::ticket;
+use crate::protocol::ticket::Ticket;
 
 /// Something to end in Redis, ticket or hold, that nobody in this process waits for any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Cleanup {
     pub(crate) keys: Arc<Keys>,
-    pub(crate) ticket: String,
+    pub(crate) ticket: Ticket,
     pub(crate) from_tail: bool,
     /// By then it has ended by itself.
     pub(crate) until: Instant,
@@ -61,7 +61,7 @@ impl Engine {
         // A ticket that nobody has: cancelling it changes nothing and promotes.
         let cleanup = Cleanup {
             keys: keys.clone(),
-            ticket: ticket(keys.kind, self.attempt_id(0), lease, 1),
+            ticket: keys.kind.ticket(self.attempt_id(0), lease, 1),
             from_tail: false,
             until: now + lease,
         };

@@ -9,8 +9,8 @@ use event_listener::Event;
 
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::AttemptId;
 use crate::protocol::token::Token;
 
 mod term;

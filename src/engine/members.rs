@@ -19,8 +19,9 @@ use crate::engine::state::{Attempt, Effects, State};
 use crate::engine::{Cleanup, Closed, Engine, Outcome};
 use crate::error::Error;
 use crate::mutant::{self, Mutant};
-use crate::protocol::key::{Keys, Kind};
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 
 /// Why nobody can stand in the cohort.
 pub(crate) enum CannotJoin {

@@ -10,7 +10,7 @@ use crate::engine::{Cleanup, Engine, Outcome};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::Message;
+use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use crate::trace;
 

@@ -9,11 +9,10 @@ use crate::engine::lease::Hold;
 use crate::engine::state::{Attempt, State};
 use crate::error::Error;
 use crate::mutant::{self, Mutant};
-use crate::protocol::key::Kind;
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::kind::Kind;
 
-/// Most guards that one grant may serve: as many tokens it reserves, where there are tokens. `units.lua` says it too.
-pub(crate) const SPAN: u32 = 32;
+pub(crate) use crate::protocol::limits::HANDOFF_BUDGET as SPAN;
 
 /// For how much longer a hold may be passed on.
 #[derive(Clone, Copy, Debug)]
@@ -127,20 +126,6 @@ impl State {
         if let Some(deadline) = hold.deadline().filter(|_| self.holds.contains_key(&hold.id.n)) {
             self.schedule.remove(hold.id.n);
             self.keep(hold, deadline, now);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::SPAN;
-    use crate::protocol::Script;
-
-    #[test]
-    fn a_writer_reserves_as_many_tokens_as_its_hold_may_serve() {
-        for script in ["permit_acquire", "permit_release", "permit_heartbeat", "permit_cancel", "permit_limit"] {
-            let script = Script::all().find(|other| other.name() == script).unwrap();
-            assert!(script.source().contains(&format!("local SPAN = {SPAN}\n")), "{}", script.name());
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::engine::schedule::Schedule;
 use crate::engine::silence::Silence;
 use crate::engine::{Cleanup, Outcome};
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
-use crate::protocol::ticket::{AttemptId, ticket};
 use crate::stats::Stats;
 
 /// A client whose acquisition is given up this soon after it queued up cancels from the queue's tail.
@@ -239,7 +239,7 @@ impl Attempt {
     }
 
     fn cleanup(self, id: AttemptId, from_tail: bool, now: Instant) -> Cleanup {
-        let ticket = ticket(self.keys.kind, id, self.lease, self.amount);
+        let ticket = self.keys.kind.ticket(id, self.lease, self.amount);
         Cleanup { keys: self.keys, ticket, from_tail, until: now + self.lease }
     }
 }
@@ -248,7 +248,7 @@ impl Cleanup {
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),
-            ticket: ticket(hold.keys.kind, hold.id, hold.lease, hold.amount),
+            ticket: hold.keys.kind.ticket(hold.id, hold.lease, hold.amount),
             from_tail: false,
             until: now + hold.longest(),
         }

@@ -1,9 +1,8 @@
 use futures::FutureExt;
 
 use super::*;
-use crate::protocol::key::Kind;
+use crate::protocol::kind::Kind;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
-use crate::protocol::ticket::ticket;
 use crate::runtime::an_instant;
 
 mod counts;

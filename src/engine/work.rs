@@ -13,7 +13,7 @@ use crate::mutex::lock;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
-use crate::protocol::ticket::{ticket, ticket_ttl};
+use crate::protocol::ticket::{Ticket, ticket_ttl};
 
 /// What the watchdog has to send now.
 #[derive(Debug, Default)]
@@ -28,11 +28,11 @@ pub(crate) struct Work {
     pub(crate) ended: bool,
 }
 
-/// Tickets of one name to keep alive, each with its id and its time to live.
+/// Tickets of one name to keep alive, each with the number of its attempt.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     pub(crate) keys: Arc<Keys>,
-    pub(crate) tickets: Vec<(u64, String, Duration)>,
+    pub(crate) tickets: Vec<(u64, Ticket)>,
 }
 
 impl Engine {
@@ -55,8 +55,7 @@ impl Engine {
             while let Some((keys, ids)) = state.heartbeats.due(now) {
                 let tickets = ids.into_iter().filter_map(|id| {
                     let attempt = state.open.get(&id)?;
-                    let ticket = ticket(attempt.keys.kind, self.attempt_id(id), attempt.lease, attempt.amount);
-                    Some((id, ticket, ticket_ttl(attempt.lease)))
+                    Some((id, attempt.keys.kind.ticket(self.attempt_id(id), attempt.lease, attempt.amount)))
                 });
                 work.heartbeat.push(Heartbeat { tickets: tickets.collect(), keys });
             }

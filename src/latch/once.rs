@@ -7,8 +7,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::latch::CountDownLatch;
 use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::Failure;
-use crate::protocol::latch::{LatchCall, LatchScripts};
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::Keys;
+use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
 /// What the server says to one copy of a call.
@@ -31,11 +32,11 @@ impl CountDownLatch {
     pub(super) async fn once<T>(
         &self,
         operation: &'static str,
-        call: impl for<'a> Fn(LatchScripts<'a>, [&'a str; 3], LatchCall<'a>) -> BoxFuture<'a, Answer<T>>,
+        call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
     ) -> Result<T> {
         let Primitive { context, .. } = &self.primitive;
         let keys = self.primitive.keys(operation)?;
-        let fresh = || Ok(context.engine.fresh().map_err(|_| context.closed(operation, keys))?.text());
+        let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
         let mut id = fresh()?;
         let mut retry = context.retry(operation, &keys.name);
         let (mut known_until, mut resent) = (0, false);
@@ -45,8 +46,8 @@ impl CountDownLatch {
                 known_until = context.not_after(sent + context.config.retry_timeout, None);
             }
             let not_after = context.not_after(sent, None).min(known_until);
-            let copy = LatchCall { attempt_id: &id, not_after, known_until, resent };
-            match call(context.scripts().latch(), keys.latch(), copy).await {
+            let copy = LatchCall { id, not_after, known_until, resent };
+            match call(context.scripts(), keys, copy).await {
                 Ok((said, now)) => {
                     context.observe(now);
                     match said {

@@ -78,7 +78,22 @@ impl Shared {
         config: &Config,
         seed: u64,
     ) -> Self {
-        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
+        Self::with(executor, dialer, locate, [config.command_timeout, upkeep(config)], seed)
+    }
+
+    /// For another connection to the same server.
+    pub(super) fn sibling(&self) -> Self {
+        let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
+        Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1))
+    }
+
+    fn with(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        locate: Arc<dyn Locate>,
+        [timeout, upkeep]: [Duration; 2],
+        seed: u64,
+    ) -> Self {
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
         let changed = Event::new();

@@ -8,8 +8,9 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 
 use super::failure::Failure;
-use super::handshake::{self, Fresh, Purpose};
+use super::handshake::{self, Driver, Fresh, Purpose};
 use super::link::{RECONNECT, Shared};
+use super::target::Target;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 
@@ -25,29 +26,45 @@ impl Drop for CloseOnDrop {
 /// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
 /// is the end.
 pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    until_closed(&shared, keep_up(&shared, first)).await;
+}
+
+/// As [`supervise`], for a second connection to a server: a first attempt that fails is followed by others.
+pub(super) async fn supervise_sibling(shared: Arc<Shared>) {
+    until_closed(&shared, async {
+        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.upkeep);
+        let fresh = reopen(&shared, &mut backoff, &mut limit).await;
+        shared.take_up(fresh.connection, 1);
+        keep(&shared, fresh.target, fresh.driver, backoff, limit).await;
+    })
+    .await;
+}
+
+async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
     // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
-    let mut work = pin!(keep_up(&shared, first));
-    let _close = CloseOnDrop(Arc::clone(&shared));
+    let mut work = pin!(work);
+    let _close = CloseOnDrop(Arc::clone(shared));
     select(work.as_mut(), pin!(shared.closed())).await;
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut backoff = Backoff::new(RECONNECT, shared.seed);
-    let mut generation = 1;
     let mut limit = shared.timeout;
-    let (mut target, mut driver) = match open(shared, true, &mut limit).await {
+    match open(shared, true, &mut limit).await {
         Ok((fresh, warnings)) => {
-            shared.take_up(fresh.connection, generation);
-            if first.send(Ok(warnings)).is_err() {
-                return;
+            shared.take_up(fresh.connection, 1);
+            if first.send(Ok(warnings)).is_ok() {
+                keep(shared, fresh.target, fresh.driver, Backoff::new(RECONNECT, shared.seed), limit).await;
             }
-            (fresh.target, fresh.driver)
         }
         Err(failure) => {
             let _ = first.send(Err(failure));
-            return;
         }
-    };
+    }
+}
+
+/// Dials again, and again, when the connection of the first generation or a later one has ended.
+async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
+    let mut generation = 1;
     loop {
         let since = shared.executor.now();
         let gone = pin!(shared.gone(generation));
@@ -59,17 +76,22 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
-        (target, driver) = loop {
-            shared.executor.sleep(backoff.pause()).await;
-            match open(shared, false, &mut limit).await {
-                Ok((fresh, _)) => {
-                    shared.reconnected("commands");
-                    shared.take_up(fresh.connection, generation);
-                    break (fresh.target, fresh.driver);
-                }
-                Err(failure) => shared.failed(failure),
-            }
-        };
+        shared.executor.sleep(backoff.pause()).await;
+        let fresh = reopen(shared, &mut backoff, &mut limit).await;
+        shared.reconnected("commands");
+        shared.take_up(fresh.connection, generation);
+        (target, driver) = (fresh.target, fresh.driver);
+    }
+}
+
+/// Attempts until one succeeds.
+async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
+    loop {
+        match open(shared, false, limit).await {
+            Ok((fresh, _)) => return fresh,
+            Err(failure) => shared.failed(failure),
+        }
+        shared.executor.sleep(backoff.pause()).await;
     }
 }
 

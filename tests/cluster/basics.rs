@@ -15,7 +15,10 @@ fn a_lock_in_a_cluster() {
         for n in 0..20 {
             let name = format!("n{n}");
             let guard = client.lock(&name).lock().await.unwrap();
-            let waiting = tokio::spawn({ let lock = other.lock(&name); async move { lock.lock().await.unwrap() } });
+            let waiting = tokio::spawn({
+                let lock = other.lock(&name);
+                async move { lock.lock().await.unwrap() }
+            });
             tokio::time::sleep(Duration::from_millis(20)).await;
             guard.release().await.unwrap();
             let guard = tokio::time::timeout(Duration::from_secs(2), waiting).await.unwrap().unwrap();

@@ -59,11 +59,7 @@ blocking!(LockGuard, ReadGuard, WriteGuard, Permit);
 #[derive(Debug)]
 pub struct Guard<B: Blocking>(Arc<B>);
 
-#[derive(Debug)]
-pub enum Upgrade {
-    Writing(WriteGuard),
-    WouldDeadlock(ReadGuard),
-}
+pub type Upgrade = real::Upgrade<WriteGuard, ReadGuard>;
 
 impl<B: Blocking> Guard<B> {
     pub fn new(guard: B) -> Self {
@@ -132,7 +128,7 @@ impl Guard<blocking::ReadGuard<AnyThread>> {
         on_a_thread(move || {
             Ok(match self.into_inner().try_upgrade()? {
                 blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::new(guard)),
-                blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::new(guard)),
+                blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::new(guard)),
             })
         })
     }

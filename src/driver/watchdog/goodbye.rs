@@ -30,7 +30,7 @@ pub(super) fn say(watchdog: &Watchdog, mut left: Vec<Cleanup>) {
     let scripts = Scripts { connection: &*connection, inbox_prefix: &watchdog.inbox_prefix };
     while !left.is_empty() {
         let rest = left.split_off(left.len().min(BATCH));
-        let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail));
+        let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail));
         let Some(answers) = poll_until(watchdog, until, join_all(calls)) else { break };
         if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
@@ -47,7 +47,7 @@ pub(super) fn say(watchdog: &Watchdog, mut left: Vec<Cleanup>) {
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),
-        Failure::Reply(_) => true,
+        Failure::Reply(_) | Failure::NeverHeld(_) => true,
     }
 }
 

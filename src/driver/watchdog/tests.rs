@@ -12,8 +12,9 @@ use super::*;
 use crate::connection::{Call, Notice, Reply, Topology};
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::ticket::AttemptId;
+use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 

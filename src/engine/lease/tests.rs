@@ -2,7 +2,7 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 use super::*;
-use crate::protocol::key::Kind;
+use crate::protocol::kind::Kind;
 use crate::runtime::an_instant;
 
 const LEASE: Duration = Duration::from_secs(30);

@@ -93,7 +93,7 @@ fn losses_are_counted_but_not_what_is_closed() {
     assert_eq!(counted(&setup), [3, 0, 4, 0, 1, 1]);
     // Told twice, it is one loss.
     setup.engine.renewed(setup.now, setup.now, &[], &holds[1..2]);
-    setup.engine.deliver(crate::protocol::ticket::Message::Revoked { id: holds[2].id }, setup.now);
+    setup.engine.deliver(crate::protocol::message::Message::Revoked { id: holds[2].id }, setup.now);
     assert_eq!(counted(&setup), [2, 0, 4, 0, 1, 2]);
     // Fixed leases are looked at, not renewed.
     let fixed = setup.grant(setup.open(&keys("e")), false);

@@ -110,7 +110,7 @@ fn a_grant_that_is_older_than_the_wait_is_not_believed() {
         setup.engine.gap(setup.now);
         assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
         setup.heartbeat_reply(&keys, &[id.n], 2_000, TicketState::Waiting);
-        let granted = |at| crate::protocol::ticket::Message::Granted { id, token: Token::new(7), at };
+        let granted = |at| crate::protocol::message::Message::Granted { id, token: Token::new(7), at };
         setup.engine.deliver(granted(1_999), setup.now);
         assert!(setup.outcome(id).is_pending(), "{kind:?}");
         // The server is asked at once.

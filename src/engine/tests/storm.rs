@@ -59,7 +59,7 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
         setup.answer(&work);
     }
     let order: Vec<_> = order.into_iter().map(|(_, cleanup)| cleanup.ticket).collect();
-    let expected: Vec<_> = ids.iter().map(|id| ticket(Kind::Lock, *id, LEASE, 1)).collect();
+    let expected: Vec<_> = ids.iter().map(|id| Kind::Lock.ticket(*id, LEASE, 1)).collect();
     assert_eq!(order, expected);
     assert!(setup.engine.cleaned().now_or_never().is_none(), "one is not done");
 }

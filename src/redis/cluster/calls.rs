@@ -209,7 +209,7 @@ async fn hand_all(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = sending::send_all(&up, calls, values).await;
+    let sent = sending::send_all(&up, calls, None, values).await;
     sent.map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered((), Arc::clone(node)))

@@ -17,7 +17,7 @@ if not_after > 0 and now > not_after then return {'STALE', now} end
 local old = stored
 limit, stored = tonumber(ARGV[1]), tonumber(ARGV[1])
 redis.call('HSET', permits, 'limit', limit, 'used', used)
-local ok, why = pcall(outlive, permits, DAY)
+local ok, why = pcall(outlive, permits, LIMIT_TTL)
 if not ok then
   -- Not a key for ever.
   stored = old
@@ -26,7 +26,7 @@ if not ok then
 end
 
 local index = 0
-for _ = 1, math.min(waiting, 256) do
+for _ = 1, math.min(waiting, MAX_EXCEEDING) do
   local ticket = redis.call('LINDEX', queue, index)
   local id, client, _, amount, own = parse(ticket)
   if id and oversized(amount, own) then

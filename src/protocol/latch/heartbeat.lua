@@ -27,5 +27,5 @@ for i = 2, #ARGV, 2 do
   end
   states[#states + 1] = outcome
 end
-if waiting then outlive(tickets, 3600000) else takes_writes(latch) end
+if waiting then outlive(tickets, QUEUE_TTL) else takes_writes(latch) end
 return {now, left and tell(left) or 0, unpack(states)}

@@ -27,7 +27,7 @@ local function renew(permits, leases, id, lease)
     takes_writes(permits)
   elseif lease > 0 then
     outlive(leases, lease)
-    outlive(permits, fields[2] and math.max(lease, DAY) or lease)
+    outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
     redis.call('ZADD', leases, 'XX', now + lease, id)
   end
   return 1

@@ -8,7 +8,7 @@
 --@include clock
 local permits, leases = KEYS[1], KEYS[2]
 local fields = redis.call('HMGET', permits, 'used', 'limit')
-local ends = redis.call('ZRANGE', leases, 0, 999, 'WITHSCORES')
+local ends = redis.call('ZRANGE', leases, 0, MAX_INSPECTED - 1, 'WITHSCORES')
 local used, holds = #ends > 0 and tonumber(fields[1]) or 0, {}
 for i = 1, #ends, 2 do
   local id, left = ends[i], tonumber(ends[i + 1]) - now

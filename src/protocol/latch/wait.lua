@@ -15,14 +15,14 @@ end
 if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end
 
 redis.call('ZADD', tickets, now + ttl, id)
-local ok, why = pcall(outlive, tickets, 3600000)
+local ok, why = pcall(outlive, tickets, QUEUE_TTL)
 if not ok then
   -- Not a key for ever.
   redis.call('ZREM', tickets, id)
   error(why, 0)
 end
 -- Whoever has not touched for an hour does not come back. A few are dropped per call, to keep the call short.
-for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - 3600000, 'LIMIT', 0, 16)) do
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - QUEUE_TTL, 'LIMIT', 0, MAX_FORGOTTEN)) do
   redis.call('ZREM', tickets, dead)
 end
 return {'QUEUED', ends - now, now}

@@ -30,7 +30,7 @@ else
   if busy and again == 1 then return {'BUSY', 1, now} end
   held, token = busy and old or units, old_token
   -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
-  if fences and held == ALL then token = reserve(1, ARGV[4], old_token + SPAN - 1) end
+  if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], old_token + HANDOFF_BUDGET - 1) end
   hold(new_id, ARGV[4], held, token)
   undo(old_id, old)
 end
