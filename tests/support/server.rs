@@ -167,13 +167,27 @@ fn arguments(process: &Process, args: &[String]) -> Vec<OsString> {
     all.extend(["--save", "", "--appendonly", "no", "--daemonize", "no"].map(OsString::from));
     all.extend(["--user", "bowline", "on", ">secret"].map(OsString::from));
     all.extend(documented_rights().into_iter().map(OsString::from));
+    if args.iter().any(|arg| arg == "--cluster-enabled") {
+        all.extend(documented_rights_in_a_cluster().into_iter().map(OsString::from));
+    }
     all.extend(args.iter().map(OsString::from));
     all
 }
 
 /// The rights in the command that docs/acl.md tells operators to run.
 pub fn documented_rights() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline on >PASSWORD ")
+}
+
+/// Those that docs/acl.md adds for the nodes of a cluster.
+pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +")
+}
+
+fn rights_after(command: &str) -> Vec<&'static str> {
     let page = include_str!("../../docs/acl.md");
-    let rule = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER bowline on >PASSWORD "));
+    let rule = page
+        .lines()
+        .find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
     rule.expect("the command").split(' ').collect()
 }
