@@ -14,7 +14,11 @@ pub(crate) struct ServerClock {
 }
 
 impl ServerClock {
+    /// 0 comes from a script that did not read the clock.
     pub(crate) fn observe(&self, now: Instant, server: ServerMillis) {
+        if server == 0 {
+            return;
+        }
         *lock(&self.last) = Some((now, server));
     }
 
@@ -38,6 +42,7 @@ mod tests {
         clock.observe(start, 5_000);
         assert_eq!(clock.at(start + Duration::from_millis(250), Duration::from_millis(50)), 5_300);
         clock.observe(start + Duration::from_secs(1), 2_000);
+        clock.observe(start + Duration::from_secs(1), 0);
         assert_eq!(clock.at(start + Duration::from_secs(1), Duration::ZERO), 2_000);
     }
 }

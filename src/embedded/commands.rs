@@ -58,7 +58,7 @@ impl Failure {
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, how many arguments at least and at most, and what runs it.
-const COMMANDS: [(&str, usize, usize, Run); 30] = [
+const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -66,7 +66,6 @@ const COMMANDS: [(&str, usize, usize, Run); 30] = [
     ("HEXISTS", 2, 2, hash::hexists),
     ("HGET", 2, 2, hash::hget),
     ("HGETALL", 1, 1, hash::hgetall),
-    ("HKEYS", 1, 1, hash::hkeys),
     ("HLEN", 1, 1, hash::hlen),
     ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),
