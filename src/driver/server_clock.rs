@@ -1,4 +1,4 @@
-//! What the server's clock shows now, by the last reply that said so.
+//! An estimate of the server's clock, from the last reply that carried its time.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::protocol::reply::ServerMillis;
 
-/// Behind the server's clock by up to the latency of the last reply, never used for leases: only to tell the server
-/// until when a request is meant to be executed.
+/// The estimate lags behind the server's clock by up to the latency of the last reply. It only tells the server until when a request
+/// may be executed, and never counts a lease.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     last: Mutex<Option<(Instant, ServerMillis)>>,
@@ -18,7 +18,7 @@ impl ServerClock {
         *lock(&self.last) = Some((now, server));
     }
 
-    /// The server's time `after` from now; 0, which the scripts read as "any time", before the first reply.
+    /// The server's time at `after` from now. Before the first reply it is 0, which scripts read as no limit.
     pub(crate) fn at(&self, now: Instant, after: Duration) -> ServerMillis {
         lock(&self.last).map_or(0, |(seen, server)| {
             let passed = now.saturating_duration_since(seen) + after;
