@@ -79,7 +79,8 @@ impl Watchdog {
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
         let mut renewals: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for hold in work.renew {
-            renewals.entry(hold.keys.kind.renewal()).or_default().push(hold);
+            let node = self.connection.node_of(hold.keys.main());
+            renewals.entry((hold.keys.kind.renewal(), node)).or_default().push(hold);
         }
         for holds in renewals.into_values() {
             calls.push(self.renew(holds).boxed());
@@ -101,11 +102,19 @@ impl Watchdog {
         match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
-                let (held, gone): (Vec<_>, Vec<_>) =
-                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
-                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
-                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                let (mut held, mut gone, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+                for (hold, state) in holds.into_iter().zip(renewed.holds) {
+                    match state {
+                        HoldState::Held => held.push(hold),
+                        HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
+                        HoldState::Unanswered => unanswered.push(hold),
+                    }
+                }
                 self.engine.renewed(sent, self.executor.now(), &held, &gone);
+                if let Some(failure) = renewed.failure {
+                    trace::not_renewed(unanswered.len(), &failure);
+                    self.engine.not_renewed(&unanswered, self.executor.now());
+                }
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);

@@ -8,8 +8,9 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 
 use super::failure::Failure;
-use super::handshake::{self, Fresh};
+use super::handshake::{self, Driver, Fresh, Purpose};
 use super::link::{RECONNECT, Shared};
+use super::target::Target;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 
@@ -25,29 +26,45 @@ impl Drop for CloseOnDrop {
 /// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
 /// is the end.
 pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    until_closed(&shared, keep_up(&shared, first)).await;
+}
+
+/// As [`supervise`], for a second connection to a server: a first attempt that fails is followed by others.
+pub(super) async fn supervise_sibling(shared: Arc<Shared>) {
+    until_closed(&shared, async {
+        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.upkeep);
+        let fresh = reopen(&shared, &mut backoff, &mut limit).await;
+        shared.take_up(fresh.connection, 1);
+        keep(&shared, fresh.target, fresh.driver, backoff, limit).await;
+    })
+    .await;
+}
+
+async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
     // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
-    let mut work = pin!(keep_up(&shared, first));
-    let _close = CloseOnDrop(Arc::clone(&shared));
+    let mut work = pin!(work);
+    let _close = CloseOnDrop(Arc::clone(shared));
     select(work.as_mut(), pin!(shared.closed())).await;
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut backoff = Backoff::new(RECONNECT, shared.seed);
-    let mut generation = 1;
-    let mut limit = shared.timeout;
-    let (mut target, mut driver) = match open(shared, true, &mut limit).await {
+    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.timeout);
+    match open_first(shared, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
-            shared.take_up(fresh.connection, generation);
-            if first.send(Ok(warnings)).is_err() {
-                return;
+            shared.take_up(fresh.connection, 1);
+            if first.send(Ok(warnings)).is_ok() {
+                keep(shared, fresh.target, fresh.driver, backoff, limit).await;
             }
-            (fresh.target, fresh.driver)
         }
         Err(failure) => {
             let _ = first.send(Err(failure));
-            return;
         }
-    };
+    }
+}
+
+/// Dials again, and again, when the connection of the first generation or a later one has ended.
+async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
+    let mut generation = 1;
     loop {
         let since = shared.executor.now();
         let gone = pin!(shared.gone(generation));
@@ -59,17 +76,46 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
-        (target, driver) = loop {
-            shared.executor.sleep(backoff.pause()).await;
-            match open(shared, false, &mut limit).await {
-                Ok((fresh, _)) => {
-                    shared.reconnected("commands");
-                    shared.take_up(fresh.connection, generation);
-                    break (fresh.target, fresh.driver);
+        shared.pause(backoff.pause()).await;
+        let fresh = reopen(shared, &mut backoff, &mut limit).await;
+        shared.reconnected("commands");
+        shared.take_up(fresh.connection, generation);
+        (target, driver) = (fresh.target, fresh.driver);
+    }
+}
+
+/// Attempts until one succeeds.
+async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
+    loop {
+        match open(shared, false, limit).await {
+            Ok((fresh, _)) => return fresh,
+            Err(failure) => shared.failed(failure),
+        }
+        shared.pause(backoff.pause()).await;
+    }
+}
+
+/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+async fn open_first(
+    shared: &Shared,
+    backoff: &mut Backoff,
+    limit: &mut Duration,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let started = shared.executor.now();
+    loop {
+        let opened = open(shared, true, limit).await;
+        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+        match opened {
+            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+                let pause = backoff.pause();
+                if left <= pause {
+                    return Err(failure);
                 }
-                Err(failure) => shared.failed(failure),
+                shared.pause(pause).await;
+                *limit = left - pause;
             }
-        };
+            opened => return opened,
+        }
     }
 }
 
@@ -78,7 +124,7 @@ async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fre
     let attempt = async {
         let mut fresh = shared.dial(None, &progress).await?;
         let sent = shared.executor.now();
-        let warnings = handshake::prepare(&mut fresh, first).await;
+        let warnings = handshake::prepare(&mut fresh, Purpose::Server, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
         shared.measured(shared.executor.now().saturating_duration_since(sent));
         Ok((fresh, warnings))

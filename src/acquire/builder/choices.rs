@@ -67,10 +67,10 @@ impl Options {
     fn check(&self, operation: &'static str) -> Result<()> {
         let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return invalid("timeout is zero; use the try_ method to not wait".to_owned());
+            return invalid("timeout is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.max_waiters == Some(0) {
-            return invalid("max_waiters is zero; use the try_ method to not wait".to_owned());
+            return invalid("max_waiters is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.amount == 0 {
             return invalid("the number of permits is zero".to_owned());
