@@ -32,7 +32,7 @@ pub use signal::LossSignal;
 /// A lock on Redis is a lease, not a mutex: code that checked a moment ago may be paused past the end of its lease.
 /// Exclusion may also fail for holds granted before a `FLUSHALL`, a failover that lost them, an eviction, or a forward step of
 /// the server's clock, and after a suspended machine resumes. For these there is the [`token`](Self::token): send it with
-/// every write, and let the resource refuse smaller ones.
+/// every write, and let the resource reject smaller ones as stale.
 ///
 /// # Dropping
 /// The drop hands the release to the client's background task, which tries until the server answers or the lease is
@@ -51,18 +51,18 @@ pub struct ReadGuard {
     pub(crate) owned: Arc<Owned>,
 }
 
-/// A read-write lock held for writing: see [`RwLock`](crate::RwLock). Nobody else holds it as long as
+/// A read-write lock held for writing: see [`RwLock`](crate::RwLock). No other guard holds it as long as
 /// [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
     pub(crate) owned: Arc<Owned>,
 }
 
-/// Permits of a semaphore: see [`Semaphore`](crate::Semaphore). All holders together have no more than its limit as long
+/// Permits of a semaphore: see [`Semaphore`](crate::Semaphore). All holders together have at most its limit as long
 /// as [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it gives the permits back
 /// in the background.
 ///
-/// There is no fencing token: what several hold at a time, none of them can be fenced out of by an order.
+/// There is no fencing token: several holders act at the same time, so no order of tokens could tell a stale write from another.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
     owned: Arc<Owned>,
@@ -208,13 +208,15 @@ pub(crate) async fn protect<F: Future>(owned: &Owned, operation: &'static str, w
     let mut work = pin!(work);
     let mut lost = pin!(owned.hold.lost());
     poll_fn(|context| {
-        // The clock is asked too: the process may have slept through the deadline.
-        let signalled = match lost.as_mut().poll(context) {
-            Poll::Ready(loss) => Some(loss),
-            Poll::Pending if mutant::on(Mutant::ProtectWaitsForSignal) => None,
-            Poll::Pending => owned.hold.loss(owned.context.now()),
-        };
-        match signalled {
+        // The clock decides as well: the process may have slept through the deadline.
+        let mut loss = owned.hold.loss(owned.context.now());
+        if mutant::on(Mutant::ProtectWaitsForSignal) {
+            loss = None;
+        }
+        if let Poll::Ready(signalled) = lost.as_mut().poll(context) {
+            loss = Some(signalled);
+        }
+        match loss {
             Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, operation, loss))),
             None => work.as_mut().poll(context).map(Ok),
         }

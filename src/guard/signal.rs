@@ -1,4 +1,4 @@
-//! The loss of a hold, for those who do not have its guard.
+//! The loss of a hold, for tasks that do not have its guard.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl LossSignal {
     }
 }
 
-/// The hold knows attempt ids, which are not shown.
+/// Shows the name only: the hold knows attempt ids, which are not for logs.
 impl fmt::Debug for LossSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LossSignal").field("name", &self.name()).field("reason", &self.reason()).finish()
