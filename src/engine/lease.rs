@@ -19,15 +19,15 @@ mod term;
 pub(crate) use count::deadline;
 pub(crate) use term::Term;
 
-/// Why a hold was lost.
+/// The reason why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The lease ran out: it was fixed, or could not be renewed in time.
+    /// The lease expired: it was fixed, or could not be renewed in time.
     Expired,
-    /// Redis no longer has the hold: it expired there, was deleted or was lost with the server's data.
+    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data.
     Gone,
-    /// An operator took it with `force_release`.
+    /// An operator released the hold by [`force_release`](crate::Lock::force_release).
     Revoked,
     /// The client was closed, or its runtime was shut down.
     Closed,
