@@ -2,7 +2,7 @@
 #![cfg(all(feature = "tokio", feature = "tracing"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
-mod support;
+use bowline_testkit as support;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

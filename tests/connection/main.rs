@@ -2,8 +2,7 @@
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod calls;
 mod closing;

@@ -7,8 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 #![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod agree;
 mod latch;

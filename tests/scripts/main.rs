@@ -4,8 +4,7 @@
 #![allow(clippy::enum_variant_names)]
 #![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod acquire;
 mod bounds;

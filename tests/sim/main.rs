@@ -8,6 +8,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bowline_testkit::{request, tracking};
+
 use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
@@ -23,16 +25,12 @@ mod mutants;
 mod network;
 mod nodes;
 mod random;
-#[path = "../support/request.rs"]
-mod request;
 mod scenes;
 mod scripts;
 mod server;
 mod stage;
 mod storm;
 mod sweep;
-#[path = "../support/tracking.rs"]
-mod tracking;
 mod world;
 
 /// How many seeds a run has.
