@@ -1,6 +1,12 @@
 //! What the feature `tracing` tells, and what `Client::stats` counts.
 #![cfg(all(feature = "tokio", feature = "tracing"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
 
 use bowline_testkit as support;
 

@@ -14,6 +14,7 @@ pub mod bounded;
 pub mod cluster;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod counted;
+pub mod dump;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
 pub mod fake;

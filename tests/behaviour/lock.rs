@@ -19,6 +19,7 @@ mod cancel_others;
 mod client_scope;
 mod close_many;
 mod cohort_left;
+mod embedded;
 mod held;
 mod identity;
 mod left_alone;

@@ -3,8 +3,14 @@
 //! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s` runs
 //! one and prints its history. Without them it runs 380 per test, with debug assertions a few. How to add to it:
 //! `docs/simulation.md`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-#![allow(unreachable_pub, missing_debug_implementations)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub, reason = "a test binary has no public API")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

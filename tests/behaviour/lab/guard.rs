@@ -5,11 +5,23 @@ use std::thread;
 use std::time::Duration;
 
 use bowline::blocking::{self, AnyThread};
-use bowline::{Loss, Result, Token};
+use bowline::{Held, Loss, Result, Token};
 use futures::future::BoxFuture;
 
 use super::Either;
 use super::thread::{either, on_a_thread};
+
+pub(crate) type LockGuard = Guard<bowline::LockGuard>;
+pub(crate) type ReadGuard = Guard<bowline::ReadGuard>;
+pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
+pub(crate) type Permit = Guard<bowline::Permit>;
+
+type Blocking<G> = blocking::Guard<G, AnyThread>;
+
+/// The one that blocks is shared with the threads that wait for its loss. Dropped where an async guard is, it releases in
+/// the background.
+#[derive(Debug)]
+pub(crate) struct Guard<G: Held>(Either<G, Arc<Blocking<G>>>);
 
 #[derive(Debug)]
 pub(crate) enum Upgrade {
@@ -17,71 +29,60 @@ pub(crate) enum Upgrade {
     WouldDeadlock(ReadGuard),
 }
 
-macro_rules! guards {
-    ($($guard:ident),+) => {$(
-        /// The one that blocks is shared with the threads that wait for its loss. Dropped where an async guard is, it releases
-        /// in the background.
-        #[derive(Debug)]
-        pub(crate) struct $guard(Either<bowline::$guard, Arc<blocking::Guard<bowline::$guard, AnyThread>>>);
+impl<G: Held> Guard<G> {
+    pub(super) fn of(guard: G) -> Self {
+        Self(Either::Async(guard))
+    }
 
-        impl $guard {
-            pub(super) fn of(guard: bowline::$guard) -> Self {
-                Self(Either::Async(guard))
-            }
+    pub(super) fn of_blocking(guard: Blocking<G>) -> Self {
+        Self(Either::Blocking(Arc::new(guard)))
+    }
 
-            pub(super) fn of_blocking(guard: blocking::Guard<bowline::$guard, AnyThread>) -> Self {
-                Self(Either::Blocking(Arc::new(guard)))
-            }
+    pub(crate) fn name(&self) -> &str {
+        either!(&self.0, guard => guard.name())
+    }
 
-            pub(crate) fn name(&self) -> &str {
-                either!(&self.0, guard => guard.name())
-            }
+    pub(crate) fn remaining(&self) -> Duration {
+        either!(&self.0, guard => guard.remaining())
+    }
 
-            pub(crate) fn remaining(&self) -> Duration {
-                either!(&self.0, guard => guard.remaining())
-            }
+    pub(crate) fn is_valid(&self) -> bool {
+        either!(&self.0, guard => guard.is_valid())
+    }
 
-            pub(crate) fn is_valid(&self) -> bool {
-                either!(&self.0, guard => guard.is_valid())
-            }
-
-            pub(crate) fn lost(&self) -> BoxFuture<'_, Loss> {
-                // Not for ever: a future that is dropped must let go of the guard.
-                const TURN: Duration = Duration::from_millis(10);
-                match &self.0 {
-                    Either::Async(guard) => Box::pin(guard.lost()),
-                    Either::Blocking(guard) => Box::pin(async move {
-                        loop {
-                            let guard = guard.clone();
-                            if let Some(loss) = on_a_thread(move || guard.lost_within(TURN)).await.unwrap() {
-                                return loss;
-                            }
-                        }
-                    }),
-                }
-            }
-
-            pub(crate) fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
-                match &self.0 {
-                    Either::Async(guard) => Box::pin(guard.extend(lease)),
-                    Either::Blocking(guard) => {
-                        let guard = guard.clone();
-                        on_a_thread(move || guard.extend(lease))
+    pub(crate) fn lost(&self) -> BoxFuture<'_, Loss> {
+        // Not for ever: a future that is dropped must let go of the guard.
+        const TURN: Duration = Duration::from_millis(10);
+        match &self.0 {
+            Either::Async(guard) => Box::pin(guard.lost()),
+            Either::Blocking(guard) => Box::pin(async move {
+                loop {
+                    let guard = guard.clone();
+                    if let Some(loss) = on_a_thread(move || guard.lost_within(TURN)).await.unwrap() {
+                        return loss;
                     }
                 }
-            }
+            }),
+        }
+    }
 
-            pub(crate) fn release(self) -> BoxFuture<'static, Result<()>> {
-                match self.0 {
-                    Either::Async(guard) => Box::pin(guard.release()),
-                    Either::Blocking(guard) => on_a_thread(move || alone(guard).release()),
-                }
+    pub(crate) fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        match &self.0 {
+            Either::Async(guard) => Box::pin(guard.extend(lease)),
+            Either::Blocking(guard) => {
+                let guard = guard.clone();
+                on_a_thread(move || guard.extend(lease))
             }
         }
-    )+};
-}
+    }
 
-guards!(LockGuard, ReadGuard, WriteGuard, Permit);
+    pub(crate) fn release(self) -> BoxFuture<'static, Result<()>> {
+        match self.0 {
+            Either::Async(guard) => Box::pin(guard.release()),
+            Either::Blocking(guard) => on_a_thread(move || alone(guard).release()),
+        }
+    }
+}
 
 /// The guard, out of the hands of the threads that do not wait for its loss any more.
 fn alone<G>(mut guard: Arc<G>) -> G {
@@ -109,14 +110,14 @@ impl ReadGuard {
         match self.0 {
             Either::Async(guard) => Box::pin(async move {
                 Ok(match guard.try_upgrade().await? {
-                    bowline::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::of(guard)),
-                    bowline::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(ReadGuard::of(guard)),
+                    bowline::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of(guard)),
+                    bowline::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::of(guard)),
                 })
             }),
             Either::Blocking(guard) => on_a_thread(move || {
                 Ok(match alone(guard).try_upgrade()? {
-                    blocking::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::of_blocking(guard)),
-                    blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(ReadGuard::of_blocking(guard)),
+                    blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of_blocking(guard)),
+                    blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::of_blocking(guard)),
                 })
             }),
         }
@@ -130,8 +131,8 @@ impl WriteGuard {
 
     pub(crate) fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
         match self.0 {
-            Either::Async(guard) => Box::pin(async move { guard.downgrade().await.map(ReadGuard::of) }),
-            Either::Blocking(guard) => on_a_thread(move || alone(guard).downgrade().map(ReadGuard::of_blocking)),
+            Either::Async(guard) => Box::pin(async move { guard.downgrade().await.map(Guard::of) }),
+            Either::Blocking(guard) => on_a_thread(move || alone(guard).downgrade().map(Guard::of_blocking)),
         }
     }
 }

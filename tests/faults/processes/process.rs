@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::ms;
+use super::ms;
 use crate::support::server::Server;
 
 pub(crate) const ROLE: &str = "BOWLINE_TEST_ROLE";
@@ -27,7 +27,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(server: &Server, role: &str, lease: Duration, file: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "processes::child", "--nocapture"])
             .env(ROLE, role)
             .env(URL, server.url())
             .env(LEASE_MS, lease.as_millis().to_string())

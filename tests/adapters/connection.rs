@@ -1,8 +1,4 @@
 //! What the connection promises, checked the same way on every runtime, against real servers.
-#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-
-use bowline_testkit as support;
 
 mod calls;
 mod closing;
@@ -17,6 +13,7 @@ mod without_runtime;
 
 use std::time::Duration;
 
+use crate::support::adapters::Runtime;
 use bowline::{Client, ConnectionError};
 use calls::*;
 use closing::*;
@@ -24,7 +21,6 @@ use connecting::*;
 use primaries::*;
 use rates::*;
 use subscriptions::*;
-use support::adapters::Runtime;
 use trouble::*;
 use without_runtime::*;
 

@@ -2,10 +2,6 @@
 //!
 //! Each process is this test binary again, running only `child`, with its role in the environment. It is told what to
 //! do by lines on its standard input, and says what it did on its standard output.
-#![cfg(feature = "tokio")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-
-use bowline_testkit as support;
 
 mod history;
 mod killed;
@@ -16,12 +12,12 @@ mod roles;
 use std::fs;
 use std::time::Duration;
 
+use crate::support::adapters::bounded;
+use crate::support::server::Server;
 use bowline::Config;
 use history::check;
 use process::{LEASE_MS, Process, ROLE, URL};
 use roles::{compete, drop_later, holder, keeper, sleeper};
-use support::adapters::bounded;
-use support::server::Server;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

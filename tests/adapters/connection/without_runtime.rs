@@ -11,8 +11,8 @@ use futures::executor::block_on;
 use futures::future::join_all;
 use socket2::{Domain, Socket, Type};
 
-use crate::SHORT;
-use crate::calls::executed;
+use super::SHORT;
+use super::calls::executed;
 use crate::support::adapters::{
     BOUND, Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, release, script, word,
 };
@@ -148,7 +148,7 @@ pub(crate) async fn answers_are_those_of_their_calls(rt: Runtime) {
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Reply::Array(_)))), "{outcomes:?}");
     let both = [acquire(&*blocking, &wrong, "c1:1").boxed(), acquire(&*blocking, &free, "c1:1").boxed()];
     let outcomes = join_all(both).await;
-    assert_eq!(crate::code(outcomes[0].as_ref().unwrap_err()), "WRONGTYPE");
+    assert_eq!(super::code(outcomes[0].as_ref().unwrap_err()), "WRONGTYPE");
     assert_eq!(word(&outcomes[1]), "GRANTED");
     // Dropped before it is polled again, it is written with the next, or not at all.
     let mut dropped = inspect(&*blocking, &free).boxed();

@@ -1,15 +1,11 @@
 //! What every executor promises, checked the same way for each of them.
-#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-
-use bowline_testkit::bounded;
 
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bounded::bounded;
+use crate::support::bounded::bounded;
 use bowline::Executor;
 use futures::FutureExt;
 use futures::executor::block_on;

@@ -1,15 +1,11 @@
 //! The lock on the embedded server, on every runtime. Nothing here needs a Redis.
-#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-
-use bowline_testkit as support;
 
 use std::time::Duration;
 
+use crate::support::env::{Env, on_the_embedded_server};
 use bowline::embedded::Server;
 use bowline::{Client, Config, ErrorKind, Loss};
 use futures::FutureExt;
-use support::env::{Env, on_the_embedded_server};
 
 const LONG: Duration = Duration::from_secs(20);
 

@@ -7,7 +7,7 @@ use bowline::{Connection, Notice};
 use futures::StreamExt;
 use futures::future::{Either, select};
 
-use crate::code;
+use super::code;
 use crate::support::adapters::{Keys, Runtime, acquire, admin, field, ours, word};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;

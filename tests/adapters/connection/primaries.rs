@@ -2,10 +2,10 @@
 
 use bowline::{Connection, ConnectionError, ErrorKind};
 
+use super::{SHORT, code};
 use crate::support::adapters::{Keys, Runtime, acquire, ours, word};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
-use crate::{SHORT, code};
 
 pub(crate) async fn a_replica_is_refused(rt: Runtime) {
     let [_primary, replica] = Server::start_pair();

@@ -8,9 +8,9 @@ use bowline::{Connection, ErrorKind, Warning};
 use futures::FutureExt;
 use futures::future::{Either, select};
 
+use super::{SHORT, code};
 use crate::support::adapters::{Keys, Runtime, acquire, admin, fake, field, ours, word};
 use crate::support::server::Server;
-use crate::{SHORT, code};
 
 pub(crate) async fn addresses(rt: Runtime) {
     let v6 = TcpListener::bind(("::1", 0)).is_ok();

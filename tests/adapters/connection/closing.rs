@@ -3,9 +3,9 @@
 use bowline::{Connection, ConnectionError, Notice};
 use futures::{FutureExt, StreamExt};
 
+use super::trouble::with_a_call_held_back;
 use crate::support::adapters::{Keys, Runtime, acquire_all, inspect, ours};
 use crate::support::server::Server;
-use crate::trouble::with_a_call_held_back;
 
 pub(crate) async fn closing_ends_everything(rt: Runtime) {
     let server = Server::start();

@@ -8,7 +8,7 @@ use bowline::{Call, Config, Connection, ConnectionError, Notice, Reply};
 use futures::future::{Either, join, select};
 use futures::{FutureExt, StreamExt};
 
-use crate::SHORT;
+use super::SHORT;
 use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, script, word};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;

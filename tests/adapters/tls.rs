@@ -2,10 +2,6 @@
 //!
 //! Whom to believe is read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test runs this
 //! binary again with the variable set.
-#![cfg(all(feature = "tls", any(feature = "tokio", feature = "smol", feature = "async-std")))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-
-use bowline_testkit as support;
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,12 +9,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
+use crate::support::proxy::Proxy;
+use crate::support::server::Server;
 use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
-use support::proxy::Proxy;
-use support::server::Server;
 
 /// In the child: the port of the server that speaks TLS, of one whose certificate is by nobody, and of one that asks for a
 /// certificate.
@@ -50,7 +46,7 @@ fn certificates_are_verified() {
             ("child_believes_no_more", "ca.crt"),
         ] {
             let status = Command::new(std::env::current_exe().unwrap())
-                .args([test, "--exact", "--nocapture"])
+                .args([&format!("tls::{test}"), "--exact", "--nocapture"])
                 .env("SSL_CERT_FILE", file(roots))
                 .env_remove("SSL_CERT_DIR")
                 .envs([(PORT, &port), (OTHER, &other), (STRICT, &strict)])

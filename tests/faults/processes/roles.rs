@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use bowline::{Client, LockGuard};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::ms;
-use crate::process::FILE;
-use crate::registers::Registers;
+use super::ms;
+use super::process::FILE;
+use super::registers::Registers;
 
 pub(crate) fn say(what: &str) {
     println!("> {what}");

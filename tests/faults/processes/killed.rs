@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::process::Process;
-use crate::registers::Registers;
+use super::process::Process;
+use super::registers::Registers;
+use super::{PERMITS, ms};
 use crate::support::adapters::bounded;
 use crate::support::server::Server;
-use crate::{PERMITS, ms};
 
 /// What a busy machine may take on top of any time that a test asserts.
 const SLACK: Duration = Duration::from_secs(3);

@@ -7,7 +7,7 @@ use bowline::{Connection, Reply};
 use futures::FutureExt;
 use futures::future::{join, join_all};
 
-use crate::code;
+use super::code;
 use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, inspect, release, word};
 use crate::support::server::Server;
 

@@ -7,7 +7,7 @@ use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice};
 use futures::future::{join_all, select};
 use futures::{FutureExt, StreamExt};
 
-use crate::SHORT;
+use super::SHORT;
 use crate::support::adapters::{Keys, Runtime, acquire, admin, word};
 use crate::support::fake::{Fake, Wrong};
 use crate::support::proxy::Proxy;

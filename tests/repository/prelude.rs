@@ -1,6 +1,4 @@
 //! The prelude hides no name of a program: the crates of the runtimes are meant by `tokio`, `smol` and `async_std`.
-#![cfg(all(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::disallowed_methods, missing_docs)]
 
 use bowline::prelude::*;
 
