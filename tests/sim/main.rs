@@ -25,6 +25,7 @@ mod found;
 mod guard;
 mod judge;
 mod latches;
+mod leases;
 mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
@@ -59,6 +60,7 @@ fn seeds(name: &str, workload: Workload, faults: Faults) {
         _ if faults.failovers => SEEDS.div_ceil(5),
         // They have fewer states.
         Workload::Latches => SEEDS * 2 / 5,
+        Workload::Leases => SEEDS * 2 / 5,
         Workload::Locks | Workload::Permits => SEEDS,
     };
     let count = number("BOWLINE_SIM_SEEDS").unwrap_or(usual);
@@ -155,6 +157,26 @@ fn permits_everything() {
 }
 
 #[test]
+fn leases_fault_free() {
+    seeds("leases_fault_free", Workload::Leases, NONE);
+}
+
+#[test]
+fn leases_network() {
+    seeds("leases_network", Workload::Leases, NETWORK);
+}
+
+#[test]
+fn leases_freezes() {
+    seeds("leases_freezes", Workload::Leases, FREEZES);
+}
+
+#[test]
+fn leases_everything() {
+    seeds("leases_everything", Workload::Leases, EVERYTHING);
+}
+
+#[test]
 fn latches_fault_free() {
     seeds("latches_fault_free", Workload::Latches, NONE);
 }
@@ -172,7 +194,7 @@ fn latches_everything() {
 /// The same seed gives the same run, to the last line.
 #[test]
 fn runs_repeat() {
-    for workload in [Workload::Locks, Workload::Permits, Workload::Latches] {
+    for workload in [Workload::Locks, Workload::Permits, Workload::Leases, Workload::Latches] {
         for seed in 0..if cfg!(debug_assertions) { 1 } else { 5 } {
             let again = || run(seed, workload, EVERYTHING).history;
             assert_eq!(again(), again());

@@ -160,6 +160,88 @@ pub const OPERATIONS: &[Operation] = &[
         fails: &[ErrorKind::TimedOut],
         ..PLAIN
     },
+    Operation {
+        name: "lock, lease, hold_at_most",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().lease(500 * MS).hold_at_most(900 * MS).await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "extend",
+        before: Before::Hold,
+        start: |s| {
+            // Of a lock of its own: what it holds is renewed.
+            let other = s.client.as_ref().unwrap().lock("another");
+            async move {
+                let guard = other.lock().expires_after(500 * MS).await?;
+                guard.extend(900 * MS).await?;
+                guard.release().await
+            }
+            .boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run",
+        start: |s| {
+            let executor = s.tracking.clone();
+            let lock = s.lock();
+            lock.lock().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, non_fair, in a line",
+        start: |s| {
+            let executor = s.tracking.clone();
+            s.lock().lock().non_fair().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        line: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, holder, whose work acquires again",
+        start: |s| {
+            let (lock, holder) = (s.lock(), s.holder);
+            let inner = lock.clone();
+            let work = move |_| async move { inner.lock().holder(&holder).await?.release().await };
+            lock.lock().holder(&holder).run(work).map(|ended| ended.and_then(|inner| inner)).boxed()
+        },
+        companion: Some(Companion::Second),
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run of a try",
+        start: |s| {
+            let executor = s.tracking.clone();
+            drops(s.lock().try_lock().run(move |_| async move { executor.sleep(2 * MS).await }))
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, of permits",
+        on: What::Permits(2),
+        start: |s| {
+            let executor = s.tracking.clone();
+            let semaphore = s.client.as_ref().unwrap().semaphore(NAME, permits(NAME));
+            semaphore.acquire_many(2).run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "Client::scope",
+        start: |s| {
+            let client = s.client.clone().unwrap();
+            async move { client.scope(|client| section(client.lock(NAME))).await }.boxed()
+        },
+        closes: true,
+        ..PLAIN
+    },
     Operation { name: "a section", start: |s| with(s, |lock, _| section(lock).boxed()), ..PLAIN },
     Operation {
         name: "scope, re-entered",
