@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::engine::answer_within;
 use crate::engine::lease::{Loss, Term};
+use crate::engine::schedule::answer_within;
 use crate::error::{Error, ErrorKind, Result};
 use crate::owned::{Owned, lost_error};
 use crate::protocol::reply::HoldState;
@@ -21,7 +21,6 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         let reason = "the lease is renewed; only a hold of expires_after is extended";
         return Err(named(Error::because(ErrorKind::InvalidInput, OPERATION, reason)));
     }
-    let id = hold.id.text();
     let mut retry = context.retry(OPERATION, &hold.keys.name);
     loop {
         let sent = context.now();
@@ -31,7 +30,7 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
         // Recorded first: if no answer comes, the cleanup has to try for as long.
         hold.asks_for(lease);
-        match context.scripts().renew(&[(&hold.keys, &id, lease)], within).await {
+        match context.scripts().renew(&[(&hold.keys, hold.id, lease)], within).await {
             Ok(renewed) => {
                 context.observe(renewed.now);
                 let held = renewed.holds.first() == Some(&HoldState::Held);

@@ -7,7 +7,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::owned::Owned;
 use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::{Keys, Kind};
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
 use crate::reentry::Reentry;
 
 #[derive(Clone)]

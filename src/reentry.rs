@@ -106,7 +106,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::protocol::key::Kind;
+    use crate::protocol::kind::Kind;
 
     /// Leaves as what guards share does, unless the table is locked.
     struct Shared {

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 
 use crate::connection::Notice;
 use crate::engine::Engine;
-use crate::protocol::ticket::Message;
+use crate::protocol::message::Message;
 use crate::runtime::Executor;
 
 /// Ends the dispatching task when dropped.

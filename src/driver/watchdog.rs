@@ -1,5 +1,6 @@
 //! The one task of a client: renews leases, touches tickets, signals losses and cleans up.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
 use crate::connection::{Connection, ConnectionError};
+use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
+use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::Hold;
-use crate::engine::{Cleanup, Engine, Heartbeat, Work, answer_within};
+use crate::engine::schedule::answer_within;
+use crate::engine::work::{Heartbeat, Work};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TicketArgs};
-use crate::protocol::key::Kind;
 use crate::protocol::reply::HoldState;
 use crate::runtime::Executor;
 use crate::trace;
 
 mod goodbye;
-
-/// Between calls of a server that gives no usable answer.
-pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
@@ -76,11 +77,13 @@ impl Watchdog {
     }
 
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
-        let (locks, permits): (Vec<_>, Vec<_>) = work.renew.into_iter().partition(|hold| hold.keys.kind == Kind::Lock);
-        for holds in [locks, permits] {
-            if !holds.is_empty() {
-                calls.push(self.renew(holds).boxed());
-            }
+        let mut renewals: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for hold in work.renew {
+            let node = self.connection.node_of(hold.keys.main());
+            renewals.entry((hold.keys.kind.renewal(), node)).or_default().push(hold);
+        }
+        for holds in renewals.into_values() {
+            calls.push(self.renew(holds).boxed());
         }
         for heartbeat in work.heartbeat {
             calls.push(self.heartbeat(heartbeat).boxed());
@@ -91,21 +94,27 @@ impl Watchdog {
     }
 
     async fn renew(&self, holds: Vec<Arc<Hold>>) {
-        let ids: Vec<String> = holds.iter().map(|hold| hold.id.text()).collect();
         let sent = self.executor.now();
-        let args: Vec<RenewArgs<'_>> =
-            holds.iter().zip(&ids).map(|(hold, id)| (&*hold.keys, &**id, hold.renewal(sent))).collect();
+        let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.renewal(sent))).collect();
         // A fixed lease is looked at, and there is nothing to save.
         let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
         match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
-                let (held, gone): (Vec<_>, Vec<_>) =
-                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
-                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
-                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                let (mut held, mut gone, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+                for (hold, state) in holds.into_iter().zip(renewed.holds) {
+                    match state {
+                        HoldState::Held => held.push(hold),
+                        HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
+                        HoldState::Unanswered => unanswered.push(hold),
+                    }
+                }
                 self.engine.renewed(sent, self.executor.now(), &held, &gone);
+                if let Some(failure) = renewed.failure {
+                    trace::not_renewed(unanswered.len(), &failure);
+                    self.engine.not_renewed(&unanswered, self.executor.now());
+                }
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);
@@ -120,19 +129,19 @@ impl Watchdog {
     }
 
     async fn heartbeat(&self, Heartbeat { keys, tickets }: Heartbeat) {
-        let args: Vec<TicketArgs<'_>> = tickets.iter().map(|(_, ticket, ttl)| (&**ticket, *ttl)).collect();
+        let args: Vec<TicketArgs> = tickets.iter().map(|(_, ticket)| (*ticket, ticket.ttl())).collect();
         let sent = self.executor.now();
         let outcome = self.scripts().heartbeat(&keys, &args).await;
-        let ids: Vec<u64> = tickets.iter().map(|(id, ..)| *id).collect();
+        let ids: Vec<u64> = tickets.iter().map(|(id, _)| *id).collect();
         let now = self.executor.now();
         match outcome {
-            Ok(heartbeat_reply) => {
-                self.clock.observe(now, heartbeat_reply.now);
-                self.engine.heartbeat_reply(&keys, &ids, sent, now, heartbeat_reply);
+            Ok(reply) => {
+                self.clock.observe(now, reply.now);
+                self.engine.heartbeat_answered(&keys, &ids, sent, now, reply);
             }
             Err(failure) => {
                 let retry_timeout = if failure.kind().is_retryable() { self.retry_timeout } else { Duration::ZERO };
-                self.engine.not_touched(&keys, &ids, sent, now, &failure, retry_timeout);
+                self.engine.heartbeat_failed(&keys, &ids, sent, now, &failure, retry_timeout);
             }
         }
     }
@@ -147,7 +156,7 @@ impl Watchdog {
     async fn cancel(&self, cleanup: Cleanup) {
         let mut backoff = Backoff::new(PAUSES, self.engine.jitter_seed());
         while self.executor.now() < cleanup.until {
-            match self.scripts().cancel(&cleanup.keys, &cleanup.ticket, cleanup.from_tail).await {
+            match self.scripts().cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail).await {
                 Ok(cancelled) => {
                     self.clock.observe(self.executor.now(), cancelled.now);
                     if !cancelled.more {
@@ -170,8 +179,9 @@ struct Dies(Watchdog);
 
 impl Drop for Dies {
     fn drop(&mut self) {
-        let left = self.0.engine.die(self.0.executor.now());
-        goodbye::say(&self.0, left);
+        let Watchdog { engine, executor, connection, inbox_prefix, shutdown_timeout, .. } = &self.0;
+        let left = engine.die(executor.now());
+        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, left);
     }
 }
 

@@ -1,47 +1,47 @@
 //! Every typed call passes as many keys and arguments as its script's header says.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures::FutureExt;
-use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::Script;
-use super::call::AcquireArgs;
-use super::dispatch::Scripts;
-use super::latch::{LatchCall, LatchScripts};
-use super::lock::LockScripts;
-use super::permit::{ChangeArgs, PermitScripts};
-use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
-use crate::protocol::key::{Kind, WRITE};
-use crate::protocol::ticket::{AttemptId, ticket};
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Site};
+use super::key::Keys;
+use super::kind::Kind;
+use super::latch::{Latch, LatchCall};
+use super::limits::WRITE;
+use super::permits::{ChangeArgs, Permits};
+use super::resource::AcquireArgs;
+use super::{client, mutex};
 
-/// What each call passed: the script, and how many keys and arguments.
-#[derive(Debug, Default)]
-struct Recorder(Mutex<Vec<(&'static Script, usize, usize)>>);
+const LEASE: Duration = Duration::from_secs(1);
+const REPEATS: usize = 3;
+const SITE: Site<'_> = Site { inbox_prefix: "p:inbox:", counts_everyone: true };
 
-#[async_trait]
-impl Connection for Recorder {
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.0.lock().unwrap().push((call.script, call.keys.len(), call.args.len()));
-        Ok(Reply::Nil)
+/// What each call passes: the script, and how many keys and arguments.
+#[derive(Default)]
+struct Calls(Vec<(&'static Script, usize, usize)>);
+
+impl Calls {
+    fn add<T>(&mut self, call: ScriptCall<'_, T>) {
+        self.0.push((call.script, call.keys.len(), call.args.len()));
     }
 
-    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        Vec::new()
+    fn add_all_of(&mut self, kind: Kind, id: AttemptId) {
+        let keys = Keys::new("p", kind, "n").unwrap();
+        let ticket = kind.ticket(id, LEASE, 1);
+        let acquire = AcquireArgs { ticket, ticket_ttl: LEASE, wait: true, max_waiters: 0, not_after: 0 };
+        kind.with(|resource| {
+            self.add(resource.acquire(&keys, SITE, acquire));
+            self.add(resource.cancel(&keys, SITE, ticket, true));
+            self.add(resource.heartbeat(&keys, SITE, &[(ticket, LEASE); REPEATS]));
+            let Some(held) = resource.held() else { return };
+            self.add(held.release(&keys, SITE, id));
+            self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
+            self.add(held.renew(&[(&keys, id, LEASE); REPEATS]));
+        });
     }
-
-    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        Err(ConnectionError::Closed)
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::single_server()
-    }
-
-    fn close(&self) {}
 }
 
 /// How many words a header's list has: those outside brackets, and those in the repeated group.
@@ -58,61 +58,37 @@ fn arity(script: &Script, field: &str) -> (usize, usize) {
 
 #[test]
 fn every_call_passes_what_the_header_says() {
-    let recorder = Recorder::default();
-    let scripts = LockScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = ["lock", "queue", "tickets", "fence"];
-    let (lease, id) = (Duration::from_secs(1), AttemptId { client: Uuid::nil(), n: 1 });
-    let (attempt_id, ticket) = (id.text(), ticket(Kind::Lock, id, lease, 1));
-    let acquire = AcquireArgs {
-        attempt_id: &attempt_id,
-        wait: true,
-        lease,
-        amount: 1,
-        ticket_ttl: lease,
-        max_waiters: 0,
-        not_after: 0,
-    };
-    let repeats = 3;
-    assert!(scripts.acquire(keys, acquire).now_or_never().unwrap().is_err());
-    assert!(scripts.release(keys, &attempt_id).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(keys, &ticket, true).now_or_never().unwrap().is_err());
-    assert!(scripts.heartbeat(keys, &vec![(&*ticket, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![("k", &*attempt_id, lease); repeats], lease).now_or_never().unwrap().is_err());
-    assert!(scripts.force_release(keys, &attempt_id).now_or_never().unwrap().is_err());
-    assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
+    let id = AttemptId { client: Uuid::nil(), n: 1 };
+    let mut calls = Calls::default();
+    for kind in [Kind::Lock, Kind::Semaphore { limit: 3 }, Kind::ReadWrite, Kind::Latch] {
+        calls.add_all_of(kind, id);
+    }
+    let keys = Keys::new("p", Kind::Lock, "n").unwrap();
+    calls.add(mutex::force_release(&keys, SITE, "holder"));
+    calls.add(mutex::inspect(&keys));
 
-    let scripts = PermitScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = ["permits", "leases", "queue", "tickets", "fence"];
-    let change = ChangeArgs { old_id: &attempt_id, new_id: &attempt_id, units: 1, lease, limit: WRITE, not_after: 0 };
-    assert!(scripts.acquire(keys, acquire, WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.release(keys, &attempt_id, WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(keys, &ticket, true, WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.heartbeat(keys, &vec![(&*ticket, lease); repeats], WRITE).now_or_never().unwrap().is_err());
-    assert!(scripts.renew(&vec![(["k", "l"], &*attempt_id, lease); repeats], lease).now_or_never().unwrap().is_err());
-    assert!(scripts.change(keys, change).now_or_never().unwrap().is_err());
-    assert!(scripts.set_limit(keys, WRITE, 0).now_or_never().unwrap().is_err());
-    assert!(scripts.inspect(keys, WRITE).now_or_never().unwrap().is_err());
+    let keys = Keys::new("p", Kind::ReadWrite, "n").unwrap();
+    let change = ChangeArgs { old: id, new: id, units: 1, lease: LEASE, not_after: 0 };
+    calls.add(Permits { limit: WRITE }.change(&keys, SITE, change));
+    calls.add(Permits { limit: 3 }.store(&keys, SITE, 0));
+    calls.add(Permits { limit: 3 }.inspect(&keys));
 
-    let scripts = LatchScripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    let keys = ["latch", "tickets", "calls"];
-    let call = LatchCall { attempt_id: &attempt_id, not_after: 0, known_until: 0, resent: false };
-    assert!(scripts.set(keys, call, 3, lease).now_or_never().unwrap().is_err());
-    assert!(scripts.count_down(keys, call).now_or_never().unwrap().is_err());
-    assert!(scripts.wait(keys, &attempt_id, lease, 0).now_or_never().unwrap().is_err());
-    assert!(scripts.heartbeat(keys, &vec![(&*attempt_id, lease); repeats]).now_or_never().unwrap().is_err());
-    assert!(scripts.cancel(keys, &attempt_id).now_or_never().unwrap().is_err());
-    assert!(scripts.delete(keys, call).now_or_never().unwrap().is_err());
-    assert!(scripts.inspect(keys).now_or_never().unwrap().is_err());
+    let keys = Keys::new("p", Kind::Latch, "n").unwrap();
+    let copy = LatchCall { id, not_after: 0, known_until: 0, resent: false };
+    calls.add(Latch.set(&keys, SITE, copy, 3, LEASE));
+    calls.add(Latch.count_down(&keys, SITE, copy));
+    calls.add(Latch.delete(&keys, SITE, copy));
+    calls.add(Latch.inspect(&keys));
 
-    let scripts = Scripts { connection: &recorder, inbox_prefix: "p:inbox:" };
-    assert!(scripts.listeners("scratch", "p:inbox:c").now_or_never().unwrap().is_err());
+    calls.add(client::listeners("scratch", "p:inbox:c"));
 
-    let calls = recorder.0.lock().unwrap();
-    assert_eq!(calls.len(), Script::all().count(), "every script has its call");
-    for (script, keys, args) in calls.iter() {
-        for (field, passed) in [("KEYS", *keys), ("ARGV", *args)] {
+    for script in Script::all() {
+        assert!(calls.0.iter().any(|(called, ..)| called.name() == script.name()), "{} has no call", script.name());
+    }
+    for (script, keys, args) in calls.0 {
+        for (field, passed) in [("KEYS", keys), ("ARGV", args)] {
             let (fixed, repeated) = arity(script, field);
-            assert_eq!(passed, fixed + repeated * repeats, "{} {field}", script.name());
+            assert_eq!(passed, fixed + repeated * REPEATS, "{} {field}", script.name());
         }
     }
 }

@@ -1,113 +1,158 @@
-//! What all typed calls share: how a script is run, why it has no outcome, how durations reach it.
+//! A script with its keys and arguments, and how its reply is read.
 
 use std::time::Duration;
 
-use crate::connection::refusal::explain;
-use crate::connection::{Arg, Call, Connection, ConnectionError, Reply};
-use crate::error::{Error, ErrorKind};
-use crate::protocol::Script;
-use crate::protocol::reply::{ServerMillis, UnexpectedReply};
+use super::attempt_id::AttemptId;
+use super::failure::Failure;
+use super::fields::{Fields, decode};
+use super::script::Script;
+use super::ticket::Ticket;
+use crate::connection::{Arg, Call, Connection};
 
-/// Why a script has no outcome.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    #[error(transparent)]
-    Reply(#[from] UnexpectedReply),
-}
-
-impl Failure {
-    /// Whether the script may have been executed to its end.
-    pub(crate) fn may_be_done(&self) -> bool {
-        matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
-    }
-
-    /// What an operation fails with.
-    pub(crate) fn into_error(self, operation: &'static str) -> Error {
-        let error = Error::new(self.kind(), operation);
-        match self {
-            Self::Connection(cause) => error.with_source(cause),
-            Self::Reply(cause) => error.with_source(cause),
-        }
-    }
-
-    /// What connecting fails with: the server or the user's rights do not fit.
-    pub(crate) fn when_connecting(self, prefix: &str) -> Error {
-        let explained = match &self {
-            Self::Connection(error) => explain(error, prefix),
-            Self::Reply(_) => None,
-        };
-        let error = self.into_error("connect");
-        match explained {
-            Some(reason) => error.with_reason(reason),
-            None => error,
-        }
-    }
-
-    pub(crate) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Connection(error) => error.kind(),
-            Self::Reply(_) => ErrorKind::Protocol,
-        }
-    }
-}
-
-/// What an acquisition asks for.
+/// A connection, and the argument that is the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AcquireArgs<'a> {
-    pub(crate) attempt_id: &'a str,
-    /// Whether to queue up if others are in the way.
-    pub(crate) wait: bool,
-    pub(crate) lease: Duration,
-    /// Units of permits, or tokens that a lock reserves.
-    pub(crate) amount: u32,
-    pub(crate) ticket_ttl: Duration,
-    /// 0 is no limit.
-    pub(crate) max_waiters: u32,
-    pub(crate) not_after: ServerMillis,
+pub(crate) struct Scripts<'a> {
+    pub(crate) connection: &'a dyn Connection,
+    pub(crate) inbox_prefix: &'a str,
 }
 
-/// One ticket to touch, with its time to live.
-pub(crate) type TicketArgs<'a> = (&'a str, Duration);
-
-pub(super) async fn run(
-    connection: &dyn Connection,
-    script: &'static Script,
-    keys: &[&str],
-    args: &[Arg<'_>],
-) -> Result<Reply, ConnectionError> {
-    connection.run(Call::new(script, keys, args)).await
+/// What every script that may send messages is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    pub(crate) inbox_prefix: &'a str,
+    /// Whether `PUBSUB NUMSUB` counts every subscriber there is.
+    pub(crate) counts_everyone: bool,
 }
 
-/// As [`run`], for an answer that is of no use after `within`.
-pub(super) async fn run_within(
-    connection: &dyn Connection,
-    script: &'static Script,
-    keys: &[&str],
-    args: &[Arg<'_>],
-    within: Duration,
-) -> Result<Reply, ConnectionError> {
-    connection.run(Call::new(script, keys, args).within(within)).await
+/// A typed call: nothing is sent until [`Scripts::send`].
+pub(crate) struct ScriptCall<'a, T> {
+    pub(super) script: &'static Script,
+    pub(super) keys: Vec<&'a str>,
+    pub(super) args: Vec<Word<'a>>,
+    /// How many entries the reply has, for calls about several holds or tickets.
+    entries: usize,
+    read: Read<T>,
 }
 
-pub(super) fn counts_everyone(connection: &dyn Connection) -> Arg<'static> {
-    Arg::Number(connection.topology().publish_counts_everyone.into())
+/// How a reply is read.
+type Read<T> = fn(&mut Fields<'_>) -> Option<T>;
+
+/// An argument: borrowed or spelled for this call.
+pub(super) enum Word<'a> {
+    Text(&'a str),
+    Spelled(String),
+    Number(u64),
 }
 
-/// The end of the queue that a ticket is nearer to.
-pub(super) fn from(tail: bool) -> Arg<'static> {
-    Arg::Text(if tail { "-1" } else { "1" })
+impl<'a> Scripts<'a> {
+    pub(super) fn site(self) -> Site<'a> {
+        let counts_everyone = self.connection.topology().publish_counts_everyone;
+        Site { inbox_prefix: self.inbox_prefix, counts_everyone }
+    }
+
+    pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
+        self.send_within(call, None).await
+    }
+
+    /// As [`send`](Self::send), for an answer that is of no use after `within`.
+    pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
+        let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
+        let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await?;
+        Ok(decode(call.script, &reply, call.entries, call.read)?)
+    }
 }
 
-pub(super) fn mode(wait: bool) -> Arg<'static> {
-    Arg::Text(if wait { "wait" } else { "try" })
+impl Scripts<'_> {
+    /// Sends several calls at once. The answers are in their order, and an error of one leaves the others alone.
+    pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
+        let args: Vec<Vec<Arg<'_>>> = calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect();
+        let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
+        let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
+        let read = |(call, reply): (&ScriptCall<'_, T>, _)| Ok(decode(call.script, &reply?, call.entries, call.read)?);
+        calls.iter().zip(replies).map(read).collect()
+    }
+}
+
+impl<'a, T> ScriptCall<'a, T> {
+    pub(super) fn new(script: &'static Script, keys: impl Iterator<Item = &'a str>, read: Read<T>) -> Self {
+        Self { script, keys: keys.collect(), args: Vec::with_capacity(11), entries: 0, read }
+    }
+
+    pub(super) fn text(self, text: &'a str) -> Self {
+        self.word(Word::Text(text))
+    }
+
+    pub(super) fn id(self, id: AttemptId) -> Self {
+        self.word(Word::Spelled(id.text()))
+    }
+
+    pub(super) fn ticket(self, ticket: &Ticket) -> Self {
+        self.word(Word::Spelled(ticket.text()))
+    }
+
+    pub(super) fn number(self, number: impl Into<u64>) -> Self {
+        self.word(Word::Number(number.into()))
+    }
+
+    pub(super) fn millis(self, duration: Duration) -> Self {
+        self.word(Word::Number(millis(duration)))
+    }
+
+    pub(super) fn mode(self, wait: bool) -> Self {
+        self.text(if wait { "wait" } else { "try" })
+    }
+
+    /// The end of the queue that a ticket is nearer to.
+    pub(super) fn end(self, tail: bool) -> Self {
+        self.text(if tail { "-1" } else { "1" })
+    }
+
+    pub(super) fn site(self, site: Site<'a>) -> Self {
+        self.text(site.inbox_prefix).number(site.counts_everyone)
+    }
+
+    /// What a release queues up, and that the caller looks in the reply for messages.
+    pub(super) fn next(self, next: Option<(Ticket, Duration)>) -> Self {
+        let call = match next {
+            Some((ticket, ttl)) => self.ticket(&ticket).millis(ttl),
+            None => self.text("").millis(Duration::ZERO),
+        };
+        call.number(true)
+    }
+
+    /// One group of arguments per ticket, and per entry of the reply.
+    pub(super) fn tickets(self, tickets: &[(Ticket, Duration)]) -> Self {
+        self.each(tickets, |call, (ticket, ttl)| call.ticket(ticket).millis(*ttl))
+    }
+
+    /// One group of repeated arguments per entry of the reply.
+    pub(super) fn each<I>(self, entries: impl IntoIterator<Item = I>, add: impl Fn(Self, I) -> Self) -> Self {
+        entries.into_iter().fold(self, |mut call, entry| {
+            call.entries += 1;
+            add(call, entry)
+        })
+    }
+
+    fn word(mut self, word: Word<'a>) -> Self {
+        self.args.push(word);
+        self
+    }
+}
+
+impl Word<'_> {
+    fn as_arg(&self) -> Arg<'_> {
+        match self {
+            Self::Text(text) => Arg::Text(text),
+            Self::Spelled(text) => Arg::Text(text),
+            Self::Number(number) => Arg::Number(*number),
+        }
+    }
 }
 
 /// Durations reach Redis as whole milliseconds, and never as the 0 that would delete a key, unless they are zero.
-pub(super) fn millis(duration: Duration) -> Arg<'static> {
+fn millis(duration: Duration) -> u64 {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Arg::Number(if millis == 0 && !duration.is_zero() { 1 } else { millis })
+    if millis == 0 && !duration.is_zero() { 1 } else { millis }
 }
 
 #[cfg(test)]
@@ -116,10 +161,9 @@ mod tests {
 
     #[test]
     fn a_duration_never_becomes_the_zero_that_would_delete() {
-        let shown = |duration| format!("{:?}", millis(duration));
-        assert_eq!(shown(Duration::from_nanos(1)), "1");
-        assert_eq!(shown(Duration::from_micros(1_999)), "1");
-        assert_eq!(shown(Duration::ZERO), "0");
-        assert_eq!(shown(Duration::MAX), u64::MAX.to_string());
+        assert_eq!(millis(Duration::from_nanos(1)), 1);
+        assert_eq!(millis(Duration::from_micros(1_999)), 1);
+        assert_eq!(millis(Duration::ZERO), 0);
+        assert_eq!(millis(Duration::MAX), u64::MAX);
     }
 }

@@ -1,15 +1,24 @@
 //! What is asked about a client itself.
 
-use crate::connection::Arg;
-use crate::protocol::CLIENT_LISTENERS;
-use crate::protocol::call::{Failure, run};
-use crate::protocol::dispatch::Scripts;
-use crate::protocol::reply::client::listeners;
+use super::call::{ScriptCall, Scripts};
+use super::failure::Failure;
+use super::fields::Fields;
+use super::script::scripts;
+
+scripts! { "client", "client": LISTENERS = "listeners" }
 
 impl Scripts<'_> {
-    /// How many listen to an inbox: the client whose it is, once it has subscribed, and others that have the same id.
+    /// How many listen to an inbox: its client, once subscribed, and others with the same id.
     pub(crate) async fn listeners(self, scratch: &str, inbox: &str) -> Result<u64, Failure> {
-        let reply = run(self.connection, &CLIENT_LISTENERS, &[scratch], &[Arg::Text(inbox)]).await?;
-        Ok(listeners(&CLIENT_LISTENERS, &reply)?)
+        self.send(listeners(scratch, inbox)).await
     }
+}
+
+pub(super) fn listeners<'a>(scratch: &'a str, inbox: &'a str) -> ScriptCall<'a, u64> {
+    ScriptCall::new(&LISTENERS, [scratch].into_iter(), counted).text(inbox)
+}
+
+fn counted(fields: &mut Fields<'_>) -> Option<u64> {
+    let (listeners, _now) = (fields.number()?, fields.number()?);
+    Some(listeners)
 }

@@ -6,64 +6,23 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
+use super::kind::Kind;
+use super::limits::WRITE;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Longest name, in bytes, before encoding.
 pub(crate) const MAX_NAME: usize = 512;
 
-/// The units of a read-write lock: a writer takes them all.
-pub(crate) const WRITE: u32 = 1 << 20;
-
-/// A reader takes one.
-pub(crate) const READ: u32 = 1;
-
-/// What a name is the name of. It is part of every key, so primitives of different kinds may share a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    Lock,
-    Semaphore { limit: u32 },
-    ReadWrite,
-    Latch,
-}
-
-impl Kind {
-    /// How many units there are, of what has units.
-    pub(crate) fn limit(self) -> Option<u32> {
-        match self {
-            Self::Lock | Self::Latch => None,
-            Self::Semaphore { limit } => Some(limit),
-            Self::ReadWrite => Some(WRITE),
-        }
-    }
-
-    /// Whether a holder that has it may take it again.
-    pub(crate) fn is_reentrant(self) -> bool {
-        match self {
-            Self::Lock | Self::ReadWrite => true,
-            Self::Semaphore { .. } | Self::Latch => false,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::Semaphore { .. } => "sem",
-            Self::ReadWrite => "rw",
-            Self::Latch => "latch",
-        }
-    }
-}
-
-/// The keys of one primitive. The braces are the cluster hash tag: all of them live in one slot.
+/// The keys of one resource. The braces are the cluster hash tag: all of them live in one slot.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    /// All of them, one behind the other: a client may wait for very many names.
+    /// One behind the other, in the order of `KEYS` in the scripts: a client may wait for very many names.
     spelled: Box<str>,
-    /// Where each ends: who holds it; leases, of permits, which end one by one, or calls, of a latch; queue; tickets;
-    /// fence.
-    ends: [u16; 5],
+    main: usize,
+    /// With which prefix the counter of tokens is spelled, which all scratch keys share.
+    shared: usize,
 }
 
 impl Keys {
@@ -71,62 +30,56 @@ impl Keys {
         if let Kind::Semaphore { limit } = kind {
             check_limit(limit)?;
         }
-        let main = format!("{prefix}:{}:{{{}}}", kind.word(), encode(name)?);
+        let main = format!("{prefix}:{}:{{{}}}", kind.facts().word, encode(name)?);
         Ok(Self::below(kind, name, &main, &main))
     }
 
     fn below(kind: Kind, name: &str, shared: &str, main: &str) -> Self {
-        let second = if kind == Kind::Latch { ":calls" } else { ":leases" };
-        let spelled = format!("{main}{main}{second}{main}:queue{main}:tickets{shared}:fence");
-        let mut end = 0;
-        let ends =
-            [main.len(), main.len() + second.len(), main.len() + 6, main.len() + 8, shared.len() + 6].map(|length| {
-                end += length;
-                // Names and prefixes are too short for more.
-                u16::try_from(end).unwrap_or(u16::MAX)
-            });
-        Self { kind, name: name.into(), spelled: spelled.into(), ends }
+        let mut spelled = String::new();
+        for suffix in kind.facts().suffixes {
+            spelled.push_str(if is_shared(suffix) { shared } else { main });
+            spelled.push_str(suffix);
+        }
+        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), shared: shared.len() }
     }
 
     /// What the client of this id may write to for a test, in one slot. The counter, which stays behind, is one for
     /// all clients; the rest cannot be the keys of any name.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
-        let shared = format!("{prefix}:{}:{{bowline-check}}", kind.word());
+        let shared = format!("{prefix}:{}:{{bowline-check}}", kind.facts().word);
         Self::below(kind, "bowline-check", &shared, &format!("{shared}:{client}"))
     }
 
-    /// Who holds it.
+    /// The key that says who holds it, or what is left to count.
     pub(crate) fn main(&self) -> &str {
-        self.spelled.get(..usize::from(self.ends[0])).unwrap_or_default()
+        self.spelled.get(..self.main).unwrap_or_default()
     }
 
-    /// In the order of the permit scripts' `KEYS`.
-    pub(crate) fn permits(&self) -> [&str; 5] {
-        let mut start = 0;
-        self.ends.map(|end| {
-            let key = self.spelled.get(start..usize::from(end)).unwrap_or_default();
-            start = usize::from(end);
+    /// All of them, in the order of `KEYS` in the scripts.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
+        let mut rest = &*self.spelled;
+        self.kind.facts().suffixes.iter().map(move |suffix| {
+            let length = if is_shared(suffix) { self.shared } else { self.main } + suffix.len();
+            let (key, behind) = rest.split_at_checked(length).unwrap_or_default();
+            rest = behind;
             key
         })
     }
 
-    /// In the order of the lock scripts' `KEYS`.
-    pub(crate) fn lock(&self) -> [&str; 4] {
-        let [main, _, queue, tickets, fence] = self.permits();
-        [main, queue, tickets, fence]
+    /// Those that a renewal needs.
+    pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
+        self.all().take(self.kind.facts().renewed)
     }
 
-    /// In the order of the latch scripts' `KEYS`.
-    pub(crate) fn latch(&self) -> [&str; 3] {
-        let [main, calls, _, tickets, _] = self.permits();
-        [main, tickets, calls]
+    /// The one that ends like this.
+    pub(super) fn ending(&self, suffix: &str) -> &str {
+        self.all().find(|key| key.ends_with(suffix)).unwrap_or_default()
     }
+}
 
-    /// What `permit_renew` needs of them.
-    pub(crate) fn held(&self) -> [&str; 2] {
-        let [main, leases, ..] = self.permits();
-        [main, leases]
-    }
+/// Whether the keys of all clients' checks end like this.
+fn is_shared(suffix: &str) -> bool {
+    suffix == ":fence"
 }
 
 /// The main key spells prefix, kind and name. What is asked for with another limit is not the same.
@@ -197,11 +150,15 @@ fn invalid(reason: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
+    fn listed(keys: &Keys) -> Vec<&str> {
+        keys.all().collect()
+    }
+
     #[test]
     fn spelling() {
         let keys = Keys::new("bowline", Kind::Lock, "orders:42").unwrap();
         assert_eq!(
-            keys.lock(),
+            listed(&keys),
             [
                 "bowline:lock:{orders:42}",
                 "bowline:lock:{orders:42}:queue",
@@ -210,9 +167,9 @@ mod tests {
             ]
         );
         let keys = Keys::new("bowline", Kind::ReadWrite, "a}b").unwrap();
-        assert_eq!(keys.permits()[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
+        assert_eq!(listed(&keys)[..2], ["bowline:rw:{a%7Db}", "bowline:rw:{a%7Db}:leases"]);
         let keys = Keys::new("bowline", Kind::Latch, "a").unwrap();
-        assert_eq!(keys.latch(), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
+        assert_eq!(listed(&keys), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
         assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
     }
 
@@ -222,8 +179,8 @@ mod tests {
         let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
         assert_eq!(one.main(), "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
         for keys in [&other, &named] {
-            assert!(one.lock()[..3].iter().all(|key| !keys.lock().contains(key)));
-            assert_eq!(one.lock()[3], keys.lock()[3]);
+            assert!(listed(&one)[..3].iter().all(|key| !listed(keys).contains(key)));
+            assert_eq!(listed(&one)[3], listed(keys)[3]);
         }
     }
 

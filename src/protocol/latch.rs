@@ -1,100 +1,123 @@
-//! The scripts of count-down latches as typed calls. Keys are latch, tickets and calls of one name.
+//! The latch: its scripts as typed calls. Keys and arguments are put in their order here only.
 
 use std::time::Duration;
 
-use crate::connection::{Arg, Connection};
-use crate::protocol::call::{Failure, TicketArgs, millis, run};
-use crate::protocol::reply::latch::{
-    CountedDown, LatchDeleted, LatchHeartbeatReply, LatchInspected, LatchSet, LatchWait, counted_down, latch_cancelled,
-    latch_deleted, latch_heartbeat_reply, latch_inspected, latch_set, latch_wait,
-};
-use crate::protocol::reply::{Cancelled, ServerMillis};
-use crate::protocol::{
-    LATCH_CANCEL, LATCH_COUNT_DOWN, LATCH_DELETE, LATCH_HEARTBEAT, LATCH_INSPECT, LATCH_SET, LATCH_WAIT,
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Scripts, Site};
+use super::failure::Failure;
+use super::key::Keys;
+use super::reply::{Acquired, Cancelled, HeartbeatReply, ServerMillis};
+use super::resource::{AcquireArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::script::scripts;
+use super::ticket::Ticket;
+use reply::{
+    CountedDown, LatchDeleted, LatchInspected, LatchSet, counted_down, latch_cancelled, latch_deleted,
+    latch_heartbeat_reply, latch_inspected, latch_set, latch_wait,
 };
 
-/// A connection, and the argument that is the same in every call a client makes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LatchScripts<'a> {
-    pub(crate) connection: &'a dyn Connection,
-    pub(crate) inbox_prefix: &'a str,
+mod copy;
+pub(super) mod facts;
+mod rehearsal;
+pub(crate) mod reply;
+
+pub(crate) use copy::LatchCall;
+
+scripts! {
+    "latch", "latch":
+    CANCEL = "cancel",
+    COUNT_DOWN = "count_down",
+    DELETE = "delete",
+    HEARTBEAT = "heartbeat",
+    INSPECT = "inspect",
+    SET = "set",
+    WAIT = "wait",
 }
 
-/// One copy of a call that changes a latch.
+/// What is waited for and never held.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LatchCall<'a> {
-    pub(crate) attempt_id: &'a str,
-    /// This copy is refused later.
-    pub(crate) not_after: ServerMillis,
-    /// No copy of the call is executed later: the same for all of them, and not before any `not_after`.
-    pub(crate) known_until: ServerMillis,
-    /// Another copy may have been executed.
-    pub(crate) resent: bool,
+pub(crate) struct Latch;
+
+impl Resource for Latch {
+    fn acquire<'a>(&self, keys: &'a Keys, _: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        ScriptCall::new(&WAIT, keys.all(), latch_wait).id(args.ticket.id).millis(args.ticket_ttl).number(args.not_after)
+    }
+
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
+        ScriptCall::new(&CANCEL, keys.all(), latch_cancelled).id(ticket.id).text(site.inbox_prefix)
+    }
+
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+        let call = ScriptCall::new(&HEARTBEAT, keys.all(), latch_heartbeat_reply).text(site.inbox_prefix);
+        call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        None
+    }
+
+    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>> {
+        rehearsal::rehearse(rehearsal).boxed()
+    }
+
+    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()> {
+        rehearsal::tidy(rehearsal).boxed()
+    }
 }
 
-impl LatchScripts<'_> {
-    pub(crate) async fn set(
-        &self,
-        keys: [&str; 3],
-        call: LatchCall<'_>,
+impl Latch {
+    pub(super) fn set<'a>(
+        self,
+        keys: &'a Keys,
+        site: Site<'a>,
+        copy: LatchCall,
+        count: u32,
+        ttl: Duration,
+    ) -> ScriptCall<'a, LatchSet> {
+        copy.put(ScriptCall::new(&SET, keys.all(), latch_set), site, |call| call.number(count).millis(ttl))
+    }
+
+    pub(super) fn count_down<'a>(self, keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, CountedDown> {
+        copy.put(ScriptCall::new(&COUNT_DOWN, keys.all(), counted_down), site, |call| call)
+    }
+
+    pub(super) fn delete<'a>(self, keys: &'a Keys, site: Site<'a>, copy: LatchCall) -> ScriptCall<'a, LatchDeleted> {
+        copy.put(ScriptCall::new(&DELETE, keys.all(), latch_deleted), site, |call| call)
+    }
+
+    pub(super) fn inspect(self, keys: &Keys) -> ScriptCall<'_, LatchInspected> {
+        ScriptCall::new(&INSPECT, keys.all(), latch_inspected)
+    }
+}
+
+impl Scripts<'_> {
+    pub(crate) async fn set_latch(
+        self,
+        keys: &Keys,
+        copy: LatchCall,
         count: u32,
         ttl: Duration,
     ) -> Result<LatchSet, Failure> {
-        let [id, not_after, known_until, resent, inbox] = self.args(call);
-        let args = [id, Arg::Number(count.into()), millis(ttl), not_after, known_until, resent, inbox];
-        let reply = run(self.connection, &LATCH_SET, &keys, &args).await?;
-        Ok(latch_set(&LATCH_SET, &reply)?)
+        self.send(Latch.set(keys, self.site(), copy, count, ttl)).await
     }
 
-    pub(crate) async fn count_down(&self, keys: [&str; 3], call: LatchCall<'_>) -> Result<CountedDown, Failure> {
-        let reply = run(self.connection, &LATCH_COUNT_DOWN, &keys, &self.args(call)).await?;
-        Ok(counted_down(&LATCH_COUNT_DOWN, &reply)?)
+    pub(crate) async fn count_down_latch(self, keys: &Keys, copy: LatchCall) -> Result<CountedDown, Failure> {
+        self.send(Latch.count_down(keys, self.site(), copy)).await
     }
 
-    pub(crate) async fn wait(
-        &self,
-        keys: [&str; 3],
-        attempt_id: &str,
-        ticket_ttl: Duration,
-        not_after: ServerMillis,
-    ) -> Result<LatchWait, Failure> {
-        let args = [Arg::Text(attempt_id), millis(ticket_ttl), Arg::Number(not_after)];
-        let reply = run(self.connection, &LATCH_WAIT, &keys, &args).await?;
-        Ok(latch_wait(&LATCH_WAIT, &reply)?)
+    pub(crate) async fn delete_latch(self, keys: &Keys, copy: LatchCall) -> Result<LatchDeleted, Failure> {
+        self.send(Latch.delete(keys, self.site(), copy)).await
     }
 
-    /// Attempt ids, each with the time its ticket lives without a heartbeat.
-    pub(crate) async fn heartbeat(
-        &self,
-        keys: [&str; 3],
-        waiters: &[TicketArgs<'_>],
-    ) -> Result<LatchHeartbeatReply, Failure> {
-        let tickets = waiters.iter().flat_map(|(id, ttl)| [Arg::Text(id), millis(*ttl)]);
-        let args: Vec<Arg<'_>> = [Arg::Text(self.inbox_prefix)].into_iter().chain(tickets).collect();
-        let reply = run(self.connection, &LATCH_HEARTBEAT, &keys, &args).await?;
-        Ok(latch_heartbeat_reply(&LATCH_HEARTBEAT, &reply, waiters.len())?)
+    pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
+        self.send(Latch.inspect(keys)).await
     }
 
-    pub(crate) async fn cancel(&self, keys: [&str; 3], attempt_id: &str) -> Result<Cancelled, Failure> {
-        let args = [Arg::Text(attempt_id), Arg::Text(self.inbox_prefix)];
-        let reply = run(self.connection, &LATCH_CANCEL, &keys, &args).await?;
-        Ok(latch_cancelled(&LATCH_CANCEL, &reply)?)
-    }
-
-    pub(crate) async fn delete(&self, keys: [&str; 3], call: LatchCall<'_>) -> Result<LatchDeleted, Failure> {
-        let reply = run(self.connection, &LATCH_DELETE, &keys, &self.args(call)).await?;
-        Ok(latch_deleted(&LATCH_DELETE, &reply)?)
-    }
-
-    pub(crate) async fn inspect(&self, keys: [&str; 3]) -> Result<LatchInspected, Failure> {
-        let reply = run(self.connection, &LATCH_INSPECT, &keys, &[]).await?;
-        Ok(latch_inspected(&LATCH_INSPECT, &reply)?)
-    }
-
-    /// What the scripts are told of a call that changes a latch.
-    fn args<'a>(&'a self, call: LatchCall<'a>) -> [Arg<'a>; 5] {
-        let LatchCall { attempt_id, not_after, known_until, resent } = call;
-        let resent = Arg::Number(resent.into());
-        [Arg::Text(attempt_id), Arg::Number(not_after), Arg::Number(known_until), resent, Arg::Text(self.inbox_prefix)]
+    /// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+    pub(super) async fn take_member(self, keys: &Keys, set: &str, id: AttemptId) -> Result<Cancelled, Failure> {
+        let keys = [keys.main(), set, set].into_iter();
+        self.send(ScriptCall::new(&CANCEL, keys, latch_cancelled).id(id).text(self.site().inbox_prefix)).await
     }
 }

@@ -4,12 +4,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use redis::Connection;
 
 pub(crate) mod process;
 mod replica;
+pub(crate) mod sentinel;
 mod watcher;
 
 use process::{Process, connect, free_port, info_field};
@@ -17,6 +19,8 @@ use watcher::{Watch, Watcher};
 
 /// One server. Dropping it kills the process, and fails the test if a key without a TTL was ever seen.
 pub struct Server {
+    /// Dropped first, or it would take the end of the server for a failure.
+    sentinel: OnceLock<Process>,
     process: Process,
     args: Vec<String>,
     watcher: Option<Watcher>,
@@ -38,7 +42,7 @@ impl Server {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let process = Process::start(free_port, &|process| arguments(process, &args));
         let watcher = Some(Watcher::start(process.url()));
-        Self { process, args, watcher }
+        Self { sentinel: OnceLock::new(), process, args, watcher }
     }
 
     pub fn port(&self) -> u16 {
@@ -158,13 +162,27 @@ fn arguments(process: &Process, args: &[String]) -> Vec<OsString> {
     all.extend(["--save", "", "--appendonly", "no", "--daemonize", "no"].map(OsString::from));
     all.extend(["--user", "bowline", "on", ">secret"].map(OsString::from));
     all.extend(documented_rights().into_iter().map(OsString::from));
+    if args.iter().any(|arg| arg == "--cluster-enabled") {
+        all.extend(documented_rights_in_a_cluster().into_iter().map(OsString::from));
+    }
     all.extend(args.iter().map(OsString::from));
     all
 }
 
 /// The rights in the command that docs/acl.md tells operators to run.
 pub fn documented_rights() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline on >PASSWORD ")
+}
+
+/// Those that docs/acl.md adds for the nodes of a cluster.
+pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +")
+}
+
+fn rights_after(command: &str) -> Vec<&'static str> {
     let page = include_str!("../../docs/acl.md");
-    let rule = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER bowline on >PASSWORD "));
+    let rule = page
+        .lines()
+        .find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
     rule.expect("the command").split(' ').collect()
 }

@@ -1,5 +1,6 @@
 //! What the connection promises, checked the same way on every runtime, against real servers.
 
+mod acknowledged;
 mod calls;
 mod closing;
 mod connecting;
@@ -14,6 +15,7 @@ mod without_runtime;
 use std::time::Duration;
 
 use crate::support::adapters::Runtime;
+use acknowledged::*;
 use bowline::{Client, ConnectionError};
 use calls::*;
 use closing::*;
@@ -52,6 +54,7 @@ macro_rules! suite {
     };
     ($on:path) => {
         suite!($on:
+            answers_come_with_the_number_of_replicas the_wait_is_at_the_server_of_the_calls a_user_who_may_not_wait
             replies_and_scripts_that_the_server_lost every_script_is_sent_whole_once_and_by_its_sha_later
             a_reconnect_sends_each_script_whole_once a_dropped_call_sends_its_script_all_the_same
             a_flush_sends_each_script_whole_few_times

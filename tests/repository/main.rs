@@ -8,6 +8,7 @@
 )]
 
 mod auto_traits;
+mod imports;
 mod layering;
 mod pages;
 #[cfg(all(feature = "tokio", feature = "smol", feature = "async-std"))]

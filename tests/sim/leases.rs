@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bowline::{Acquire, ErrorKind, Holder, Result};
+use bowline::{Acquire, ErrorKind, Held, Holder, Result};
 
 use crate::actor::Actor;
 use crate::guard::{Guard, How, Waits, What};
@@ -131,7 +131,7 @@ impl Actor {
         }
     }
 
-    async fn section<G: 'static>(&mut self, name: &str, acquire: Acquire<G>, wrap: fn(G) -> Guard) {
+    async fn section<G: Held>(&mut self, name: &str, acquire: Acquire<G>, wrap: fn(G) -> Guard) {
         let timeout = (!self.world.calm && self.random.one_in(3)).then(|| self.random.between(MS, 3000 * MS));
         let acquire = if self.random.one_in(2) { acquire.fair() } else { acquire.non_fair() };
         let acquire = if let Some(timeout) = timeout { acquire.timeout(timeout) } else { acquire };

@@ -102,3 +102,12 @@ fn the_table_in_the_documentation_is_the_same() {
         assert_eq!(line[2..], [row.place(), &caught_by], "{}", row.name);
     }
 }
+
+#[test]
+fn every_patch_fits() {
+    for row in MUTANTS {
+        if let Mistake::Lua(patches) = row.mistake {
+            assert_eq!(Scripts::patched(patches).err(), None, "{}", row.name);
+        }
+    }
+}

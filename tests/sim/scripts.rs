@@ -19,6 +19,7 @@ impl Scripts {
     pub fn patched(patches: &[Patch]) -> Result<Self, String> {
         let mut altered: HashMap<&'static str, String> = HashMap::new();
         for (from, to) in patches {
+            let (from, to) = (&*Script::with_numbers(from), &*Script::with_numbers(to));
             let mut fits = 0;
             for script in Script::all() {
                 let source = altered.get(script.name()).map_or(script.text(), String::as_str);

@@ -11,13 +11,22 @@ use bowline_benches::measure::Samples;
 use bowline_benches::report::Report;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
+use futures::future::try_join_all;
+use tokio::time::timeout;
 
+mod chart;
 mod peer;
 
 use peer::{Peer, Taker};
 
 /// Pairs of one peer before it is the next one's turn.
 const BLOCK: u32 = 100;
+
+/// How much longer than planned a turn of one peer may take: a lock that hangs ends the bench.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits that a task keeps per slice. Later ones are only counted, so that the length of a slice does not decide the memory.
+const MOST_WAITS: u64 = 200_000;
 
 fn main() -> Result<()> {
     let args = Args::parse(&["pairs", "seconds", "slices"])?;
@@ -32,7 +41,7 @@ fn main() -> Result<()> {
         Ok(report)
     })?;
     report.print_tables();
-    report.chart("acquisitions_per_second", "peers", "Acquisitions per second")
+    chart::draw(&report)
 }
 
 /// One peer's lock, and what was seen of it so far.
@@ -44,6 +53,12 @@ struct Contender {
     counts: Counts,
     /// Acquisitions, by task.
     shares: Vec<u64>,
+}
+
+impl Contender {
+    fn hangs(&self) -> String {
+        format!("{}: no end after {PATIENCE:?} more than its turn", self.case)
+    }
 }
 
 async fn contenders(what: &str, url: &str, args: &Args) -> Result<Vec<Contender>> {
@@ -69,11 +84,8 @@ async fn pairs(url: &str, args: &Args, report: &mut Report) -> Result<()> {
     for _ in 0..pairs.div_ceil(BLOCK) {
         for contender in &mut all {
             let before = looks.look(contender.peer).await?;
-            for _ in 0..BLOCK {
-                let start = Instant::now();
-                contender.taker.once().await?;
-                contender.waits.add(start.elapsed());
-            }
+            let waits = timeout(PATIENCE, block(&contender.taker));
+            contender.waits.extend(waits.await.map_err(|_| contender.hangs())??);
             contender.counts.add(before, looks.look(contender.peer).await?);
         }
     }
@@ -98,8 +110,10 @@ async fn contention(tasks: usize, url: &str, args: &Args, report: &mut Report) -
             let until = Instant::now() + time;
             let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(repeat(contender.taker.clone(), until))).collect();
             contender.shares.resize(tasks, 0);
-            for (task, share) in running.into_iter().zip(&mut contender.shares) {
-                let (count, waits) = task.await??;
+            let results = timeout(time + PATIENCE, try_join_all(running));
+            let results = results.await.map_err(|_| contender.hangs())??;
+            for (result, share) in results.into_iter().zip(&mut contender.shares) {
+                let (count, waits) = result?;
                 *share += count;
                 contender.waits.extend(waits);
             }
@@ -121,11 +135,25 @@ async fn contention(tasks: usize, url: &str, args: &Args, report: &mut Report) -
     Ok(())
 }
 
+/// The times of a block of pairs.
+async fn block(taker: &Taker) -> Result<Samples> {
+    let mut waits = Samples::default();
+    for _ in 0..BLOCK {
+        let start = Instant::now();
+        taker.once().await?;
+        waits.add(start.elapsed());
+    }
+    Ok(waits)
+}
+
 /// The last acquisition may end after the time is over: it counts too, in all that is told.
 async fn repeat(taker: Taker, until: Instant) -> Result<(u64, Samples)> {
     let (mut count, mut waits) = (0, Samples::default());
     while Instant::now() < until {
-        waits.add(taker.once().await?);
+        let wait = taker.once().await?;
+        if count < MOST_WAITS {
+            waits.add(wait);
+        }
         count += 1;
     }
     Ok((count, waits))

@@ -1,6 +1,7 @@
 //! Commands on strings.
 
-use super::{Answer, Failure, is};
+use super::option::is;
+use crate::embedded::answer::{Answer, Failure};
 use crate::embedded::keyspace::{Database, Value};
 use crate::embedded::number::integer;
 
@@ -8,7 +9,7 @@ pub(super) fn get(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, F
     Ok(Answer::maybe(database.get::<Vec<u8>>(&args[0])?.map(|text| &*text)))
 }
 
-/// `SET key value [PX milliseconds]`: whatever the key was, and without its old expiry.
+/// `SET key value [PX milliseconds]`: replaces a value of any type, and its expiry.
 pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (options, []) = args[2..].as_chunks::<2>() else { return Err(Failure::SYNTAX) };
     if !options.iter().all(|[option, _]| is(option, "PX")) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::key::Kind;
+use crate::protocol::kind::Kind;
 use crate::runtime::an_instant;
 
 mod storm;

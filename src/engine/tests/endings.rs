@@ -6,7 +6,7 @@ use std::task::Waker;
 use futures::task::{ArcWake, waker};
 
 use super::*;
-use crate::protocol::ticket::Message;
+use crate::protocol::message::Message;
 
 #[derive(Debug, Default)]
 struct Woken(AtomicUsize);
@@ -17,8 +17,8 @@ impl ArcWake for Woken {
     }
 }
 
-fn left(cleanups: &[Cleanup]) -> Vec<(&str, &str, bool)> {
-    cleanups.iter().map(|c| (&*c.keys.name, c.ticket.split(['/', ':']).nth(1).unwrap(), c.from_tail)).collect()
+fn left(cleanups: &[Cleanup]) -> Vec<(&str, u64, bool)> {
+    cleanups.iter().map(|c| (&*c.keys.name, c.ticket.id.n, c.from_tail)).collect()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_gone_or_revoked_is_cleaned_up_all_the_same() {
     setup.engine.renewed(setup.now, setup.now, &[], &holds[..1]);
     setup.engine.deliver(Message::Revoked { id: holds[1].id }, setup.now);
     let cleanups: Vec<_> = setup.engine.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
-    assert_eq!(left(&cleanups), [("a", "1", false), ("b", "2", false)]);
+    assert_eq!(left(&cleanups), [("a", 1, false), ("b", 2, false)]);
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn closing_cancels_from_the_ends_of_the_queue_inwards() {
     let cleanups: Vec<_> = setup.engine.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
     let expected = [
         // Holds without local waiters go first, the others last: they are for waiters of other clients.
-        ("b", "2", false),
-        ("a", "3", false),
-        ("a", "5", false),
-        ("a", "6", false),
-        ("a", "8", true),
-        ("a", "4", true),
-        ("a", "7", true),
-        ("a", "1", false),
+        ("b", 2, false),
+        ("a", 3, false),
+        ("a", 5, false),
+        ("a", 6, false),
+        ("a", 8, true),
+        ("a", 4, true),
+        ("a", 7, true),
+        ("a", 1, false),
     ];
     assert_eq!(left(&cleanups), expected);
 }
@@ -127,8 +127,7 @@ fn the_end_of_the_runtime_leaves_a_list_of_all_that_is_left() {
     setup.waits(&a);
     setup.open(&a);
     let all = setup.engine.die(setup.now);
-    let expected =
-        [("b", "3", false), ("a", "1", true), ("a", "2", true), ("b", "4", false), ("a", "5", false), ("a", "6", true)];
+    let expected = [("b", 3, false), ("a", 1, true), ("a", 2, true), ("b", 4, false), ("a", 5, false), ("a", 6, true)];
     assert_eq!(left(&all), expected);
     assert_eq!(held.loss(setup.now), Some(Loss::Closed));
     drop(ending);

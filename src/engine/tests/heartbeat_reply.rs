@@ -11,7 +11,7 @@ pub(super) fn failure() -> Failure {
 
 impl Setup {
     fn fail_heartbeat(&self, keys: &Arc<Keys>, id: AttemptId) {
-        self.engine.not_touched(keys, &[id.n], self.now, self.now, &failure(), RETRY_TIMEOUT);
+        self.engine.heartbeat_failed(keys, &[id.n], self.now, self.now, &failure(), RETRY_TIMEOUT);
     }
 
     pub(super) fn outcome(&self, id: AttemptId) -> Poll<Outcome> {
@@ -93,7 +93,7 @@ fn a_ticket_that_is_gone_is_touched_no_more() {
     assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
     setup.heartbeat_reply(&a, &[id.n], 0, TicketState::Gone);
     assert_eq!(setup.outcome(id), Poll::Ready(Outcome::Gone));
-    assert!(lock(&setup.engine.state).heartbeats.is_empty());
+    assert!(lock(&setup.engine.state).attempts.heartbeats.is_empty());
     setup.engine.forget(id);
     setup.assert_empty();
 }
@@ -110,7 +110,7 @@ fn a_grant_that_is_older_than_the_wait_is_not_believed() {
         setup.engine.gap(setup.now);
         assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
         setup.heartbeat_reply(&keys, &[id.n], 2_000, TicketState::Waiting);
-        let granted = |at| crate::protocol::ticket::Message::Granted { id, token: Token::new(7), at };
+        let granted = |at| crate::protocol::message::Message::Granted { id, token: Token::new(7), at };
         setup.engine.deliver(granted(1_999), setup.now);
         assert!(setup.outcome(id).is_pending(), "{kind:?}");
         // The server is asked at once.

@@ -59,7 +59,7 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
         setup.answer(&work);
     }
     let order: Vec<_> = order.into_iter().map(|(_, cleanup)| cleanup.ticket).collect();
-    let expected: Vec<_> = ids.iter().map(|id| ticket(Kind::Lock, *id, LEASE, 1)).collect();
+    let expected: Vec<_> = ids.iter().map(|id| Kind::Lock.ticket(*id, LEASE, 1)).collect();
     assert_eq!(order, expected);
     assert!(setup.engine.cleaned().now_or_never().is_none(), "one is not done");
 }
@@ -82,7 +82,7 @@ fn more_names_than_the_cap_are_told_that_the_server_is_away() {
         late.get_or_insert_with(|| setup.waits(&keys("late")));
         for heartbeat in work.heartbeat {
             let ids: Vec<_> = heartbeat.tickets.iter().map(|(id, ..)| *id).collect();
-            setup.engine.not_touched(&heartbeat.keys, &ids, sent, setup.now, &failure(), RETRY_TIMEOUT);
+            setup.engine.heartbeat_failed(&heartbeat.keys, &ids, sent, setup.now, &failure(), RETRY_TIMEOUT);
         }
     }
     assert!(ids.iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(_)))));
@@ -97,7 +97,7 @@ fn others_do_not_fail_for_one_names_failures() {
     let (a, b) = (keys("a"), keys("b"));
     let ids = [setup.waits(&a), setup.waits(&b)];
     let fail = |setup: &Setup| {
-        setup.engine.not_touched(&a, &[ids[0].n], setup.now, setup.now, &failure(), RETRY_TIMEOUT * 9);
+        setup.engine.heartbeat_failed(&a, &[ids[0].n], setup.now, setup.now, &failure(), RETRY_TIMEOUT * 9);
     };
     setup.now += RETRY_TIMEOUT;
     setup.engine.gap(setup.now);

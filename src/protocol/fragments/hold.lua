@@ -14,7 +14,7 @@ local function room()
 end
 
 -- A ticket's amount is its span, and every span fits.
-local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)$'
+local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)$'
 
 local function oversized()
   return false

@@ -1,7 +1,5 @@
 -- Fragment: keys that hold several leases.
 
-local DAY = 86400000
-
 -- Lets the key live for `ttl` ms at least: a shorter lease does not shorten what a longer one needs.
 local function outlive(key, ttl)
   if redis.call('PTTL', key) < ttl then redis.call('PEXPIRE', key, ttl) end

@@ -23,7 +23,7 @@ end
 if waiting ~= scored then forget_queue() end
 
 local function parse(ticket)
-  local id, client, lease, amount, limit = string.match(ticket, TICKET)
+  local id, client, lease, amount, limit = string.match(ticket, ticket_pattern)
   return id, client, lease, tonumber(amount), tonumber(limit)
 end
 
@@ -44,9 +44,9 @@ end
 
 -- Both live for an hour, and for 45 minutes at least: a ticket lives for half an hour at most.
 local function keep_queue(is_new)
-  if not is_new and redis.call('PTTL', tickets) > 2700000 then return end
-  redis.call('PEXPIRE', queue, '3600000')
-  redis.call('PEXPIRE', tickets, '3600000')
+  if not is_new and redis.call('PTTL', tickets) > QUEUE_TTL_LEFT then return end
+  redis.call('PEXPIRE', queue, QUEUE_TTL)
+  redis.call('PEXPIRE', tickets, QUEUE_TTL)
 end
 
 local function waits(ticket)
@@ -93,13 +93,13 @@ end
 -- Tells the first live waiter from that place on when the hold in its way ends, if it would not look in time by itself: it
 -- looks after a third of its ticket's life, and when the hold ends that it knows of, which was another.
 local function announce(index, lease, own)
-  for at = index, math.min(index + 7, waiting - 1) do
+  for at = index, math.min(index + ANNOUNCED_TICKETS - 1, waiting - 1) do
     local ticket = redis.call('LINDEX', queue, at)
     if not ticket then return end
     local id, client, its_lease = parse(ticket)
     local expires = expiry(ticket)
     if id and expires and expires > now then
-      if not own[ticket] and 3 * lease < math.min(its_lease, 1800000) then
+      if not own[ticket] and 3 * lease < math.min(its_lease, MAX_TICKET_TTL) then
         tell(client, 'ends ' .. lease .. ' ' .. id)
       end
       return
@@ -119,7 +119,7 @@ local function promote(own)
   if waiting == 0 then return again, taken, 'none' end
   local index, dropped, granted, shortest = 0, 0, 0, nil
   while room() do
-    if index == 128 or silent == 16 then return again, taken, 'bound' end
+    if index == MAX_PASSED or silent == MAX_SILENT then return again, taken, 'bound' end
     local ticket = index < waiting and redis.call('LINDEX', queue, index == 0 and '0' or index)
     if not ticket then return again, taken, 'none' end
     local id, client, lease, amount, limit = parse(ticket)
@@ -129,12 +129,12 @@ local function promote(own)
         forget_queue()
         return again, taken, 'none'
       end
-      if dropped == 64 then return 1, taken, 'more' end
+      if dropped == MAX_DROPPED then return 1, taken, 'more' end
       redis.call('ZREM', tickets, ticket)
       waiting = waiting - redis.call('LREM', queue, '1', ticket)
       dropped = dropped + 1
     elseif oversized(amount, limit) then
-      if dropped == 64 then return 1, taken, 'more' end
+      if dropped == MAX_DROPPED then return 1, taken, 'more' end
       remove(ticket, '1')
       tell(client, 'gone ' .. id)
       dropped = dropped + 1
@@ -142,7 +142,7 @@ local function promote(own)
       index = index + 1
     elseif not room(amount, limit) then
       break
-    elseif granted == 128 then
+    elseif granted == MAX_GRANTED then
       return 1, taken, 'more'
     elseif not (own[ticket] or listens(client)) then
       index = index + 1
@@ -162,7 +162,7 @@ local function promote(own)
     end
   end
   -- No ticket lives for more than half an hour.
-  if shortest and tonumber(shortest) < 600000 then announce(index, shortest, own) end
+  if shortest and tonumber(shortest) < ANNOUNCED_LEASE then announce(index, shortest, own) end
   return again, taken, 'full'
 end
 
@@ -176,7 +176,7 @@ end
 local function trim()
   local dropped = 0
   local function drop_from(index, side)
-    while dropped < 16 and waiting > 0 do
+    while dropped < MAX_TRIMMED and waiting > 0 do
       local ticket = redis.call('LINDEX', queue, index)
       local expires = ticket and expiry(ticket)
       if not expires or expires > now then return end

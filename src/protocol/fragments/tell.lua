@@ -6,7 +6,6 @@
 -- it does not matter whether anybody hears it: nothing is undone.
 
 local tickets = KEYS[2]
-local PORTION = 1000
 
 -- The word for those who are left, `open` or `gone`. Nil if there are none.
 local function untold()
@@ -16,8 +15,8 @@ end
 -- Tells the next waiters, in one message per client: `<word> <attempt id>...`. A waiter that cannot be told learns it when it
 -- touches. Returns 1 if others are left, for the next call, else 0.
 local function tell(word)
-  local ids = redis.call('ZRANGEBYSCORE', tickets, '(' .. now, '+inf', 'LIMIT', 0, PORTION + 1)
-  local more = #ids > PORTION
+  local ids = redis.call('ZRANGEBYSCORE', tickets, '(' .. now, '+inf', 'LIMIT', 0, MAX_TOLD + 1)
+  local more = #ids > MAX_TOLD
   if more then
     ids[#ids] = nil
     redis.call('ZADD', tickets, 0, word)

@@ -4,7 +4,7 @@
 -- A counter out of range was not written by us, and must not break the lock.
 local function counter(text)
   local n = tonumber(text) or 0
-  return n >= 0 and n < 9007199254740000 and n or 0
+  return n >= 0 and n < COUNTER_LIMIT and n or 0
 end
 
 -- What the counter's key has, looked up once.
@@ -18,7 +18,7 @@ end
 -- How long the counter lives after a grant. Once it is gone the clock alone makes tokens grow, which it does unless it was
 -- set back by as much.
 local function counter_life(lease)
-  return math.max(3600000, 2 * lease)
+  return math.max(COUNTER_TTL, 2 * lease)
 end
 
 -- Reserves `span` fencing tokens for a grant of that lease, and returns the first, larger than `known` if that is given.

@@ -10,14 +10,12 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 --@include outlive
 --@include absent
 
-local ALL = 1048576
-local SPAN = 32
-local fences = limit == ALL
+local fences = limit == ALL_UNITS
 
 -- A number that is not one of ours is nil.
 local function units_in(text)
   local n = tonumber(string.match(text or '', '^%d+$'))
-  return n and n <= ALL and n or nil
+  return n and n <= ALL_UNITS and n or nil
 end
 
 local fields = redis.call('HMGET', permits, 'used', 'limit')
@@ -42,11 +40,11 @@ end
 
 -- A ticket's amount is its units, and its last part the limit of its call site. Call sites of one semaphore may have
 -- different limits, as in every deployment that changes it: each ticket is judged by its own, unless one is stored.
-local TICKET = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
+local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
 
 local function room(amount, own)
   -- Only the head knows its limit.
-  if not amount then return used < (stored or ALL) end
+  if not amount then return used < (stored or ALL_UNITS) end
   return used + amount <= (stored or own or limit)
 end
 
@@ -60,7 +58,7 @@ local ending, leaving = nil, 0
 local function write_used()
   if stored then
     redis.call('HSET', permits, 'used', used + leaving, 'limit', stored)
-    outlive(permits, DAY)
+    outlive(permits, LIMIT_TTL)
   elseif used + leaving > 0 then
     redis.call('HSET', permits, 'used', used + leaving)
   else
@@ -97,7 +95,7 @@ end
 -- Ends the holds whose leases are over, as many as one call may, and looks at what is left.
 local function settle()
   redis.call('STRLEN', fence)
-  local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, 256)
+  local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, MAX_EXPIRED)
   if #over > 0 then
     for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
       used = used - (units_in(string.match(held or '', '^%d+')) or 0)
@@ -111,7 +109,7 @@ local function settle()
   elseif #over > 0 then
     write_used()
   end
-  return #over == 256 and 1 or 0
+  return #over == MAX_EXPIRED and 1 or 0
 end
 
 -- For how long both keys are known to live, in this call.
@@ -161,7 +159,7 @@ end
 local function keep(lease)
   if lease <= kept then return end
   outlive(leases, lease)
-  outlive(permits, stored and math.max(lease, DAY) or lease)
+  outlive(permits, stored and math.max(lease, LIMIT_TTL) or lease)
   kept = lease
 end
 
@@ -180,7 +178,7 @@ local counting = 0
 
 local function fencing(units, lease)
   if not fences then return '0' end
-  if units == ALL then return reserve(SPAN, lease) end
+  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end
   if not reading then
     local last = counter(redis.call('GET', fence))
     reading = last >= 1 and string.format('%.0f', last) or reserve(1, lease)

@@ -1,8 +1,15 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::protocol::ticket::AttemptId;
-use crate::protocol::{LOCK_ACQUIRE, LOCK_RELEASE};
+use crate::connection::Reply;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::fields::{UnexpectedReply, decode};
+use crate::protocol::mutex::reply as lock;
+use crate::protocol::script::Script;
+
+fn read<T>(read: fn(&mut Fields<'_>) -> Option<T>, reply: &Reply, entries: usize) -> Result<T, UnexpectedReply> {
+    decode(Script::all().next().unwrap(), reply, entries, read)
+}
 
 fn bytes(text: &str) -> Reply {
     Reply::Bytes(text.into())
@@ -11,7 +18,7 @@ fn bytes(text: &str) -> Reply {
 #[test]
 fn well_formed() {
     let reply = Reply::Array(vec![bytes("GRANTED"), bytes("17"), Reply::Integer(5)]);
-    assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(Acquired::Granted { token: Token::new(17), now: 5 }));
+    assert_eq!(read(acquired, &reply, 0), Ok(Acquired::Granted { token: Token::new(17), now: 5 }));
     let reply = Reply::Array(vec![
         bytes("QUEUED"),
         Reply::Integer(-2),
@@ -20,16 +27,16 @@ fn well_formed() {
         Reply::Integer(5),
     ]);
     let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
-    assert_eq!(acquired(&LOCK_ACQUIRE, &reply), Ok(queued));
+    assert_eq!(read(acquired, &reply, 0), Ok(queued));
     let id = AttemptId { client: Uuid::from_u128(7), n: 12 };
     let mut items = vec![bytes("RELEASED"), Reply::Integer(0), Reply::Integer(5)];
     let told = |told| Ok(Released::Released { more: false, told, now: 5 });
-    assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![]));
+    assert_eq!(read(released, &Reply::Array(items.clone()), 0), told(vec![]));
     items.push(bytes(&format!("9 30000 {}", id.text())));
     let granted = Message::Granted { id, token: Token::new(9), at: 30_000 };
-    assert_eq!(released(&LOCK_RELEASE, &Reply::Array(items.clone())), told(vec![granted]));
+    assert_eq!(read(released, &Reply::Array(items.clone()), 0), told(vec![granted]));
     items.push(bytes("noise"));
-    assert!(released(&LOCK_RELEASE, &Reply::Array(items)).is_err());
+    assert!(read(released, &Reply::Array(items), 0).is_err());
 }
 
 /// Whatever a proxy, another module or a bug answers: an error that shows no string of it.
@@ -50,14 +57,14 @@ fn malformed() {
         Reply::Array(vec![Reply::Bytes(vec![0xff]), bytes("1"), Reply::Integer(5)]),
     ];
     for reply in malformed {
-        let error = acquired(&LOCK_ACQUIRE, &reply).unwrap_err().to_string();
+        let error = read(acquired, &reply, 0).unwrap_err().to_string();
         assert!(!error.contains(secret), "{error}");
-        assert!(released(&LOCK_ACQUIRE, &reply).is_err());
-        assert!(requeued(&LOCK_ACQUIRE, &reply).is_err());
-        assert!(cancelled(&LOCK_ACQUIRE, &reply).is_err());
-        assert!(heartbeat_reply(&LOCK_ACQUIRE, &reply, 1).is_err());
-        assert!(renewed(&LOCK_ACQUIRE, &reply, 1).is_err());
-        assert!(lock::force_released(&LOCK_ACQUIRE, &reply).is_err());
-        assert!(lock::inspected(&LOCK_ACQUIRE, &reply).is_err());
+        assert!(read(released, &reply, 0).is_err());
+        assert!(read(requeued, &reply, 0).is_err());
+        assert!(read(cancelled, &reply, 0).is_err());
+        assert!(read(heartbeat_reply, &reply, 1).is_err());
+        assert!(read(renewed, &reply, 1).is_err());
+        assert!(read(lock::force_released, &reply, 0).is_err());
+        assert!(read(lock::inspected, &reply, 0).is_err());
     }
 }

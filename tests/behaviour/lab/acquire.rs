@@ -66,26 +66,18 @@ impl Settings {
         if let Some(holder) = &self.holder { builder.holder(holder) } else { builder }
     }
 
-    pub(super) fn of_blocking<G, T>(&self, builder: blocking::Acquire<G, T>) -> blocking::Acquire<G, T> {
-        set!(self, set_fair!(self, builder), timeout, lease, expires_after, hold_at_most, max_waiters)
-    }
-
-    pub(super) fn of_blocking_try<G, T>(&self, builder: blocking::TryAcquire<G, T>) -> blocking::TryAcquire<G, T> {
-        set!(self, builder, timeout, lease, expires_after, hold_at_most)
-    }
-
     pub(super) fn of_blocking_reentrant<G: Reentrant>(
         &self,
         builder: blocking::Acquire<G>,
     ) -> blocking::Acquire<G, AnyThread> {
-        self.of_blocking(builder).holder(&self.thread())
+        self.of(builder).holder(&self.thread())
     }
 
     pub(super) fn of_blocking_reentrant_try<G: Reentrant>(
         &self,
         builder: blocking::TryAcquire<G>,
     ) -> blocking::TryAcquire<G, AnyThread> {
-        self.of_blocking_try(builder).holder(&self.thread())
+        self.of_try(builder).holder(&self.thread())
     }
 
     /// Each call has a thread of its own, which its guard leaves: a holder of its own stands for the thread's.

@@ -23,11 +23,7 @@ type Blocking<G> = blocking::Guard<G, AnyThread>;
 #[derive(Debug)]
 pub(crate) struct Guard<G: Held>(Either<G, Arc<Blocking<G>>>);
 
-#[derive(Debug)]
-pub(crate) enum Upgrade {
-    Writing(WriteGuard),
-    WouldDeadlock(ReadGuard),
-}
+pub(crate) type Upgrade = bowline::Upgrade<WriteGuard, ReadGuard>;
 
 impl<G: Held> Guard<G> {
     pub(super) fn of(guard: G) -> Self {
@@ -111,13 +107,13 @@ impl ReadGuard {
             Either::Async(guard) => Box::pin(async move {
                 Ok(match guard.try_upgrade().await? {
                     bowline::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of(guard)),
-                    bowline::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::of(guard)),
+                    bowline::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of(guard)),
                 })
             }),
             Either::Blocking(guard) => on_a_thread(move || {
                 Ok(match alone(guard).try_upgrade()? {
                     blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of_blocking(guard)),
-                    blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::of_blocking(guard)),
+                    blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of_blocking(guard)),
                 })
             }),
         }

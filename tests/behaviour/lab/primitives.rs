@@ -110,19 +110,19 @@ pub(crate) struct Semaphore(pub(super) Either<bowline::Semaphore, blocking::Sema
 
 impl Semaphore {
     pub(crate) fn acquire(&self) -> Acquire<Permit> {
-        acquire!(self.0, acquire(), Permit, of, of_blocking)
+        acquire!(self.0, acquire(), Permit, of, of)
     }
 
     pub(crate) fn acquire_many(&self, count: u32) -> Acquire<Permit> {
-        acquire!(self.0, acquire_many(count), Permit, of, of_blocking)
+        acquire!(self.0, acquire_many(count), Permit, of, of)
     }
 
     pub(crate) fn try_acquire(&self) -> Acquire<Option<Permit>> {
-        try_acquire!(self.0, try_acquire(), Permit, of_try, of_blocking_try)
+        try_acquire!(self.0, try_acquire(), Permit, of_try, of_try)
     }
 
     pub(crate) fn try_acquire_many(&self, count: u32) -> Acquire<Option<Permit>> {
-        try_acquire!(self.0, try_acquire_many(count), Permit, of_try, of_blocking_try)
+        try_acquire!(self.0, try_acquire_many(count), Permit, of_try, of_try)
     }
 
     pub(crate) fn available(&self) -> BoxFuture<'static, Result<u32>> {

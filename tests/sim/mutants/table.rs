@@ -178,7 +178,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
-        ("while dropped < 16 and", "while dropped < 0 and"),
+        ("while dropped < MAX_TRIMMED and", "while dropped < 0 and"),
         ("return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')", "return waiting"),
     ], scene("full_of_the_dead"), I3),
     lua("expired_ticket_granted", &[(
@@ -213,8 +213,8 @@ pub const MUTANTS: &[Row] = &[
     rust("lost_hold_keeps_the_line", Mutant::LostHoldKeepsTheLine, scene("kept_guard"), I3),
     rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_line"), I3),
     lua("writer_reserves_one_token", &[(
-        "  if units == ALL then return reserve(SPAN, lease) end",
-        "  if units == ALL then return reserve(1, lease) end",
+        "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
+        "  if units == ALL_UNITS then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
         "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end\n",
@@ -231,8 +231,8 @@ pub const MUTANTS: &[Row] = &[
         "  if room(units) then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_has_its_own_token", &[(
-        "  if units == ALL then return reserve(SPAN, lease) end",
-        "  if true then return reserve(SPAN, lease) end",
+        "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
+        "  if true then return reserve(HANDOFF_BUDGET, lease) end",
     )], PERMITS_FAULT_FREE, I2),
     lua("one_is_woken", &[(
         "        granted = granted + 1\n",
@@ -287,7 +287,7 @@ pub const MUTANTS: &[Row] = &[
     )], PERMITS_FAULT_FREE, I3),
 
     // Latches.
-    lua("latch_wakes_one", &[("local more = #ids > PORTION\n", "ids = {ids[1]}\n  local more = false\n")], LATCHES_FAULT_FREE, I3),
+    lua("latch_wakes_one", &[("local more = #ids > MAX_TOLD\n", "ids = {ids[1]}\n  local more = false\n")], LATCHES_FAULT_FREE, I3),
     lua("latch_wakes_nobody", &[(
         "count == 1 and tell('open') or 0, now}",
         "count == 1 and redis.call('UNLINK', tickets) * 0 or 0, now}",
@@ -333,13 +333,13 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
     lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
-    lua("tickets_for_ever", &[("pcall(outlive, tickets, 3600000)", "true")], LATCHES_FAULT_FREE, I9),
+    lua("tickets_for_ever", &[("pcall(outlive, tickets, QUEUE_TTL)", "true")], LATCHES_FAULT_FREE, I9),
 
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
     rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
     lua("queue_for_ever", &[(
-        "  redis.call('PEXPIRE', queue, '3600000')\n",
+        "  redis.call('PEXPIRE', queue, QUEUE_TTL)\n",
         "",
     )], FAULT_FREE, I9),
     rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),

@@ -1,0 +1,55 @@
+//! Why a script has no outcome.
+
+use super::fields::UnexpectedReply;
+use crate::connection::ConnectionError;
+use crate::connection::refusal::explain;
+use crate::error::{Error, ErrorKind};
+
+/// Why a script has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error(transparent)]
+    Reply(#[from] UnexpectedReply),
+    /// Nothing was sent.
+    #[error("a {0} is never held")]
+    NeverHeld(&'static str),
+}
+
+impl Failure {
+    /// Whether the script may have been executed to its end.
+    pub(crate) fn may_be_done(&self) -> bool {
+        matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
+    }
+
+    /// What an operation fails with.
+    pub(crate) fn into_error(self, operation: &'static str) -> Error {
+        let error = Error::new(self.kind(), operation);
+        match self {
+            Self::Connection(cause) => error.with_source(cause),
+            Self::Reply(cause) => error.with_source(cause),
+            Self::NeverHeld(_) => error.with_reason(self.to_string()),
+        }
+    }
+
+    /// What connecting fails with: the server or the user's rights do not fit.
+    pub(crate) fn when_connecting(self, prefix: &str) -> Error {
+        let explained = match &self {
+            Self::Connection(error) => explain(error, prefix),
+            Self::Reply(_) | Self::NeverHeld(_) => None,
+        };
+        let error = self.into_error("connect");
+        match explained {
+            Some(reason) => error.with_reason(reason),
+            None => error,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Connection(error) => error.kind(),
+            Self::Reply(_) | Self::NeverHeld(_) => ErrorKind::Protocol,
+        }
+    }
+}

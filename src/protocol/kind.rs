@@ -1,0 +1,52 @@
+//! The kinds of resources. The scripts of each are registered in [`registry`](super::registry).
+
+use std::time::Duration;
+
+use super::attempt_id::AttemptId;
+use super::facts::Facts;
+use super::latch::facts::LATCH;
+use super::mutex::facts::LOCK;
+use super::permits::facts::{READ_WRITE, SEMAPHORE};
+use super::ticket::{Claim, Ticket};
+
+/// What a name is the name of. It is part of every key, so resources of different kinds may share a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Lock,
+    Semaphore { limit: u32 },
+    ReadWrite,
+    Latch,
+}
+
+impl Kind {
+    pub(super) fn facts(self) -> &'static Facts {
+        match self {
+            Self::Lock => &LOCK,
+            Self::Semaphore { .. } => &SEMAPHORE,
+            Self::ReadWrite => &READ_WRITE,
+            Self::Latch => &LATCH,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        self.facts().word
+    }
+
+    pub(crate) fn is_reentrant(self) -> bool {
+        self.facts().is_reentrant
+    }
+
+    pub(crate) fn joins_cohort(self, amount: u32) -> bool {
+        (self.facts().joins_cohort)(amount)
+    }
+
+    pub(crate) fn claim(self, amount: u32) -> Claim {
+        let limit = if let Self::Semaphore { limit } = self { Some(limit) } else { None };
+        (self.facts().claim)(amount, limit)
+    }
+
+    /// The ticket of an attempt.
+    pub(crate) fn ticket(self, id: AttemptId, lease: Duration, amount: u32) -> Ticket {
+        Ticket { id, lease, claim: self.claim(amount) }
+    }
+}

@@ -1,0 +1,13 @@
+//! What distinguishes a latch.
+
+use crate::protocol::facts::Facts;
+use crate::protocol::ticket::Claim;
+
+pub(in crate::protocol) const LATCH: Facts = Facts {
+    word: "latch",
+    suffixes: &["", ":tickets", ":calls"],
+    renewed: 0,
+    is_reentrant: false,
+    joins_cohort: |_| false,
+    claim: |_, _| Claim::Nothing,
+};

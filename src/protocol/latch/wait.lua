@@ -1,0 +1,28 @@
+-- Waits for a latch to be counted down.
+-- KEYS: latch tickets calls
+-- ARGV: attempt_id ticket_ttl_ms not_after_ms
+-- Reply: OPEN now | QUEUED ttl_ms now | STALE now
+-- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
+
+local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
+--@include latch
+local tickets = KEYS[2]
+
+if not count or count < 1 then
+  takes_writes(latch)
+  return {'OPEN', now}
+end
+if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end
+
+redis.call('ZADD', tickets, now + ttl, id)
+local ok, why = pcall(outlive, tickets, QUEUE_TTL)
+if not ok then
+  -- Not a key for ever.
+  redis.call('ZREM', tickets, id)
+  error(why, 0)
+end
+-- Whoever has not touched for an hour does not come back. A few are dropped per call, to keep the call short.
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - QUEUE_TTL, 'LIMIT', 0, MAX_FORGOTTEN)) do
+  redis.call('ZREM', tickets, dead)
+end
+return {'QUEUED', ends - now, now}

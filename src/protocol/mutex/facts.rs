@@ -1,0 +1,13 @@
+//! What distinguishes a lock.
+
+use crate::protocol::facts::Facts;
+use crate::protocol::ticket::Claim;
+
+pub(in crate::protocol) const LOCK: Facts = Facts {
+    word: "lock",
+    suffixes: &["", ":queue", ":tickets", ":fence"],
+    renewed: 1,
+    is_reentrant: true,
+    joins_cohort: |_| true,
+    claim: |tokens, _| Claim::Tokens(tokens),
+};

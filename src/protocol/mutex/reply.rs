@@ -1,0 +1,44 @@
+//! What only the lock's scripts reply.
+
+use std::time::Duration;
+
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::ServerMillis;
+use crate::protocol::token::Token;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ForceReleased {
+    /// The token that fences the old holder out; `None` if it did not hold the lock.
+    pub(crate) token: Option<Token>,
+    pub(crate) more: bool,
+    pub(crate) now: ServerMillis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inspected {
+    /// Attempt id, token and what is left of the lease.
+    pub(crate) holder: Option<(String, Token, Option<Duration>)>,
+    pub(crate) waiters: u64,
+    pub(crate) now: ServerMillis,
+}
+
+pub(in crate::protocol) fn force_released(fields: &mut Fields<'_>) -> Option<ForceReleased> {
+    let token = match fields.word()? {
+        "RELEASED" => Some(fields.token()?),
+        "NOT_HELD" => None,
+        _ => return None,
+    };
+    Some(ForceReleased { token, more: fields.flag()?, now: fields.number()? })
+}
+
+pub(in crate::protocol) fn inspected(fields: &mut Fields<'_>) -> Option<Inspected> {
+    let holder = fields.word()?.to_owned();
+    let holder = if holder.is_empty() {
+        fields.word()?;
+        fields.ttl()?;
+        None
+    } else {
+        Some((holder, fields.token()?, fields.ttl()?))
+    };
+    Some(Inspected { holder, waiters: fields.number()?, now: fields.number()? })
+}

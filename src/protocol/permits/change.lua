@@ -1,0 +1,39 @@
+-- Gives up one hold for another with more or fewer units: a writer becomes a reader, a sole reader the writer.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: old_id new_id units lease_ms limit not_after_ms inbox_prefix counts_everyone
+-- Reply: CHANGED token more now | BUSY more now | NOT_HELD more now | STALE now
+-- Never waits: BUSY, if the units are not free; then the new hold has as many as the old one, and its token. Either way
+-- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The first
+-- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
+-- new token. more = 1: call again (touch; after BUSY the same: with leases left to end, nothing may be decided yet).
+-- not_after_ms 0 means no limit.
+
+local old_id, new_id, units, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
+local not_after, inbox_prefix, counts_everyone = tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
+--@include units
+--@include queue
+
+local held, token = held_by(new_id)
+if held then
+  extend(new_id, ARGV[4])
+else
+  local old, old_token = held_by(old_id)
+  if not old then
+    takes_writes(permits)
+    local more = promote({})
+    return {'NOT_HELD', more, now}
+  end
+  -- Whoever gave up cancels both attempt ids, but the new one's cancel may come first: then this must not come between.
+  if not_after > 0 and now > not_after then return {'STALE', now} end
+  local busy = units > old and not room(units - old)
+  -- Some of those in the way may be over.
+  if busy and again == 1 then return {'BUSY', 1, now} end
+  held, token = busy and old or units, old_token
+  -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
+  if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], old_token + HANDOFF_BUDGET - 1) end
+  hold(new_id, ARGV[4], held, token)
+  undo(old_id, old)
+end
+local more = promote({})
+if held ~= units then return {'BUSY', more, now} end
+return {'CHANGED', token, more, now}

@@ -1,0 +1,40 @@
+-- For operators: sets a limit that wins over those of the call sites, for a day after the last use at least.
+-- KEYS: permits leases queue tickets fence
+-- ARGV: limit not_after_ms inbox_prefix counts_everyone
+-- Reply: LIMIT more now | STALE now
+-- What is held stays held: a smaller limit drains. A ticket that asks for more than the limit is dropped, and its
+-- client is told `gone <attempt id>`: at once among the first tickets, else when it comes to the head or is touched.
+-- not_after_ms 0 means no limit. more = 1: call again (touch).
+
+local limit, not_after = tonumber(ARGV[1]), tonumber(ARGV[2])
+local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
+--@include units
+--@include queue
+
+-- A copy that comes late must not undo what was set after it.
+if not_after > 0 and now > not_after then return {'STALE', now} end
+
+local old = stored
+limit, stored = tonumber(ARGV[1]), tonumber(ARGV[1])
+redis.call('HSET', permits, 'limit', limit, 'used', used)
+local ok, why = pcall(outlive, permits, LIMIT_TTL)
+if not ok then
+  -- Not a key for ever.
+  stored = old
+  if used == 0 and not old then redis.call('DEL', permits) end
+  error(why, 0)
+end
+
+local index = 0
+for _ = 1, math.min(waiting, MAX_EXCEEDING) do
+  local ticket = redis.call('LINDEX', queue, index)
+  local id, client, _, amount, own = parse(ticket)
+  if id and oversized(amount, own) then
+    remove(ticket, '1')
+    tell(client, 'gone ' .. id)
+  else
+    index = index + 1
+  end
+end
+local more = promote({})
+return {'LIMIT', more, now}

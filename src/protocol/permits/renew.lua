@@ -1,0 +1,42 @@
+-- Renews the leases of many holds. Never creates a key; one key of a wrong type does not stop the others.
+-- KEYS: [permits leases]...
+-- ARGV: [attempt_id lease_ms]...
+-- Reply: now [held]...
+-- held is 1 if the attempt id holds permits and its lease is not over, 0 if not, -1 if a key has a wrong type. lease_ms 0
+-- looks without renewing; a lease that lasts longer stays as it is. Every other error is raised: a server that takes no writes has not said that a hold is over.
+
+--@include clock
+--@include outlive
+--@include absent
+
+local function renew(permits, leases, id, lease)
+  local fields = redis.pcall('HMGET', permits, id, 'limit')
+  if fields.err then
+    if wrong_type(fields) then return -1 end
+    -- Here and below the second call raises what the first one returned.
+    redis.call('HMGET', permits, id, 'limit')
+  end
+  local ends = redis.pcall('ZSCORE', leases, id)
+  if type(ends) == 'table' then
+    if wrong_type(ends) then return -1 end
+    redis.call('ZSCORE', leases, id)
+  end
+  if not fields[1] or tonumber(ends or 0) <= now then return 0 end
+  -- Never shorter: this may be a late copy, and the lease may have been extended since.
+  if lease > 0 and tonumber(ends) > now + lease then
+    takes_writes(permits)
+  elseif lease > 0 then
+    outlive(leases, lease)
+    outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
+    redis.call('ZADD', leases, 'XX', now + lease, id)
+  end
+  return 1
+end
+
+local reply = {now}
+for i = 1, #KEYS / 2 do
+  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
+  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end
+  reply[i + 1] = held
+end
+return reply

@@ -1,0 +1,116 @@
+//! What only the scripts of semaphores and read-write locks reply.
+
+use std::time::Duration;
+
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::ServerMillis;
+use crate::protocol::token::Token;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Done { token: Token, more: bool, now: ServerMillis },
+    NotHeld { more: bool, now: ServerMillis },
+    Busy { more: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limited {
+    Limit { more: bool, now: ServerMillis },
+    Stale { now: ServerMillis },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PermitsInspected {
+    pub(crate) used: u32,
+    /// The one in force.
+    pub(crate) limit: u32,
+    pub(crate) waiters: u64,
+    pub(crate) now: ServerMillis,
+    pub(crate) holds: Vec<PermitHold>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PermitHold {
+    pub(crate) attempt_id: String,
+    pub(crate) units: u32,
+    /// 0 for the permits of a semaphore, which do not fence.
+    pub(crate) token: Token,
+    pub(crate) left: Duration,
+}
+
+pub(in crate::protocol) fn changed(fields: &mut Fields<'_>) -> Option<Changed> {
+    Some(match fields.word()? {
+        "CHANGED" => Changed::Done { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
+        "NOT_HELD" => Changed::NotHeld { more: fields.flag()?, now: fields.number()? },
+        "BUSY" => Changed::Busy { more: fields.flag()?, now: fields.number()? },
+        "STALE" => Changed::Stale { now: fields.number()? },
+        _ => return None,
+    })
+}
+
+pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Limited> {
+    Some(match fields.word()? {
+        "LIMIT" => Limited::Limit { more: fields.flag()?, now: fields.number()? },
+        "STALE" => Limited::Stale { now: fields.number()? },
+        _ => return None,
+    })
+}
+
+pub(in crate::protocol) fn permits_inspected(fields: &mut Fields<'_>) -> Option<PermitsInspected> {
+    let (used, limit) = (fields.units()?, fields.units()?);
+    let (waiters, now) = (fields.number()?, fields.number()?);
+    let mut holds = Vec::new();
+    while !fields.at_end() {
+        holds.push(PermitHold {
+            attempt_id: fields.word()?.to_owned(),
+            units: fields.units()?,
+            token: fields.token()?,
+            left: fields.ttl()??,
+        });
+    }
+    Some(PermitsInspected { used, limit, waiters, now, holds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Reply;
+    use crate::protocol::fields::{UnexpectedReply, decode};
+    use crate::protocol::script::Script;
+
+    fn read<T>(read: fn(&mut Fields<'_>) -> Option<T>, reply: &Reply) -> Result<T, UnexpectedReply> {
+        decode(Script::all().next().unwrap(), reply, 0, read)
+    }
+
+    fn list(words: &[&str]) -> Reply {
+        let item = |word: &&str| word.parse().map_or_else(|_| Reply::Bytes((*word).into()), Reply::Integer);
+        Reply::Array(words.iter().map(item).collect())
+    }
+
+    #[test]
+    fn holds_are_read_to_the_end() {
+        let token = Reply::Bytes(b"17".to_vec());
+        let Reply::Array(mut words) = list(&["3", "5", "2", "99", "a:1", "3"]) else { unreachable!() };
+        words.extend([token, Reply::Integer(250)]);
+        let inspected = read(permits_inspected, &Reply::Array(words.clone())).unwrap();
+        let hold =
+            PermitHold { attempt_id: "a:1".into(), units: 3, token: Token::new(17), left: Duration::from_millis(250) };
+        assert_eq!(inspected, PermitsInspected { used: 3, limit: 5, waiters: 2, now: 99, holds: vec![hold] });
+        words.pop();
+        assert!(read(permits_inspected, &Reply::Array(words)).is_err());
+        assert!(read(permits_inspected, &list(&["-1", "5", "2", "99"])).is_err());
+        assert!(read(permits_inspected, &list(&["4294967296", "5", "2", "99"])).is_err());
+    }
+
+    #[test]
+    fn malformed() {
+        for words in
+            [&[][..], &["x"], &["CHANGED"], &["BUSY"], &["LIMIT", "2", "5"], &["STALE", "x"], &["BUSY", "5", "5"]]
+        {
+            assert!(read(changed, &list(words)).is_err(), "{words:?}");
+            assert!(read(limited, &list(words)).is_err(), "{words:?}");
+            assert!(read(permits_inspected, &list(words)).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What the rehearsals of all resources with a queue have in common.
+//!
+//! Everything written has a lease of a second, and no other client looks at it: what another check holds or has left would
+//! decide which branches this one takes.
+
+use std::time::Duration;
+
+use super::attempt_id::AttemptId;
+use super::failure::Failure;
+use super::resource::{AcquireArgs, Rehearsal};
+use super::ticket::Ticket;
+
+/// What a rehearsal acquires ends by itself after this.
+pub(super) const LEASE: Duration = Duration::from_secs(1);
+
+impl Rehearsal<'_> {
+    /// No attempt of the client will have these ids: its own count from 1.
+    pub(super) fn ids(&self) -> [AttemptId; 3] {
+        [0, 1, 2].map(|n| AttemptId { client: self.client, n: u64::MAX - n })
+    }
+
+    pub(super) fn tickets(&self, amount: u32) -> [Ticket; 3] {
+        self.ids().map(|id| self.keys.kind.ticket(id, LEASE, amount))
+    }
+
+    pub(super) async fn try_acquire(&self, ticket: Ticket) -> Result<(), Failure> {
+        let args = AcquireArgs { ticket, ticket_ttl: LEASE, wait: false, max_waiters: 0, not_after: 0 };
+        self.scripts.acquire(self.keys, args).await.map(drop)
+    }
+
+    /// Queues up a ticket, which may be dead at once.
+    pub(super) async fn queue_up(&self, ticket: Ticket, ttl: Duration, max_waiters: u32) -> Result<(), Failure> {
+        let args = AcquireArgs { ticket, ticket_ttl: ttl, wait: true, max_waiters, not_after: 0 };
+        self.scripts.acquire(self.keys, args).await.map(drop)
+    }
+
+    /// What the queue does with a holder, a dead ticket and a living one.
+    pub(super) async fn queue(&self, amount: u32) -> Result<(), Failure> {
+        let Self { scripts, keys, .. } = self;
+        let tickets = self.tickets(amount);
+        let [holder, dead, waiter] = tickets;
+        // First of all the rights to remove, without which the rest would stay.
+        scripts.cancel(keys, holder, false).await?;
+        self.try_acquire(holder).await?;
+        scripts.release(keys, holder.id).await?;
+        self.try_acquire(holder).await?;
+        self.try_acquire(holder).await?;
+        // A ticket that is dead at once: dropped to make room, the second one by the release.
+        self.queue_up(dead, Duration::ZERO, 0).await?;
+        self.queue_up(waiter, Duration::ZERO, 1).await?;
+        scripts.release(keys, holder.id).await?;
+        // A waiter that is kept alive, and told.
+        self.try_acquire(holder).await?;
+        self.queue_up(waiter, LEASE, 0).await?;
+        scripts.heartbeat(keys, &[(waiter, LEASE)]).await?;
+        scripts.renew(&[(keys, holder.id, LEASE)], self.command_timeout).await?;
+        scripts.release(keys, holder.id).await?;
+        for ticket in tickets {
+            scripts.cancel(keys, ticket, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Cancels what may be queued or held, for one unit or `amount` of them.
+    pub(super) async fn cancel_tickets(self, amount: u32) {
+        for ticket in self.tickets(1).into_iter().chain(self.tickets(amount)) {
+            let _ = self.scripts.cancel(self.keys, ticket, false).await;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A Lua source: composed once and hashed once.
+
+use std::fmt;
+
+use super::limits::IN_LUA;
+
+/// A Lua script that the server runs atomically.
+///
+/// Connections send `EVALSHA` with [`sha1`](Self::sha1) and, when the server answers `NOSCRIPT`, `EVAL` with
+/// [`source`](Self::source) to the same server.
+pub struct Script {
+    name: &'static str,
+    #[cfg(any(test, feature = "_mutants"))]
+    text: String,
+    source: String,
+    sha1: String,
+}
+
+impl Script {
+    pub(super) fn new(name: &'static str, text: &str) -> Self {
+        let text = compose(text);
+        let source = stripped(&text);
+        let sha1 = sha1_smol::Sha1::from(&source).digest().to_string();
+        Self {
+            name,
+            #[cfg(any(test, feature = "_mutants"))]
+            text,
+            source,
+            sha1,
+        }
+    }
+
+    /// As it is written, fragments included: what the source is without comments and indentation.
+    #[cfg(any(test, feature = "_mutants"))]
+    #[doc(hidden)]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text with the numbers that its names stand for, as in [`text`](Self::text).
+    #[cfg(feature = "_mutants")]
+    #[doc(hidden)]
+    pub fn with_numbers(text: &str) -> String {
+        let mut numbered = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            push_with_numbers(&mut numbered, line);
+        }
+        numbered
+    }
+
+    /// What it is called in errors and counts, for example `lock_acquire`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The Lua source that is sent, fragments included, without comments and indentation.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The SHA1 of the source, in lower-case hexadecimal.
+    pub fn sha1(&self) -> &str {
+        &self.sha1
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Script({})", self.name)
+    }
+}
+
+/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
+const FRAGMENTS: [(&str, &str); 10] = [
+    ("absent", include_str!("fragments/absent.lua")),
+    ("calls", include_str!("fragments/calls.lua")),
+    ("clock", include_str!("fragments/clock.lua")),
+    ("hold", include_str!("fragments/hold.lua")),
+    ("latch", include_str!("fragments/latch.lua")),
+    ("outlive", include_str!("fragments/outlive.lua")),
+    ("queue", include_str!("fragments/queue.lua")),
+    ("tell", include_str!("fragments/tell.lua")),
+    ("token", include_str!("fragments/token.lua")),
+    ("units", include_str!("fragments/units.lua")),
+];
+
+fn compose(text: &str) -> String {
+    let mut source = String::with_capacity(text.len());
+    for line in text.lines() {
+        let fragment = line.strip_prefix("--@include ").and_then(|name| FRAGMENTS.iter().find(|(n, _)| *n == name));
+        match fragment {
+            Some((_, fragment)) => source.push_str(&compose(fragment)),
+            None => {
+                push_with_numbers(&mut source, line);
+                source.push('\n');
+            }
+        }
+    }
+    source
+}
+
+/// A server that has forgotten the scripts is sent each as a whole, by all its clients at once: what only people read stays
+/// at home. No script has a string or a comment of more than one line.
+fn stripped(text: &str) -> String {
+    let mut source = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
+        source.push_str(line);
+        source.push('\n');
+    }
+    source
+}
+
+/// Replaces the names of [shared numbers](super::limits) in the code of a line. No script has a string with a quote in it.
+fn push_with_numbers(source: &mut String, line: &str) {
+    if line.trim_start().starts_with("--") {
+        source.push_str(line);
+        return;
+    }
+    for (n, part) in line.split('\'').enumerate() {
+        if n > 0 {
+            source.push('\'');
+        }
+        if n % 2 == 1 {
+            source.push_str(part);
+        } else {
+            push_code(source, part);
+        }
+    }
+}
+
+fn push_code(source: &mut String, code: &str) {
+    let mut rest = code;
+    while let Some(start) = rest.find(in_word) {
+        let (before, from_word) = rest.split_at(start);
+        let (word, behind) = from_word.split_at(from_word.find(|c| !in_word(c)).unwrap_or(from_word.len()));
+        source.push_str(before);
+        match IN_LUA.iter().find(|(name, _)| *name == word) {
+            Some((_, number)) => source.push_str(&number.to_string()),
+            None => source.push_str(word),
+        }
+        rest = behind;
+    }
+    source.push_str(rest);
+}
+
+fn in_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Declares the scripts of a folder: each is a static named after its file, and all of them are `SCRIPTS`.
+macro_rules! scripts {
+    ($folder:literal, $prefix:literal: $($constant:ident = $file:literal),+ $(,)?) => {
+        $(static $constant: std::sync::LazyLock<$crate::protocol::script::Script> = std::sync::LazyLock::new(|| {
+            let text = include_str!(concat!($folder, "/", $file, ".lua"));
+            $crate::protocol::script::Script::new(concat!($prefix, "_", $file), text)
+        });)+
+        pub(super) static SCRIPTS: &[&std::sync::LazyLock<$crate::protocol::script::Script>] = &[$(&$constant),+];
+    };
+}
+pub(super) use scripts;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+use super::*;
+
+fn header<'a>(script: &'a Script, field: &str) -> &'a str {
+    let prefix = format!("-- {field}:");
+    let line = script.text().lines().take_while(|line| line.starts_with("--")).find(|l| l.starts_with(&prefix));
+    line.unwrap_or_else(|| panic!("{} has no {field} in its header", script.name()))[prefix.len()..].trim()
+}
+
+/// Highest N in `KEYS[N]` or `ARGV[N]`, fragments included.
+fn highest(script: &Script, array: &str) -> usize {
+    let mut highest = 0;
+    for part in script.source().split(&format!("{array}[")).skip(1) {
+        if let Ok(n) = part[..part.find(']').unwrap()].parse() {
+            highest = highest.max(n);
+        }
+    }
+    highest
+}
+
+#[test]
+fn headers_say_what_the_scripts_use() {
+    for script in Script::all() {
+        for (field, array) in [("KEYS", "KEYS"), ("ARGV", "ARGV")] {
+            let header = header(script, field);
+            let fixed = header.split(' ').filter(|word| !word.is_empty()).take_while(|w| !w.starts_with('[')).count();
+            assert!(highest(script, array) <= fixed, "{} {field}", script.name());
+        }
+        assert!(!header(script, "Reply").is_empty());
+    }
+}
+
+#[test]
+fn fragments_are_all_known_and_keys_are_never_built_in_lua() {
+    for script in Script::all() {
+        assert!(!script.source().contains("--@include"), "{}", script.name());
+        assert!(!script.source().contains(":{"), "{}", script.name());
+        assert_eq!(script.sha1().len(), 40);
+    }
+}
+
+/// What is left is the same program: its words and strings in their order.
+#[test]
+fn comments_blank_lines_and_indentation_are_not_sent() {
+    let text = "-- Head.\n\nlocal a = '--' -- why\n  if a then\n\t-- what\n    return 'x  y'\n  end\n";
+    assert_eq!(stripped(text), "local a = '--' -- why\nif a then\nreturn 'x  y'\nend\n");
+    for script in Script::all() {
+        assert!(!script.text().contains("[[") && !script.text().contains("[="), "{}", script.name());
+        for line in script.source().lines() {
+            assert_eq!(line, line.trim(), "{}", script.name());
+            assert!(!line.is_empty() && !line.contains("--"), "{}: {line}", script.name());
+            assert_eq!(line.matches('\'').count() % 2, 0, "a string goes on: {line}");
+            assert!(!line.ends_with('\\'));
+        }
+        assert!(script.source().len() < 13_000, "{} has {} bytes", script.name(), script.source().len());
+    }
+}
+
+#[test]
+fn shared_numbers_are_put_into_code_and_nothing_else() {
+    let numbers = |line| {
+        let mut source = String::new();
+        push_with_numbers(&mut source, line);
+        source
+    };
+    assert_eq!(numbers("if units == ALL_UNITS then -- all"), "if units == 1048576 then -- all");
+    assert_eq!(numbers("  x = ALL_UNITS-HANDOFF_BUDGET"), "  x = 1048576-32");
+    for unchanged in ["-- ALL_UNITS", "return 'ALL_UNITS'", "local ALL_UNITS2, MY_ALL_UNITS = x.y, 'a' .. 'b'", ""] {
+        assert_eq!(numbers(unchanged), unchanged);
+    }
+}
+
+/// A name that is in no table would be a global of Lua: nil, or an error on a server.
+#[test]
+fn every_shared_number_is_used_and_no_name_is_left() {
+    for script in Script::all() {
+        for (n, code) in script.source().split('\'').enumerate().filter(|(n, _)| n % 2 == 0) {
+            let words = code.split(|c| !in_word(c)).filter(|word| word.len() > 1 && *word != "KEYS" && *word != "ARGV");
+            let left: Vec<_> = words.filter(|word| word.chars().all(|c| c.is_ascii_uppercase() || c == '_')).collect();
+            assert!(left.is_empty(), "{} {n}: {left:?}", script.name());
+        }
+    }
+}
