@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(shown("valkey-cluster://a:7000/0?protocol=resp3"), "a:7000");
         let seeds = Seeds::parse("redis-cluster://alice:s%2C%403@a:7000, b/").unwrap().unwrap();
         assert_eq!(seeds.to_string(), "a:7000,b:6379");
-        assert_eq!(seeds.access.login.password(), Some("s,@3"));
+        assert_eq!(seeds.access.login().password(), Some("s,@3"));
         assert!(Seeds::parse("redis://a/").unwrap().is_none());
     }
 
