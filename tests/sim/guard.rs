@@ -37,8 +37,8 @@ impl What {
         self.acquire_as(true, client, name).await
     }
 
-    /// The same, in the client's line.
-    pub async fn acquire_in_line(self, client: Client, name: &'static str) -> Result<Guard> {
+    /// The same, in the client's cohort.
+    pub async fn acquire_in_cohort(self, client: Client, name: &'static str) -> Result<Guard> {
         self.acquire_as(false, client, name).await
     }
 

@@ -15,7 +15,7 @@ on_every_server! {
 
 const WAITERS: u64 = 2_500;
 
-/// Long leases: nobody touches before the end of the test.
+/// Long leases: no heartbeat comes before the end of the test.
 async fn clients(env: &Env) -> [TestClient; 3] {
     let client = || env.client_with(|config| config.lease(TTL));
     [client().await, client().await, client().await]

@@ -32,7 +32,7 @@ async fn asleep(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<Lock
     (held, other.client.clone(), asleep)
 }
 
-/// As [`asleep`], but it knows that it waits, so its ticket is touched.
+/// As [`asleep`], but it knows that it waits, so its ticket gets heartbeats.
 async fn asleep_in_the_queue(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<LockGuard>>) {
     let (held, other, mut asleep) = asleep(env).await;
     queued(env, &other.lock("a"), 1).await;
@@ -56,7 +56,7 @@ async fn who_does_not_read_that_it_waits_costs_one_lease(env: Env) {
 async fn who_sleeps_through_its_turn_costs_one_lease(env: Env) {
     let (held, other, asleep) = asleep_in_the_queue(&env).await;
     let behind = waiter(&env, &other.lock("a")).await;
-    // Longer than a ticket lives that nobody touches.
+    // Longer than a ticket lives without a heartbeat.
     env.sleep(LEASE * 3 / 2).await;
     assert_eq!(other.lock("a").inspect().await.unwrap().waiters, 2);
     let token = held.token();
@@ -93,7 +93,7 @@ async fn a_release_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
     assert_eq!((client.counts.of("lock_release"), client.counts.of("lock_heartbeat")), (1, 1));
     release.await.unwrap();
     assert!(next.is_valid());
-    // Read in time, a reply costs no touch.
+    // Read in time, a reply costs no heartbeat.
     let last = waiter(&env, &lock).await;
     client.counts.reset();
     next.release().await.unwrap();

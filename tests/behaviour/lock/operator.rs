@@ -40,7 +40,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
 }
 
 async fn inspect_counts_a_line_as_one_ticket_or_none(env: Env) {
-    // Far longer than the test: what is handed on stays in the line.
+    // Far longer than the test: what is handed off stays in the cohort.
     let (a, b) = (env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await, env.client().await);
     let lock = b.lock("a");
     let fair = b.lock("a").lock().await.unwrap();
@@ -50,16 +50,16 @@ async fn inspect_counts_a_line_as_one_ticket_or_none(env: Env) {
             env.spawn(async move { lock.lock().non_fair().timeout(LONG).await.unwrap() })
         })
         .collect();
-    env.eventually("they stand in the line", async || a.stats().waiting == 3).await;
-    env.eventually("the line is queued", async || lock.inspect().await.unwrap().waiters == 1).await;
+    env.eventually("they wait in the cohort", async || a.stats().waiting == 3).await;
+    env.eventually("the cohort is queued", async || lock.inspect().await.unwrap().waiters == 1).await;
     assert_eq!(a.stats().waiting, 3, "one ticket for three");
     fair.release().await.unwrap();
     let mut waiting = line;
     for left in (0..3).rev() {
-        let (guard, _, others) = env.soon("one of the line", futures::future::select_all(waiting)).await;
+        let (guard, _, others) = env.soon("one of the cohort", futures::future::select_all(waiting)).await;
         waiting = others;
         let state = lock.inspect().await.unwrap();
-        assert_eq!((state.holder.unwrap().client, state.waiters), (Some(a.id()), 0), "{left} wait in the line");
+        assert_eq!((state.holder.unwrap().client, state.waiters), (Some(a.id()), 0), "{left} wait in the cohort");
         assert_eq!(a.stats().waiting, left);
         guard.release().await.unwrap();
     }

@@ -74,8 +74,8 @@ pub struct Operation {
     pub limits: bool,
     /// It closes the subject's client.
     pub closes: bool,
-    /// Other tasks of the subject's client come to stand in its line.
-    pub line: bool,
+    /// Other tasks of the subject's client come to wait in its cohort.
+    pub cohort: bool,
 }
 
 pub const PLAIN: Operation = Operation {
@@ -88,7 +88,7 @@ pub const PLAIN: Operation = Operation {
     robs: false,
     limits: false,
     closes: false,
-    line: false,
+    cohort: false,
 };
 
 const LOST: &[ErrorKind] = &[ErrorKind::Lost];
@@ -102,15 +102,15 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "lock, non_fair, in a line",
+        name: "lock, non_fair, in a cohort",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().non_fair().await })),
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "a section, non_fair, in a line",
+        name: "a section, non_fair, in a cohort",
         start: |s| with(s, |lock, _| async move { lock.lock().non_fair().await?.release().await }.boxed()),
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
@@ -192,13 +192,13 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "run, non_fair, in a line",
+        name: "run, non_fair, in a cohort",
         start: |s| {
             let executor = s.tracking.clone();
             s.lock().lock().non_fair().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
         },
         fails: LOST,
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
@@ -326,19 +326,19 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "write, non_fair, in a line",
+        name: "write, non_fair, in a cohort",
         on: What::Write,
-        start: |s| shared(s, |client| drops(What::Write.acquire_in_line(client, NAME))),
-        line: true,
+        start: |s| shared(s, |client| drops(What::Write.acquire_in_cohort(client, NAME))),
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "downgrade, with a line",
+        name: "downgrade, with a cohort",
         before: Before::Hold,
         on: What::Write,
         start: change,
         fails: LOST,
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
@@ -363,18 +363,18 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "acquire, non_fair, in a line",
+        name: "acquire, non_fair, in a cohort",
         on: What::Permits(1),
-        start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_line(client, NAME))),
-        line: true,
+        start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_cohort(client, NAME))),
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "close, with a line for permits",
+        name: "close, with a cohort for permits",
         before: Before::Hold,
         on: What::Permits(1),
         start: close,
-        line: true,
+        cohort: true,
         closes: true,
         ..PLAIN
     },
@@ -393,10 +393,10 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
     Operation {
-        name: "close, with a line",
+        name: "close, with a cohort",
         start: close,
         companion: Some(Companion::First),
-        line: true,
+        cohort: true,
         closes: true,
         ..PLAIN
     },

@@ -1,4 +1,4 @@
-//! Scenes about the line of a client's non-fair acquisitions.
+//! Scenes about the cohort of a client's non-fair acquisitions.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -31,7 +31,7 @@ async fn line(stage: &Stage, process: Process, waiters: usize) -> (LockGuard, Ve
     (waiting.remove(0).await.unwrap(), waiting)
 }
 
-/// Those in the line come and go, and somebody of another process waits.
+/// The members of the cohort come and go, and somebody of another process waits.
 pub async fn long_line(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, 3 * SPAN).await;
@@ -50,7 +50,7 @@ pub async fn long_line(mut stage: Stage) -> Played {
     must(false, "I4 a waiter was passed by a whole line")
 }
 
-/// Those in the line take their time, and somebody of another process waits.
+/// The members of the cohort take their time, and somebody of another process waits.
 pub async fn slow_line(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, SPAN - 1).await;
@@ -64,12 +64,12 @@ pub async fn slow_line(mut stage: Stage) -> Played {
             Either::Left((next, _)) => next.unwrap(),
             Either::Right(_) => return Ok(()),
         };
-        must(stage.machine.now() - since <= 101 * MS, "I4 a waiter was passed for longer than a line may")?;
+        must(stage.machine.now() - since <= 101 * MS, "I4 a waiter was passed for longer than a cohort may")?;
     }
     must(false, "I4 a waiter was passed by a whole line")
 }
 
-/// An operator takes the lock from the line, and somebody of another process gets it.
+/// An operator takes the lock from the cohort, and somebody of another process gets it.
 pub async fn robbed_line(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     // The first of those who stand there asks for itself as soon as it is known.
@@ -89,22 +89,22 @@ pub async fn robbed_line(mut stage: Stage) -> Played {
     }
 }
 
-/// The next in the line goes as its turn comes.
+/// The next in the cohort goes as its turn comes.
 pub async fn left_line(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
     let (guard, mut waiting) = line(&stage, process, 2).await;
     guard.release().await.unwrap();
     drop(waiting.remove(0));
-    let next = stage.within(4 * stage.hop + MS, "I3 the next in the line waits", waiting.remove(0)).await?;
+    let next = stage.within(4 * stage.hop + MS, "I3 the next in the cohort waits", waiting.remove(0)).await?;
     must(next.unwrap().is_valid(), "I1 it was given what is lost")
 }
 
-/// An operator takes the lock from the line, and whoever had it keeps its guard.
+/// An operator takes the lock from the cohort, and whoever had it keeps its guard.
 pub async fn kept_guard(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (guard, mut waiting) = line(&stage, process, 1).await;
     stage.lock(other).force_release().await.unwrap();
-    let late = "I3 the next in the line waits for whoever has lost the lock";
+    let late = "I3 the next in the cohort waits for whoever has lost the lock";
     let next = stage.within(4 * stage.hop + MS, late, waiting.remove(0)).await?;
     must(next.unwrap().is_valid() && !guard.is_valid(), "I1 both hold the lock")
 }
@@ -127,7 +127,7 @@ pub async fn shared_line(mut stage: Stage) -> Played {
     // Each asks when the one before has its answer.
     let (mut permits, mut rest) = (Vec::new(), select_all(waiting));
     while permits.len() < LIMIT as usize {
-        let late = "I3 permits are free, and somebody in a line waits";
+        let late = "I3 permits are free, and a member of a cohort waits";
         let (permit, _, others) = stage.within(2 * stage.hop + MS, late, rest).await?;
         permits.push(permit);
         rest = select_all(others);
