@@ -11,6 +11,7 @@
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis with leases, fair queues and fencing tokens.")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
 
 pub mod blocking;
 #[cfg(feature = "embedded")]

@@ -1,9 +1,14 @@
 //! Real clusters, and what happens to them.
 #![cfg(feature = "tokio")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod connecting;
 mod counts;
