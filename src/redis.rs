@@ -166,7 +166,7 @@ impl RedisConnection {
 
 /// Asks the sentinels until the connection is closed.
 async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
-    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
+    select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.

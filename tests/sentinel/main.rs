@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "blocking")]
+mod blocking;
 mod connecting;
 mod disagreement;
 mod failover;
