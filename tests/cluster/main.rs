@@ -9,6 +9,7 @@ mod connecting;
 mod counts;
 mod failover;
 mod log;
+mod moving;
 mod scene;
 mod slots;
 

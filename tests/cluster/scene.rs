@@ -1,7 +1,7 @@
 //! A cluster at work: many clients wait for a few names, and one holds many.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bowline::{Client, ErrorKind, LockGuard};

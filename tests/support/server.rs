@@ -181,6 +181,8 @@ pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
 
 fn rights_after(command: &str) -> Vec<&'static str> {
     let page = include_str!("../../docs/acl.md");
-    let rule = page.lines().find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
+    let rule = page
+        .lines()
+        .find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
     rule.expect("the command").split(' ').collect()
 }

@@ -32,7 +32,9 @@ impl Seeds {
         let mut hosts = hosts.split(',').map(str::trim);
         let first = hosts.next().unwrap_or_default();
         if first.is_empty() {
-            return Err(invalid("a URL of a cluster names at least one node, as in redis-cluster://host:port,host:port"));
+            return Err(invalid(
+                "a URL of a cluster names at least one node, as in redis-cluster://host:port,host:port",
+            ));
         }
         let access = Target::parse(&format!("{scheme}{user}{first}{path}"))?;
         if access.db != 0 {
