@@ -35,6 +35,14 @@ impl Config {
     pub fn builder() -> ConfigBuilder {
         ConfigBuilder::default()
     }
+
+    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat. No longer than a third
+    /// of the lease: what is lost in a black hole must leave time for another attempt.
+    #[cfg(any(test, feature = "_redis"))]
+    pub(crate) fn upkeep(&self) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(500);
+        self.command_timeout.min(SHORTEST.max(self.lease / 3))
+    }
 }
 
 impl Default for Config {
@@ -78,9 +86,9 @@ impl ConfigBuilder {
 
     /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s.
     ///
-    /// At most half of the shortest renewed lease is advisable, and a tenth is better, because an unanswered renewal needs time
-    /// for a second try. The wait for a renewal is shortened to what its lease allows. All other commands on a silent connection
-    /// take the full time.
+    /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again and needs
+    /// time for that. A renewal never waits longer than its lease allows. Every other command on a silent connection waits for
+    /// the whole timeout.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self
@@ -159,7 +167,7 @@ pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()
     if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         Ok(())
     } else {
-        Err(invalid(operation, format!("a lease must be 100 ms to 24 h, not {lease:?}")))
+        Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
     }
 }
 

@@ -1,10 +1,12 @@
 //! A connection to one server, by redis-rs.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::select;
 use futures::stream::BoxStream;
 
 use self::cluster::{Cluster, Seeds};
@@ -12,6 +14,7 @@ use self::dial::Dial;
 use self::failure::Failure;
 use self::link::Shared;
 use self::locate::Locate;
+use self::sentinel::Sentinels;
 use self::single::Single;
 use self::target::Target;
 use crate::config::Config;
@@ -24,6 +27,7 @@ mod blocking;
 mod calls;
 mod cluster;
 mod convert;
+mod deadline;
 pub(crate) mod dial;
 mod failure;
 mod handshake;
@@ -33,12 +37,16 @@ mod locate;
 mod progress;
 mod proof;
 mod sending;
+mod sentinel;
 mod single;
+mod spelling;
 mod subscription;
 mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+
+pub use self::sentinel::SentinelUrl;
 
 /// A connection to a single Redis or Valkey server, 6.2 or newer.
 ///
@@ -102,12 +110,31 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let (servers, mut warnings) = match Seeds::parse(url)? {
-            Some(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
-            None => Self::connect_to_server(executor, dialer, url, config).await?,
+        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
+            Self::connect_by_sentinels(executor, dialer, url, config).await?
+        } else if let Some(seeds) = Seeds::parse(url)? {
+            Self::connect_to_cluster(executor, dialer, seeds, config).await?
+        } else {
+            Self::connect_to_server(executor, dialer, url, config).await?
         };
         warnings.extend(slow_timeout(config));
         Ok(Self { servers, warnings })
+    }
+
+    async fn connect_by_sentinels(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let seed = seed();
+        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+        let sentinels = Arc::new(sentinels);
+        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
+        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
+        let connected = Single::connect(shared).await;
+        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+        Ok((Servers::Single(single), warnings))
     }
 
     async fn connect_to_server(
@@ -116,17 +143,15 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<(Servers, Vec<Warning>)> {
-        let locate = locator(url)?;
-        let named = locate.to_string();
+        let target = Arc::new(Target::parse(url)?);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
         let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
-        match Single::connect(shared).await {
+        match Single::connect(Arc::new(shared)).await {
             Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
             Err(Some(Failure::Cluster)) => {
-                let seeds = Seeds::of(Target::parse(url)?)?;
-                Self::connect_to_cluster(executor, dialer, seeds, config).await
+                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
             }
-            Err(Some(failure)) => Err(failure.into_error(&named, &config.prefix)),
-            Err(None) => Err(Error::new(ErrorKind::Closed, "connect")),
+            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
         }
     }
 
@@ -141,9 +166,17 @@ impl RedisConnection {
     }
 }
 
-/// Who knows where the servers of this URL are.
-fn locator(url: &str) -> Result<Arc<dyn Locate>> {
-    Ok(Arc::new(Arc::new(Target::parse(url)?)))
+/// `None`: the runtime was shut down.
+fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
+    match failure {
+        Some(failure) => failure.into_error(target, &config.prefix),
+        None => Error::new(ErrorKind::Closed, "connect"),
+    }
+}
+
+/// Asks the sentinels until the connection is closed.
+async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
+    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.

@@ -29,7 +29,7 @@ use crate::reentry::Reentry;
 ///   before it, and smaller than that of the writer after it.
 ///
 /// # Not guaranteed
-/// The guards are leases, not those of a mutex: see [`LockGuard`](crate::LockGuard).
+/// The lock is a lease with fencing tokens, not a mutex: see [`LockGuard`](crate::LockGuard).
 ///
 /// # Re-entry
 /// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold stays a

@@ -78,7 +78,7 @@ impl<G> Acquire<G> {
         Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
     }
 
-    /// The same acquisition, resolving to another type of guard.
+    /// The same acquisition with another type of guard.
     pub(crate) fn with_guard<H>(self) -> Acquire<H> {
         Acquire { options: self.options, guard: PhantomData }
     }
@@ -202,7 +202,7 @@ impl<G> Acquire<G> {
         let request = self.options.request(true)?;
         // An acquisition that waits is never answered "busy".
         let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
+        acquire(&self.options.primitive, &request).await?.ok_or_else(never)
     }
 
     pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
@@ -212,8 +212,8 @@ impl<G> Acquire<G> {
 }
 
 impl<G: Reentrant> Acquire<G> {
-    /// Acquires for `holder`, which re-enters a hold that it already has through this client. The default is the holder of
-    /// the innermost [`Holder::scope`], if there is one.
+    /// Acquires for `holder`. If `holder` already holds the primitive through this client, the acquisition re-enters that hold.
+    /// The default is the holder of the innermost [`Holder::scope`], if there is one.
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
     }
@@ -228,7 +228,7 @@ impl<G: Held> IntoFuture for Acquire<G> {
     }
 }
 
-// A derive would demand the same trait of the guard.
+// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
 impl<G> Clone for Acquire<G> {
     fn clone(&self) -> Self {
         Self { options: self.options.clone(), guard: PhantomData }

@@ -34,7 +34,7 @@ impl<G: Held, T> Acquire<G, T> {
 
     /// Acquires, calls `work` with the guard, and releases, even if `work` panics.
     ///
-    /// Blocking code cannot be stopped when its lease is lost. Long work should check [`is_valid`](Guard::is_valid) before each
+    /// Blocking code cannot be stopped when its lease is lost. Long work should check [`is_valid`](Held::is_valid) before each
     /// step.
     ///
     /// # Errors

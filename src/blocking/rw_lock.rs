@@ -60,8 +60,8 @@ impl<T> WriteGuard<T> {
     /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
     /// background.
     pub fn downgrade(self) -> Result<ReadGuard<T>> {
-        let executor = self.executor.clone();
-        let reading = self.end("downgrade", |guard| Box::pin(guard.downgrade()))?;
+        let (guard, executor) = self.into_async();
+        let reading = block(&executor, "downgrade", Box::pin(guard.downgrade()))?;
         Ok(ReadGuard::new(reading, &executor))
     }
 }
@@ -74,8 +74,8 @@ impl<T> ReadGuard<T> {
     /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
     /// background.
     pub fn try_upgrade(self) -> Result<Upgrade<T>> {
-        let executor = self.executor.clone();
-        Ok(match self.end("try_upgrade", |guard| Box::pin(guard.try_upgrade()))? {
+        let (guard, executor) = self.into_async();
+        Ok(match block(&executor, "try_upgrade", Box::pin(guard.try_upgrade()))? {
             crate::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::new(guard, &executor)),
             crate::Upgrade::Shared(guard) => Upgrade::Shared(Self::new(guard, &executor)),
         })

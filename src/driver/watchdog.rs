@@ -11,11 +11,15 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
 use crate::connection::{Connection, ConnectionError};
+use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
+use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::Hold;
-use crate::engine::{Cleanup, Engine, Heartbeat, Work, answer_within};
+use crate::engine::schedule::answer_within;
+use crate::engine::work::{Heartbeat, Work};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TicketArgs};
 use crate::protocol::reply::HoldState;
@@ -23,9 +27,6 @@ use crate::runtime::Executor;
 use crate::trace;
 
 mod goodbye;
-
-/// Between calls of a server that gives no usable answer.
-pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
@@ -134,13 +135,13 @@ impl Watchdog {
         let ids: Vec<u64> = tickets.iter().map(|(id, _)| *id).collect();
         let now = self.executor.now();
         match outcome {
-            Ok(heartbeat_reply) => {
-                self.clock.observe(now, heartbeat_reply.now);
-                self.engine.heartbeat_reply(&keys, &ids, sent, now, heartbeat_reply);
+            Ok(reply) => {
+                self.clock.observe(now, reply.now);
+                self.engine.heartbeat_answered(&keys, &ids, sent, now, reply);
             }
             Err(failure) => {
                 let retry_timeout = if failure.kind().is_retryable() { self.retry_timeout } else { Duration::ZERO };
-                self.engine.not_touched(&keys, &ids, sent, now, &failure, retry_timeout);
+                self.engine.heartbeat_failed(&keys, &ids, sent, now, &failure, retry_timeout);
             }
         }
     }
@@ -178,8 +179,9 @@ struct Dies(Watchdog);
 
 impl Drop for Dies {
     fn drop(&mut self) {
-        let left = self.0.engine.die(self.0.executor.now());
-        goodbye::say(&self.0, left);
+        let Watchdog { engine, executor, connection, inbox_prefix, shutdown_timeout, .. } = &self.0;
+        let left = engine.die(executor.now());
+        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, left);
     }
 }
 

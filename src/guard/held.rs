@@ -13,12 +13,13 @@ mod sealed {
 
     use crate::owned::Owned;
 
-    /// A hold to make a guard of. Other crates cannot look inside.
+    /// What a guard holds. Other crates cannot look inside.
     #[derive(Debug)]
     pub struct Acquired(pub(crate) Arc<Owned>);
 
     pub trait Sealed: Sized {
         fn of(acquired: Acquired) -> Self;
+        fn acquired(&self) -> Acquired;
     }
 }
 
@@ -97,6 +98,10 @@ macro_rules! held {
         impl sealed::Sealed for $guard {
             fn of(acquired: Acquired) -> Self {
                 Self::new(acquired.0)
+            }
+
+            fn acquired(&self) -> Acquired {
+                Acquired(self.owned.clone())
             }
         }
 

@@ -13,6 +13,8 @@ pub(super) enum Failure {
     Io(String),
     /// The server answered with an error.
     Refused(ConnectionError),
+    /// As `Refused`, with what it means for those who set it up.
+    Explained(ConnectionError, String),
     /// TLS failed for want of a certificate that is accepted.
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     Certificate(String),
@@ -25,12 +27,25 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Whether another server that is found soon may do.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Io(_) => true,
+            Self::Refused(refusal) | Self::Explained(refusal, _) => refusal.kind().is_retryable(),
+            Self::Certificate(_) | Self::Unsupported(_) | Self::Cluster | Self::Invalid(_) => false,
+        }
+    }
+
     pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
         let kind = match self {
             Self::Io(_) => ErrorKind::Unavailable,
             Self::Refused(refusal) => {
                 let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
                 let reason = format!("{target}{explained}");
+                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
+            }
+            Self::Explained(refusal, explained) => {
+                let reason = format!("{target}: {explained}");
                 return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
             }
             Self::Certificate(_) => ErrorKind::Certificate,
@@ -45,7 +60,7 @@ impl Failure {
 impl From<Failure> for ConnectionError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused(refusal) => refusal,
+            Failure::Refused(refusal) | Failure::Explained(refusal, _) => refusal,
             Failure::Certificate(reason) => Self::Certificate(reason),
             failure => Self::Unreachable(failure.to_string()),
         }
@@ -60,6 +75,7 @@ impl fmt::Display for Failure {
             }
             Self::Cluster => f.write_str("the server is a node of a cluster"),
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Explained(refusal, explained) => write!(f, "{explained}: {refusal}"),
         }
     }
 }

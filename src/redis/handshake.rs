@@ -11,7 +11,7 @@ use super::convert;
 use super::dial::Dial;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::target::Target;
+use super::target::{Purpose, Target};
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
@@ -49,7 +49,7 @@ pub(super) async fn login(
     if let Some(push) = push {
         config = config.set_push_sender(push);
     }
-    let opened = MultiplexedConnection::new_with_config(&target.login, stream, config).await;
+    let opened = MultiplexedConnection::new_with_config(target.login(), stream, config).await;
     match opened {
         Ok((connection, driver)) => Ok(Fresh { target, connection, driver: Box::pin(driver) }),
         Err(error) => Err(progress.explain(login_failure(&target, &error))),
@@ -80,19 +80,10 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
     }
 }
 
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// A server that is on its own, and takes writes.
-    Server,
-    /// A node of a cluster, whatever its role: a replica knows the master of each slot.
-    Node,
-}
-
 /// Selects the database and finds out whether the server fits the purpose; on the `first` connection, also how it is set up.
-pub(super) async fn prepare(fresh: &mut Fresh, purpose: Purpose, first: bool) -> Result<Vec<Warning>, Failure> {
+pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
-    let db = fresh.target.db;
+    let db = fresh.target.db();
     if db != 0 {
         pipeline.cmd("SELECT").arg(db);
     }
@@ -115,7 +106,7 @@ pub(super) async fn prepare(fresh: &mut Fresh, purpose: Purpose, first: bool) ->
             other => other,
         })?;
     }
-    check_server(&accept(values.next())?, purpose)?;
+    check_server(&accept(values.next())?, fresh.target.purpose())?;
     if !first {
         return Ok(Vec::new());
     }
@@ -134,7 +125,7 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
 }
 
 /// `hello` is the reply to `HELLO`: names and values by turns.
-fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
+pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
         // What has no readable version is no Redis, and may do all the same.
@@ -147,7 +138,7 @@ fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     match (field(hello, "mode").as_deref(), purpose) {
         (Some("cluster"), Purpose::Server) => return Err(Failure::Cluster),
         (Some("sentinel"), _) => {
-            let reason = "the server runs in sentinel mode, this connection is for a server with data";
+            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
             return Err(Failure::Unsupported(reason.to_owned()));
         }
         (Some("standalone"), Purpose::Node) => {
@@ -165,8 +156,9 @@ fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     }
 }
 
-fn field(hello: &Reply, name: &str) -> Option<String> {
-    let Reply::Array(items) = hello else { return None };
+/// A field of a reply that consists of names and values by turns.
+pub(super) fn field(pairs: &Reply, name: &str) -> Option<String> {
+    let Reply::Array(items) = pairs else { return None };
     items.chunks_exact(2).find_map(|pair| match pair {
         [Reply::Bytes(key), Reply::Bytes(value)] if key == name.as_bytes() => {
             Some(String::from_utf8_lossy(value).into_owned())

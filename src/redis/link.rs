@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use event_listener::Event;
+use futures::future::select;
 
 use super::dial::Dial;
 use super::failure::Failure;
@@ -78,7 +79,7 @@ impl Shared {
         config: &Config,
         seed: u64,
     ) -> Self {
-        Self::with(executor, dialer, locate, [config.command_timeout, upkeep(config)], seed)
+        Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
     /// For another connection to the same server.
@@ -199,6 +200,11 @@ impl Shared {
         dialled.map_err(|failure| self.locate.explain(&target, failure))
     }
 
+    /// Waits before the next dial, unless there is another server to dial.
+    pub(super) async fn pause(&self, pause: Duration) {
+        select(self.executor.sleep(pause), self.locate.moved()).await;
+    }
+
     /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one
     /// may take longer if this was too short: behind a slow network, or a server that has to answer thousands at once, none
     /// would ever be long enough.
@@ -269,12 +275,6 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
-fn upkeep(config: &Config) -> Duration {
-    const SHORTEST: Duration = Duration::from_millis(500);
-    config.command_timeout.min(SHORTEST.max(config.lease / 3))
-}
-
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
@@ -288,6 +288,3 @@ impl fmt::Debug for Shared {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
+use super::deadline::Deadline;
 use super::failure::Failure;
 use super::target::Target;
 
@@ -24,8 +24,16 @@ pub(super) trait Locate: fmt::Display + Send + Sync + 'static {
     /// Resolves once a connection to `target` must not be used any more, because another server is the right one.
     fn left<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
 
-    /// As [`locate`](Self::locate), when there is no runtime any more: blocks the thread, no longer than `within`.
-    fn locate_blocking(&self, within: Duration) -> Option<Arc<Target>>;
+    /// Resolves once the answer to [`locate`](Self::locate) is another one than it was at the time of this call.
+    fn moved(&self) -> BoxFuture<'_, ()>;
+
+    /// As [`locate`](Self::locate), when there is no runtime any more: blocks the thread.
+    fn locate_blocking(&self, deadline: Deadline) -> Option<Arc<Target>>;
+
+    /// Whether another server may be the right one soon, so that a first connection that fails is tried again.
+    fn moves(&self) -> bool {
+        false
+    }
 
     /// A dial of `target`, or the login there, has failed: what else the locator knows of that.
     fn explain(&self, target: &Target, failure: Failure) -> Failure {
@@ -44,7 +52,11 @@ impl Locate for Arc<Target> {
         pending().boxed()
     }
 
-    fn locate_blocking(&self, _within: Duration) -> Option<Arc<Target>> {
+    fn moved(&self) -> BoxFuture<'_, ()> {
+        pending().boxed()
+    }
+
+    fn locate_blocking(&self, _deadline: Deadline) -> Option<Arc<Target>> {
         Some(Self::clone(self))
     }
 }

@@ -27,8 +27,7 @@ pub(super) struct Single {
 
 impl Single {
     /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
-    pub(super) async fn connect(shared: Shared) -> Result<(Self, Vec<Warning>), Option<Failure>> {
-        let shared = Arc::new(shared);
+    pub(super) async fn connect(shared: Arc<Shared>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
         let single =
             Self { shared: Arc::clone(&shared), subscriptions: AtomicU64::new(0), acknowledging: OnceLock::new() };

@@ -8,7 +8,7 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 
 use super::failure::Failure;
-use super::handshake::{self, Driver, Fresh, Purpose};
+use super::handshake::{self, Driver, Fresh};
 use super::link::{RECONNECT, Shared};
 use super::target::Target;
 use crate::backoff::Backoff;
@@ -48,12 +48,12 @@ async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut limit = shared.timeout;
-    match open(shared, true, &mut limit).await {
+    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.timeout);
+    match open_first(shared, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
             shared.take_up(fresh.connection, 1);
             if first.send(Ok(warnings)).is_ok() {
-                keep(shared, fresh.target, fresh.driver, Backoff::new(RECONNECT, shared.seed), limit).await;
+                keep(shared, fresh.target, fresh.driver, backoff, limit).await;
             }
         }
         Err(failure) => {
@@ -76,7 +76,7 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));
         generation += 1;
-        shared.executor.sleep(backoff.pause()).await;
+        shared.pause(backoff.pause()).await;
         let fresh = reopen(shared, &mut backoff, &mut limit).await;
         shared.reconnected("commands");
         shared.take_up(fresh.connection, generation);
@@ -91,7 +91,31 @@ async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) ->
             Ok((fresh, _)) => return fresh,
             Err(failure) => shared.failed(failure),
         }
-        shared.executor.sleep(backoff.pause()).await;
+        shared.pause(backoff.pause()).await;
+    }
+}
+
+/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+async fn open_first(
+    shared: &Shared,
+    backoff: &mut Backoff,
+    limit: &mut Duration,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let started = shared.executor.now();
+    loop {
+        let opened = open(shared, true, limit).await;
+        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+        match opened {
+            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+                let pause = backoff.pause();
+                if left <= pause {
+                    return Err(failure);
+                }
+                shared.pause(pause).await;
+                *limit = left - pause;
+            }
+            opened => return opened,
+        }
     }
 }
 
@@ -100,7 +124,7 @@ async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fre
     let attempt = async {
         let mut fresh = shared.dial(None, &progress).await?;
         let sent = shared.executor.now();
-        let warnings = handshake::prepare(&mut fresh, Purpose::Server, first).await;
+        let warnings = handshake::prepare(&mut fresh, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
         shared.measured(shared.executor.now().saturating_duration_since(sent));
         Ok((fresh, warnings))

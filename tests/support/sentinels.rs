@@ -7,21 +7,19 @@
 //! let promoted = servers.await_master(|server| server != master);
 //! ```
 
-use std::ffi::OsString;
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, FromRedisValue, RedisResult};
 
 use super::server::Server;
-use super::server::process::{Process, connect, free_port};
+use super::server::process::{Process, connect};
+pub use super::server::sentinel::MASTER_NAME;
+use super::server::sentinel::{Watched, sentinel_arguments};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// A process that is asked and does not answer for so long is frozen.
 const ANSWER: Duration = Duration::from_millis(500);
-/// What the sentinels call the master and its replicas.
-pub const MASTER_NAME: &str = "mymaster";
 
 /// The servers and the sentinels, each named by its index: server 0 is the first master. Dropping it kills all of them.
 pub struct Sentinels {
@@ -52,8 +50,8 @@ impl Sentinels {
         let (master, replicas) = servers.split_first().expect("a master");
         replicas.iter().for_each(|replica| replica.demote(master));
         replicas.iter().for_each(|replica| replica.await_sync());
-        let watched = Watched { master: master.port(), down_after };
-        let start = || Process::start(free_port, &|process| watched.arguments(process));
+        let watched = Watched { master: master.port(), quorum: 2, down_after, replicas: REPLICAS };
+        let start = || watched.by_a_sentinel();
         let sentinels = thread::scope(|scope| {
             let starting: Vec<_> = (0..SENTINELS).map(|_| scope.spawn(start)).collect();
             starting.into_iter().map(|sentinel| sentinel.join().expect("a sentinel")).collect()
@@ -121,7 +119,7 @@ impl Sentinels {
 
     /// Starts a sentinel again, with what it knew.
     pub fn restart_sentinel(&mut self, sentinel: usize) {
-        self.sentinels[sentinel].restart(&|process| sentinel_arguments(process));
+        self.sentinels[sentinel].restart(&sentinel_arguments);
         self.frozen[sentinel] = false;
     }
 
@@ -206,30 +204,4 @@ impl Drop for Sentinels {
         self.sentinels.iter_mut().for_each(Process::kill);
         self.servers.iter().for_each(Server::end_watch);
     }
-}
-
-/// What a sentinel is told once; it writes what it learns to the same file.
-struct Watched {
-    master: u16,
-    down_after: Duration,
-}
-
-impl Watched {
-    fn arguments(&self, process: &Process) -> Vec<OsString> {
-        let lines = [
-            format!("port {}", process.port()),
-            "bind 127.0.0.1".to_owned(),
-            format!("dir {}", process.dir().display()),
-            format!("sentinel monitor {MASTER_NAME} 127.0.0.1 {} 2", self.master),
-            format!("sentinel down-after-milliseconds {MASTER_NAME} {}", self.down_after.as_millis()),
-            format!("sentinel failover-timeout {MASTER_NAME} 3000"),
-            format!("sentinel parallel-syncs {MASTER_NAME} {REPLICAS}"),
-        ];
-        fs::write(process.dir().join("sentinel.conf"), lines.join("\n") + "\n").unwrap();
-        sentinel_arguments(process)
-    }
-}
-
-fn sentinel_arguments(process: &Process) -> Vec<OsString> {
-    vec![process.dir().join("sentinel.conf").into_os_string(), "--sentinel".into()]
 }

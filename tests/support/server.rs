@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use redis::Connection;
@@ -13,6 +14,8 @@ use redis::Connection;
 pub(crate) mod process;
 #[path = "server/replica.rs"]
 mod replica;
+#[path = "server/sentinel.rs"]
+pub(crate) mod sentinel;
 #[path = "server/watcher.rs"]
 mod watcher;
 
@@ -21,6 +24,8 @@ use watcher::{Watch, Watcher};
 
 /// One server. Dropping it kills the process, and fails the test if a key without a TTL was ever seen.
 pub struct Server {
+    /// Dropped first, or it would take the end of the server for a failure.
+    sentinel: OnceLock<Process>,
     process: Process,
     args: Vec<String>,
     watcher: Option<Watcher>,
@@ -42,7 +47,7 @@ impl Server {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let process = Process::start(free_port, &|process| arguments(process, &args));
         let watcher = Some(Watcher::start(process.url()));
-        Self { process, args, watcher }
+        Self { sentinel: OnceLock::new(), process, args, watcher }
     }
 
     pub fn port(&self) -> u16 {

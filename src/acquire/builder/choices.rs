@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::acquire::Request;
+use crate::acquire::request::Request;
 use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -60,17 +60,17 @@ impl Options {
             fair: self.fair,
             joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
             timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+            holder,
         })
     }
 
     fn check(&self, operation: &'static str) -> Result<()> {
         let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return invalid("timeout is zero; use the try_ method to not wait".to_owned());
+            return invalid("timeout is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.max_waiters == Some(0) {
-            return invalid("max_waiters is zero; use the try_ method to not wait".to_owned());
+            return invalid("max_waiters is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.amount == 0 {
             return invalid("the number of permits is zero".to_owned());

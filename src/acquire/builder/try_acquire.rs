@@ -38,7 +38,7 @@ impl<G> TryAcquire<G> {
         Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
     }
 
-    /// The same attempt, resolving to another type of guard.
+    /// The same attempt with another type of guard.
     pub(crate) fn with_guard<H>(self) -> TryAcquire<H> {
         TryAcquire { options: self.options, guard: PhantomData }
     }
@@ -73,7 +73,7 @@ impl<G> TryAcquire<G> {
     }
 
     pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
-        acquire(&self.options.primitive.context, &self.options.request(false)?).await
+        acquire(&self.options.primitive, &self.options.request(false)?).await
     }
 
     pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
@@ -98,7 +98,7 @@ impl<G: Held> IntoFuture for TryAcquire<G> {
     }
 }
 
-// A derive would demand the same trait of the guard.
+// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
 impl<G> Clone for TryAcquire<G> {
     fn clone(&self) -> Self {
         Self { options: self.options.clone(), guard: PhantomData }

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 
-use super::super::blocking::{Blocking, Deadline};
+use super::super::blocking::Blocking;
+use super::super::deadline::Deadline;
 use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;

@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh, Purpose};
+use super::super::handshake::{self, Fresh};
 use super::host::Host;
 use super::map::SlotMap;
 use super::node::Node;
@@ -111,7 +111,7 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
         let mut fresh = Fresh { target, connection, driver };
-        let warnings = handshake::prepare(&mut fresh, Purpose::Node, first).await?;
+        let warnings = handshake::prepare(&mut fresh, first).await?;
         let asked = pin!(ask(fresh.connection, &host));
         match select(asked, fresh.driver).await {
             Either::Left((view, _)) => view.map(|view| View { warnings, ..view }),

@@ -17,6 +17,11 @@ impl Deadline {
         Instant::now().checked_add(within).map(Self)
     }
 
+    /// A part of what is left.
+    pub(super) fn share(self, parts: u32) -> io::Result<Self> {
+        Ok(Self(Instant::now() + self.left()? / parts))
+    }
+
     /// What is left, never zero, which sockets take for "no limit".
     pub(in crate::redis) fn left(self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());

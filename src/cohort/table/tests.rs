@@ -1,56 +1,60 @@
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::*;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
+use crate::protocol::limits::WRITE;
 
 struct Setup {
     cohorts: Cohorts<&'static str>,
     id: CohortId,
 }
 
+/// Writers, of a read-write lock.
 fn setup(kind: Kind) -> Setup {
     let keys = Arc::new(Keys::new("p", kind, "n").unwrap());
-    Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, 1) }
+    let amount = if kind == Kind::ReadWrite { WRITE } else { 1 };
+    Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, amount) }
 }
 
 const NOTHING: Poll<Option<&str>> = Poll::Ready(None);
 
 impl Setup {
-    /// As the engine does.
     fn join(&mut self) -> u64 {
-        let member = self.cohorts.join(&self.id);
-        self.settle();
-        member
+        self.cohorts.join(&self.id)
     }
 
-    fn settle(&mut self) {
-        self.cohorts.settle(&self.id, &mut Vec::new());
+    fn change<R>(&mut self, change: impl FnOnce(&mut Change<'_, &'static str>) -> R) -> R {
+        self.cohorts.change(&self.id, change).unwrap()
     }
 
     fn poll(&mut self, member: u64) -> Poll<Option<&'static str>> {
         self.cohorts.poll(&self.id, member, &mut Some(Waker::noop().clone()))
     }
 
-    /// What comes back, and how many were woken.
+    /// Returns what comes back, and how many were woken.
     fn give(&mut self, turn: &'static str) -> (Result<u64, &'static str>, usize) {
-        let mut wakers = Vec::new();
-        (self.cohorts.give(&self.id, turn, &mut wakers), wakers.len())
+        let given = self.cohorts.change(&self.id, |cohort| cohort.give(turn)).unwrap_or(Err(turn));
+        (given, self.cohorts.take_woken().len())
     }
 
     fn leave(&mut self, member: u64) -> (Option<&'static str>, usize) {
-        let mut wakers = Vec::new();
-        let given = self.cohorts.leave(&self.id, member, &mut wakers);
-        self.settle();
-        (given, wakers.len())
+        let given = self.change(|cohort| cohort.leave(member));
+        (given, self.cohorts.take_woken().len())
     }
 
-    fn holds(&mut self, member: u64, hold: u64) {
-        self.cohorts.holds(&self.id, member, hold);
-        self.settle();
+    fn set_held(&mut self, member: u64, hold: u64) {
+        self.cohorts.set_held(&self.id, member, hold);
     }
 
-    fn ends(&mut self, hold: u64) {
-        self.cohorts.ends(&self.id, hold);
-        self.settle();
+    fn end_hold(&mut self, hold: u64) {
+        self.cohorts.end_hold(&self.id, hold);
+    }
+
+    fn surplus(&mut self) -> Option<AttemptId> {
+        self.change(|cohort| cohort.take_surplus_ticket())
     }
 }
 
@@ -63,14 +67,14 @@ fn turns_go_in_order_of_arrival() {
     let mut cohort = setup(Kind::Lock);
     let members = [cohort.join(), cohort.join(), cohort.join()];
     assert_eq!(cohort.poll(members[0]), NOTHING);
-    cohort.holds(members[0], 1);
+    cohort.set_held(members[0], 1);
     assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Pending, Poll::Pending));
     assert_eq!(cohort.give("one"), (Ok(members[1]), 1));
     assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Ready(Some("one")), Poll::Pending));
     assert_eq!(cohort.give("two"), (Ok(members[2]), 1));
     assert_eq!(cohort.poll(members[2]), Poll::Ready(Some("two")));
     assert_eq!(cohort.give("three"), (Err("three"), 0));
-    cohort.ends(1);
+    cohort.end_hold(1);
     assert!(cohort.cohorts.cohorts.is_empty());
 }
 
@@ -78,7 +82,7 @@ fn turns_go_in_order_of_arrival() {
 fn whoever_leaves_is_passed_over_and_what_it_was_given_comes_back() {
     let mut cohort = setup(Kind::Lock);
     let members = [cohort.join(), cohort.join(), cohort.join(), cohort.join()];
-    cohort.holds(members[0], 1);
+    cohort.set_held(members[0], 1);
     assert_eq!(cohort.poll(members[2]), Poll::Pending);
     assert_eq!(cohort.leave(members[2]), (None, 1));
     assert_eq!(cohort.give("one"), (Ok(members[1]), 0));
@@ -93,10 +97,10 @@ fn one_asks_at_a_time_for_what_is_one() {
         let mut cohort = setup(kind);
         let members = [cohort.join(), cohort.join(), cohort.join()];
         assert_eq!((cohort.poll(members[0]), cohort.poll(members[1])), (NOTHING, Poll::Pending));
-        cohort.holds(members[0], 1);
+        cohort.set_held(members[0], 1);
         assert_eq!(cohort.poll(members[1]), Poll::Pending);
         // Lost, or changed.
-        cohort.ends(1);
+        cohort.end_hold(1);
         assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (NOTHING, Poll::Pending));
         cohort.leave(members[1]);
         assert_eq!(cohort.poll(members[2]), NOTHING);
@@ -108,12 +112,12 @@ fn as_many_ask_at_once_as_there_may_be_permits_and_one_when_they_are_held() {
     let mut cohort = setup(Kind::Semaphore { limit: 2 });
     let members = [cohort.join(), cohort.join(), cohort.join(), cohort.join()];
     assert_eq!(members.map(|member| cohort.poll(member).is_ready()), [true, true, false, false]);
-    cohort.holds(members[0], 1);
+    cohort.set_held(members[0], 1);
     assert_eq!(cohort.poll(members[2]), Poll::Pending);
-    cohort.holds(members[1], 2);
+    cohort.set_held(members[1], 2);
     // An operator may have set a larger limit.
     assert_eq!((cohort.poll(members[2]), cohort.poll(members[3])), (NOTHING, Poll::Pending));
-    cohort.holds(members[2], 3);
+    cohort.set_held(members[2], 3);
     assert_eq!(cohort.poll(members[3]), NOTHING);
 }
 
@@ -121,16 +125,17 @@ fn as_many_ask_at_once_as_there_may_be_permits_and_one_when_they_are_held() {
 fn a_ticket_is_for_whoever_is_first() {
     let mut cohort = setup(Kind::Semaphore { limit: 1 });
     let members = [cohort.join(), cohort.join(), cohort.join()];
-    cohort.holds(members[0], 1);
-    cohort.cohorts.queues(&cohort.id, members[1], ticket(2));
+    cohort.set_held(members[0], 1);
+    cohort.cohorts.set_queued(&cohort.id, members[1], ticket(2));
     assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Pending, Poll::Pending));
-    assert!(cohort.cohorts.is_short(&cohort.id));
+    assert!(cohort.change(|cohort| cohort.needs_turn()));
     // What the first is done with does not wait for the ticket.
     assert_eq!(cohort.give("held"), (Ok(members[1]), 1));
-    assert!(!cohort.cohorts.is_short(&cohort.id));
+    assert!(!cohort.change(|cohort| cohort.needs_turn()));
     assert_eq!(cohort.give("another"), (Err("another"), 0));
-    assert!(cohort.cohorts.takes(&cohort.id, ticket(2)) && !cohort.cohorts.takes(&cohort.id, ticket(2)));
-    assert_eq!(cohort.give("granted"), (Ok(members[2]), 1));
+    let granted =
+        cohort.change(|cohort| (cohort.take_ticket(ticket(2)), cohort.take_ticket(ticket(2)), cohort.give("granted")));
+    assert_eq!(granted, (true, false, Ok(members[2])));
 }
 
 #[test]
@@ -138,14 +143,13 @@ fn a_ticket_that_nobody_waits_for_is_given_up() {
     let mut cohort = setup(Kind::Semaphore { limit: 2 });
     let members = [cohort.join(), cohort.join()];
     for (member, n) in members.into_iter().zip([1, 2]) {
-        cohort.cohorts.queues(&cohort.id, member, ticket(n));
+        cohort.cohorts.set_queued(&cohort.id, member, ticket(n));
     }
-    assert_eq!(cohort.cohorts.surplus(&cohort.id), None);
+    assert_eq!(cohort.surplus(), None);
     cohort.leave(members[0]);
-    assert_eq!(cohort.cohorts.surplus(&cohort.id), Some(ticket(2)));
-    assert_eq!(cohort.cohorts.surplus(&cohort.id), None);
+    assert_eq!(cohort.surplus(), Some(ticket(2)));
+    assert_eq!(cohort.surplus(), None);
     cohort.leave(members[1]);
-    assert_eq!(cohort.cohorts.surplus(&cohort.id), Some(ticket(1)));
-    cohort.settle();
+    assert_eq!(cohort.surplus(), Some(ticket(1)));
     assert!(cohort.cohorts.cohorts.is_empty());
 }
