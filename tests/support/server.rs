@@ -10,6 +10,8 @@ use std::time::Duration;
 use redis::Connection;
 
 // With paths, because `tests/facade` has this file by a path too, and there they would be looked for beside it.
+#[path = "server/alone.rs"]
+mod alone;
 #[path = "server/process.rs"]
 pub(crate) mod process;
 #[path = "server/replica.rs"]
@@ -38,7 +40,12 @@ impl Server {
     }
 
     /// A server with further arguments, which win over the fixture's own.
+    ///
+    /// With `BOWLINE_CLUSTER` set it is a cluster of its own, so that every suite can run over one.
     pub fn start_with(args: &[&str]) -> Self {
+        if std::env::var_os("BOWLINE_CLUSTER").is_some() {
+            return Self::start_alone_in_a_cluster(args);
+        }
         Self::start_on(free_port, args)
     }
 
