@@ -60,16 +60,9 @@ pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Resu
                 *newest = view.epoch;
                 return Ok(view);
             }
-            Some(Some(Ok(view))) => {
-                if best.as_ref().is_none_or(|best| best.rank() < view.rank()) {
-                    best = Some(view);
-                }
-            }
-            Some(Some(Err(other))) => {
-                if failure.is_none() || !matches!(other, Failure::Io(_)) {
-                    failure = Some(other);
-                }
-            }
+            Some(Some(Ok(view))) if best.as_ref().is_none_or(|best| best.rank() < view.rank()) => best = Some(view),
+            Some(Some(Err(other))) if failure.is_none() || !matches!(other, Failure::Io(_)) => failure = Some(other),
+            Some(Some(_)) => {}
         }
     }
 }

@@ -38,20 +38,24 @@ impl Seeds {
             ));
         }
         let first = Target::parse(&format!("{scheme}{user}{first}{path}"))?;
-        if first.db() != 0 {
-            return Err(invalid("a cluster has database 0 only"));
-        }
+        let access = access(&first, Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" })?;
         // The same user, the same TLS: only the address is read.
         let others = hosts.map(|host| Target::parse(&format!("redis://{host}")).and_then(|target| host_of(&target)));
         let hosts = std::iter::once(host_of(&first)).chain(others).collect::<Result<_>>()?;
-        let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
-        Ok(Some(Self { hosts, access: first.access_to_nodes(spelling) }))
+        Ok(Some(Self { hosts, access }))
     }
 
     /// A single node, which a URL of one server has led to.
     pub(in crate::redis) fn of(node: &Target) -> Result<Self> {
-        Ok(Self { hosts: vec![host_of(node)?], access: node.access_to_nodes(Spelling::default()) })
+        Ok(Self { hosts: vec![host_of(node)?], access: access(node, Spelling::default())? })
     }
+}
+
+fn access(node: &Target, spelling: Spelling) -> Result<Access> {
+    if node.db() != 0 {
+        return Err(invalid("bowline uses database 0 of a cluster; leave the number out of the URL"));
+    }
+    Ok(node.access_to_nodes(spelling))
 }
 
 fn host_of(target: &Target) -> Result<Host> {
