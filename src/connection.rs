@@ -58,8 +58,8 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// The topology of the server.
     fn topology(&self) -> Topology;
 
-    /// A number for the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
-    /// renewed together. One server has one number.
+    /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
+    /// renewed together.
     fn node_of(&self, key: &str) -> u64 {
         let _ = key;
         0

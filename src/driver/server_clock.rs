@@ -21,7 +21,11 @@ pub(crate) struct ServerClock {
 }
 
 impl ServerClock {
+    /// 0 comes from a script that did not read the clock.
     pub(crate) fn observe(&self, now: Instant, server: ServerMillis) {
+        if server == 0 {
+            return;
+        }
         let mut last = lock(&self.last);
         let behind = last.is_some_and(|seen| server < ahead(seen, now, Duration::ZERO) && passed(seen, now) < KEPT);
         if !behind {
@@ -54,6 +58,9 @@ mod tests {
         assert_eq!(clock.at(start, Duration::from_secs(1)), 0);
         clock.observe(start, 5_000);
         assert_eq!(clock.at(start + Duration::from_millis(250), Duration::from_millis(50)), 5_300);
+        clock.observe(start + Duration::from_secs(1), 6_000);
+        clock.observe(start + Duration::from_secs(1), 0);
+        assert_eq!(clock.at(start + Duration::from_secs(1), Duration::ZERO), 6_000);
     }
 
     #[test]

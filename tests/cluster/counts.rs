@@ -23,12 +23,12 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
         client.lock(&format!("warm:{n}")).lock().await.unwrap().release().await.unwrap();
     }
     client.counts.reset();
-    let before: u64 = cluster.nodes().iter().map(|node| calls(node)).sum();
+    let before: u64 = cluster.nodes().iter().map(calls).sum();
     for n in 0..20 {
         client.lock(&format!("name:{n}")).lock().await.unwrap().release().await.unwrap();
     }
     assert_eq!(client.counts.total(), 40);
-    let after: u64 = cluster.nodes().iter().map(|node| calls(node)).sum();
+    let after: u64 = cluster.nodes().iter().map(calls).sum();
     assert_eq!(after - before, 40, "as the servers count them");
     client.close().await;
 }

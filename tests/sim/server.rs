@@ -198,7 +198,7 @@ impl SimServer {
     pub fn occupy(&self, names: usize, lease: Duration) {
         let source = "for n = 0, ARGV[1] - 1 do \
             local lock = 'bowline:lock:{held ' .. n .. '}' \
-            redis.call('HSET', lock, '00000000-0000-0000-0000-000000000001:' .. n, '1', 'token', n) \
+            redis.call('HSET', lock, '00000000-0000-0000-0000-000000000001:' .. n, n) \
             redis.call('PEXPIRE', lock, ARGV[2]) end";
         let (names, lease) = (names.to_string(), lease.as_millis().to_string());
         self.nodes.server().eval(source, &[], &[names.as_bytes(), lease.as_bytes()]).unwrap();

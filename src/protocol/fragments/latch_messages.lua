@@ -1,19 +1,17 @@
 -- Fragment: telling those who wait for a latch what became of it.
--- Expects KEYS[2], the tickets, the clock, and before it: inbox_prefix
+-- Expects the locals: tickets, now, inbox_prefix
 -- One call tells a bounded number of waiters. While others are left, the word for them stands among the tickets, with a
 -- score at which no ticket lives. No latch of the name is set until all of them are told.
--- A message says what has happened and grants nothing, so it stays true for a waiter that hears it through a replica, and
--- it does not matter whether anybody hears it: nothing is undone.
+-- A message reports what has happened and grants nothing. So it stays true for a waiter that hears it through a replica, and
+-- it does not matter whether anyone hears it: nothing is undone.
 
-local tickets = KEYS[2]
-
--- The word for those who are left, `open` or `gone`. Nil if there are none.
+-- Returns the word for the waiters that are left to be told, `open` or `gone`, or nil if there are none.
 local function untold()
   return redis.call('ZRANGEBYSCORE', tickets, 0, 0)[1]
 end
 
--- Tells the next waiters, in one message per client: `<word> <attempt id>...`. A waiter that cannot be told learns it when it
--- touches. Returns 1 if others are left, for the next call, else 0.
+-- Tells the next waiters, in one message per client: `<word> <attempt id>...`. A waiter that cannot be told learns it from
+-- its next heartbeat. Returns 1 if others are left for the next call, else 0.
 local function tell(word)
   local ids = redis.call('ZRANGEBYSCORE', tickets, '(' .. now, '+inf', 'LIMIT', 0, MAX_TOLD + 1)
   local more = #ids > MAX_TOLD
