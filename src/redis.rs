@@ -135,32 +135,15 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let (servers, mut warnings) = match Seeds::parse(url)? {
-            Some(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
-            None if sentinel::is_of_sentinels(url) => Self::connect_by_sentinels(executor, dialer, url, config).await?,
-            None => Self::connect_to_server(executor, dialer, url, config).await?,
+        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
+            Self::connect_by_sentinels(executor, dialer, url, config).await?
+        } else if let Some(seeds) = Seeds::parse(url)? {
+            Self::connect_to_cluster(executor, dialer, seeds, config).await?
+        } else {
+            Self::connect_to_server(executor, dialer, url, config).await?
         };
         warnings.extend(slow_timeout(config));
         Ok(Self { servers, warnings })
-    }
-
-    async fn connect_to_server(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
-        let locate = Arc::new(Arc::new(Target::parse(url)?));
-        let named = locate.to_string();
-        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
-        match Single::connect(Arc::new(shared)).await {
-            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
-            Err(Some(Failure::Cluster)) => {
-                let seeds = Seeds::of(Target::parse(url)?)?;
-                Self::connect_to_cluster(executor, dialer, seeds, config).await
-            }
-            Err(failure) => Err(connect_error(failure, &named, config)),
-        }
     }
 
     async fn connect_by_sentinels(
@@ -170,14 +153,30 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<(Servers, Vec<Warning>)> {
         let seed = seed();
-        let sentinels = Arc::new(Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?);
-        let named = sentinels.to_string();
-        let locate: Arc<dyn Locate> = sentinels.clone();
-        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
-        shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
-        match Single::connect(shared).await {
+        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+        let sentinels = Arc::new(sentinels);
+        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
+        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
+        let connected = Single::connect(shared).await;
+        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+        Ok((Servers::Single(single), warnings))
+    }
+
+    async fn connect_to_server(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let target = Arc::new(Target::parse(url)?);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        match Single::connect(Arc::new(shared)).await {
             Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
-            Err(failure) => Err(connect_error(failure, &named, config)),
+            Err(Some(Failure::Cluster)) => {
+                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
+            }
+            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
         }
     }
 
@@ -193,9 +192,9 @@ impl RedisConnection {
 }
 
 /// `None`: the runtime was shut down.
-fn connect_error(failure: Option<Failure>, named: &str, config: &Config) -> Error {
+fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
     match failure {
-        Some(failure) => failure.into_error(named, &config.prefix),
+        Some(failure) => failure.into_error(target, &config.prefix),
         None => Error::new(ErrorKind::Closed, "connect"),
     }
 }

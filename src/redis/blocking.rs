@@ -17,7 +17,7 @@ use futures::stream::BoxStream;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
 use super::deadline::Deadline;
-use super::handshake::{self, Purpose};
+use super::handshake;
 use super::locate::Locate;
 use super::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
@@ -34,11 +34,11 @@ pub(super) struct Blocking {
 
 impl Blocking {
     /// Asks where the server is, connects and logs in. `None`: it could not be done, or not in time.
-    pub(super) fn connect(locate: &dyn Locate, within: Duration, purpose: Purpose) -> Option<Self> {
+    pub(super) fn connect(locate: &dyn Locate, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
         let target = locate.locate_blocking(deadline)?;
         let (wire, hello) = login(&target, deadline)?;
-        handshake::check_server(&hello, purpose).ok()?;
+        handshake::check_server(&hello, target.purpose()).ok()?;
         Some(Self { wire: Mutex::new(wire) })
     }
 

@@ -11,7 +11,7 @@ use super::convert;
 use super::dial::Dial;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::target::Target;
+use super::target::{Purpose, Target};
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
@@ -80,17 +80,8 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
     }
 }
 
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// A server that is on its own, and takes writes.
-    Server,
-    /// A node of a cluster, whatever its role: a replica knows the master of each slot.
-    Node,
-}
-
 /// Selects the database and finds out whether the server fits the purpose; on the `first` connection, also how it is set up.
-pub(super) async fn prepare(fresh: &mut Fresh, purpose: Purpose, first: bool) -> Result<Vec<Warning>, Failure> {
+pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
     let db = fresh.target.db();
     if db != 0 {
@@ -115,7 +106,7 @@ pub(super) async fn prepare(fresh: &mut Fresh, purpose: Purpose, first: bool) ->
             other => other,
         })?;
     }
-    check_server(&accept(values.next())?, purpose)?;
+    check_server(&accept(values.next())?, fresh.target.purpose())?;
     if !first {
         return Ok(Vec::new());
     }

@@ -13,7 +13,6 @@ use super::acknowledging::Acknowledging;
 use super::blocking::Blocking;
 use super::calls::{self, Answer};
 use super::failure::Failure;
-use super::handshake::Purpose;
 use super::link::Shared;
 use super::{subscription, supervisor};
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
@@ -69,7 +68,7 @@ impl Single {
     }
 
     pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&*self.shared.locate, within, Purpose::Server)?))
+        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
     }
 
     pub(super) fn close(&self) {

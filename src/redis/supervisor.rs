@@ -8,7 +8,7 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 
 use super::failure::Failure;
-use super::handshake::{self, Driver, Fresh, Purpose};
+use super::handshake::{self, Driver, Fresh};
 use super::link::{RECONNECT, Shared};
 use super::progress::Progress;
 use super::target::Target;
@@ -131,7 +131,7 @@ async fn open(
     let attempt = async {
         let mut fresh = shared.dial(None, progress).await?;
         let sent = shared.executor.now();
-        let warnings = handshake::prepare(&mut fresh, Purpose::Server, first).await;
+        let warnings = handshake::prepare(&mut fresh, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
         shared.measured(shared.executor.now().saturating_duration_since(sent));
         Ok((fresh, warnings))

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use redis::Connection;
 
+mod alone;
 pub(crate) mod process;
 mod replica;
-pub(crate) mod sentinel;
+pub mod sentinel;
 mod watcher;
 
 use process::{Process, connect, free_port, info_field};
@@ -33,7 +34,12 @@ impl Server {
     }
 
     /// A server with further arguments, which win over the fixture's own.
+    ///
+    /// With `BOWLINE_CLUSTER` set it is a cluster of its own, so that every suite can run over one.
     pub fn start_with(args: &[&str]) -> Self {
+        if std::env::var_os("BOWLINE_CLUSTER").is_some() {
+            return Self::start_alone_in_a_cluster(args);
+        }
         Self::start_on(free_port, args)
     }
 

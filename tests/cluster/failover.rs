@@ -33,7 +33,8 @@ async fn a_master_is_killed(env: Env) {
             cluster.await_owner(&key, |node| node != master);
         })
         .await;
-    report("killed", &scene);
+    scene.served_again().await;
+    scene.report("a master was killed");
     scene.finish().await;
 }
 
@@ -50,7 +51,8 @@ async fn a_master_freezes_and_thaws(env: Env) {
             cluster.await_agreement();
         })
         .await;
-    report("frozen", &scene);
+    scene.served_again().await;
+    scene.report("a master froze");
     scene.finish().await;
 }
 
@@ -65,10 +67,7 @@ async fn a_replica_takes_over_as_an_operator_wants(env: Env) {
             cluster.fail_over(master);
         })
         .await;
-    report("handed over", &scene);
+    scene.served_again().await;
+    scene.report("a replica took over");
     scene.finish().await;
-}
-
-fn report(what: &str, scene: &Scene) {
-    eprintln!("{what}: at most {:?} without a grant", scene.log.longest_gap(&scene.names[..1]));
 }

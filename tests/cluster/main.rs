@@ -14,6 +14,7 @@ mod connecting;
 mod counts;
 mod failover;
 mod log;
+mod moving;
 mod scene;
 mod slots;
 

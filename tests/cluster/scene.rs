@@ -22,7 +22,7 @@ pub(crate) struct Scene {
     env: Env,
     cluster: Arc<Mutex<Cluster>>,
     url: String,
-    pub(crate) log: Arc<Log>,
+    log: Arc<Log>,
     pub(crate) names: Vec<String>,
     clients: Vec<TestClient>,
     holds: Vec<LockGuard>,
@@ -74,6 +74,11 @@ impl Scene {
             assert!(Instant::now() < deadline, "not served: {:?}; {:?}", behind(), self.clients[0].stats());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// What the disturbance has cost.
+    pub(crate) fn report(&self, what: &str) {
+        println!("{what}: at most {:?} without a grant of its first name", self.log.longest_gap(&self.names[..1]));
     }
 
     /// Nothing was lost: no hold, no waiter. Then everybody leaves, and nothing is left.

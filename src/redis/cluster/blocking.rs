@@ -11,7 +11,6 @@ use futures::stream::BoxStream;
 
 use super::super::blocking::Blocking;
 use super::super::deadline::Deadline;
-use super::super::handshake::Purpose;
 use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;
@@ -44,7 +43,7 @@ impl BlockingCluster {
         let mut nodes = lock(&self.nodes);
         let node = nodes.entry(owner.clone()).or_insert_with(|| {
             let left = self.deadline.left().ok()?;
-            Some(Arc::new(Blocking::connect(place, left, Purpose::Node)?))
+            Some(Arc::new(Blocking::connect(place, left)?))
         });
         node.clone().ok_or_else(|| ConnectionError::Unreachable(owner.to_string()))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::select;
 
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh, Purpose};
+use super::super::handshake::{self, Fresh};
 use super::super::link::{RECONNECT, Shared};
 use super::host::Host;
 use super::signals::Signals;
@@ -75,7 +75,7 @@ async fn open(link: &Shared, limit: &mut Duration) -> Result<Fresh, Failure> {
     let attempt = async {
         let mut fresh = link.dial(None, &progress).await?;
         let sent = link.executor.now();
-        handshake::prepare(&mut fresh, Purpose::Node, false).await?;
+        handshake::prepare(&mut fresh, false).await?;
         link.measured(link.executor.now().saturating_duration_since(sent));
         Ok(fresh)
     };

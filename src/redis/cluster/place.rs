@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, pending, ready};
 use super::super::deadline::Deadline;
 use super::super::failure::Failure;
 use super::super::locate::Locate;
-use super::super::target::Target;
+use super::super::target::{Access, Address, Target};
 use super::host::Host;
 
 /// The address of a node, and how to log in there. A link that must not be used any more is closed by its owner.
@@ -20,9 +20,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// `access` is another node, which the same user logs in to in the same way.
-    pub(super) fn new(access: &Target, host: Host) -> Self {
-        let target = access.at(&host.name, host.port).ok().map(Arc::new);
+    pub(super) fn new(access: &Access, host: Host) -> Self {
+        let target = access.at(Address::Tcp(host.name.to_string(), host.port)).ok().map(Arc::new);
         Self { host, target }
     }
 

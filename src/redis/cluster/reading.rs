@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh, Purpose};
+use super::super::handshake::{self, Fresh};
 use super::host::Host;
 use super::map::SlotMap;
 use super::node::Node;
@@ -60,16 +60,9 @@ pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Resu
                 *newest = view.epoch;
                 return Ok(view);
             }
-            Some(Some(Ok(view))) => {
-                if best.as_ref().is_none_or(|best| best.rank() < view.rank()) {
-                    best = Some(view);
-                }
-            }
-            Some(Some(Err(other))) => {
-                if failure.is_none() || !matches!(other, Failure::Io(_)) {
-                    failure = Some(other);
-                }
-            }
+            Some(Some(Ok(view))) if best.as_ref().is_none_or(|best| best.rank() < view.rank()) => best = Some(view),
+            Some(Some(Err(other))) if failure.is_none() || !matches!(other, Failure::Io(_)) => failure = Some(other),
+            Some(Some(_)) => {}
         }
     }
 }
@@ -111,7 +104,7 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
         let mut fresh = Fresh { target, connection, driver };
-        let warnings = handshake::prepare(&mut fresh, Purpose::Node, first).await?;
+        let warnings = handshake::prepare(&mut fresh, first).await?;
         let asked = pin!(ask(fresh.connection, &host));
         match select(asked, fresh.driver).await {
             Either::Left((view, _)) => view.map(|view| View { warnings, ..view }),

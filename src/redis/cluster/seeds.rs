@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 
-use super::super::target::{Address, Target, invalid};
+use super::super::spelling::Spelling;
+use super::super::target::{Access, Address, Target, invalid};
 use super::host::Host;
 
 /// The schemes, and those of the URL of one node.
@@ -16,7 +17,7 @@ const SCHEMES: [(&str, &str); 4] = [
 /// The nodes to ask first, and how to log in to all nodes.
 pub(in crate::redis) struct Seeds {
     pub(super) hosts: Vec<Host>,
-    pub(super) access: Target,
+    pub(super) access: Access,
 }
 
 impl Seeds {
@@ -36,20 +37,25 @@ impl Seeds {
                 "a URL of a cluster names at least one node, as in redis-cluster://host:port,host:port",
             ));
         }
-        let access = Target::parse(&format!("{scheme}{user}{first}{path}"))?;
-        if access.db() != 0 {
-            return Err(invalid("a cluster has database 0 only"));
-        }
+        let first = Target::parse(&format!("{scheme}{user}{first}{path}"))?;
+        let access = access(&first, Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" })?;
         // The same user, the same TLS: only the address is read.
         let others = hosts.map(|host| Target::parse(&format!("redis://{host}")).and_then(|target| host_of(&target)));
-        let hosts = std::iter::once(host_of(&access)).chain(others).collect::<Result<_>>()?;
+        let hosts = std::iter::once(host_of(&first)).chain(others).collect::<Result<_>>()?;
         Ok(Some(Self { hosts, access }))
     }
 
     /// A single node, which a URL of one server has led to.
-    pub(in crate::redis) fn of(node: Target) -> Result<Self> {
-        Ok(Self { hosts: vec![host_of(&node)?], access: node })
+    pub(in crate::redis) fn of(node: &Target) -> Result<Self> {
+        Ok(Self { hosts: vec![host_of(node)?], access: access(node, Spelling::default())? })
     }
+}
+
+fn access(node: &Target, spelling: Spelling) -> Result<Access> {
+    if node.db() != 0 {
+        return Err(invalid("bowline uses database 0 of a cluster; leave the number out of the URL"));
+    }
+    Ok(node.access_to_nodes(spelling))
 }
 
 fn host_of(target: &Target) -> Result<Host> {
@@ -85,7 +91,7 @@ mod tests {
         assert_eq!(shown("valkey-cluster://a:7000/0?protocol=resp3"), "a:7000");
         let seeds = Seeds::parse("redis-cluster://alice:s%2C%403@a:7000, b/").unwrap().unwrap();
         assert_eq!(seeds.to_string(), "a:7000,b:6379");
-        assert_eq!(seeds.access.login().password(), Some("s,@3"));
+        assert_eq!(seeds.access.at(Address::Tcp("a".to_owned(), 1)).unwrap().login().password(), Some("s,@3"));
         assert!(Seeds::parse("redis://a/").unwrap().is_none());
     }
 

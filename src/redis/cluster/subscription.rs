@@ -23,7 +23,7 @@ use futures::future::{Either, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh, Purpose};
+use super::super::handshake::{self, Fresh};
 use super::super::link::RECONNECT;
 use super::super::progress::Progress;
 use super::host::Host;
@@ -173,7 +173,7 @@ impl Feed {
             move |push: PushInfo| deliver(&notices, push)
         };
         let mut fresh = handshake::login(target, &*router.dialer, Some(Arc::new(push)), progress).await?;
-        handshake::prepare(&mut fresh, Purpose::Node, false).await?;
+        handshake::prepare(&mut fresh, false).await?;
         let subscribed = {
             let Fresh { connection, driver, .. } = &mut fresh;
             let mut asked = connection.clone();

@@ -13,7 +13,7 @@ use futures::future::{Either, join, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh, Purpose};
+use super::super::handshake::{self, Fresh};
 use super::super::link::Shared;
 use super::super::progress::Progress;
 use super::super::proof::{self, Proof};
@@ -55,7 +55,7 @@ impl Socket {
             move |push: PushInfo| deliver(&notices, &proven, push)
         };
         let mut fresh = shared.dial(Some(Arc::new(push)), progress).await?;
-        handshake::prepare(&mut fresh, Purpose::Server, false).await.map_err(|failure| match failure {
+        handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
         })?;
