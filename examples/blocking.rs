@@ -1,6 +1,6 @@
-//! Locks for code that is not async: no runtime in sight.
+//! Locks in blocking code, without an async runtime.
 //!
-//! `cargo run --example blocking --features blocking`; on a Redis of yours with `REDIS_URL`, else on the embedded server.
+//! `cargo run --example blocking --features blocking`; on the Redis at `REDIS_URL`, else on the embedded server.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -12,28 +12,28 @@ use bowline::blocking::{Client, connect};
 fn main() -> bowline::Result<()> {
     let client = client()?;
 
-    // Threads that share a lock.
+    // Three threads share a lock.
     thread::scope(|scope| {
         let workers = [1, 2, 3].map(|worker| {
             let orders = client.lock("orders");
             scope.spawn(move || {
                 let guard = orders.lock().timeout(Duration::from_secs(10)).block()?;
                 println!("worker {worker} has the lock, token {}", guard.token());
-                // Here it would write, and send the token with every write.
+                // The work would be here. Send the token with every write.
                 guard.release()
             })
         });
         workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
 
-    // A thread may enter again what it holds, as in Java.
+    // A thread may acquire again what it holds, as with locks in Java.
     let orders = client.lock("orders");
     let outer = orders.lock().block()?;
     let inner = orders.lock().block()?;
-    println!("the same hold twice: {}", outer.token() == inner.token());
+    println!("both guards have the same token: {}", outer.token() == inner.token());
     drop(inner);
 
-    // Another thread is somebody else.
+    // Another thread is another holder.
     thread::scope(|scope| {
         scope.spawn(|| match orders.lock().timeout(Duration::from_millis(100)).block() {
             Err(error) if error.kind() == ErrorKind::TimedOut => println!("another thread has to wait"),
@@ -47,7 +47,7 @@ fn client() -> bowline::Result<Client> {
     if let Ok(url) = std::env::var("REDIS_URL") {
         return connect(&url);
     }
-    println!("no REDIS_URL: on the embedded server");
+    println!("REDIS_URL is not set: using the embedded server");
     let connected = bowline::embedded::Server::new().client(bowline::smol::Smol);
     futures::executor::block_on(connected).map(Client::new)
 }

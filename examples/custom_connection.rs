@@ -1,4 +1,4 @@
-//! A connection of one's own: here a wrapper that records which scripts were run, and how long the server took.
+//! A custom `Connection`: a wrapper that records which scripts run and how long the server takes.
 //!
 //! `cargo run --example custom_connection`, without a Redis.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]

@@ -1,4 +1,4 @@
-//! An executor of one's own: here a pool of one thread from the `futures` crate, with smol's timers.
+//! A custom `Executor`: a pool of one thread from the `futures` crate, with smol's timers.
 //!
 //! `cargo run --example custom_executor --features smol`, without a Redis.
 #![allow(clippy::disallowed_methods, reason = "this is an adapter")]
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bowline::{BoxFuture, Executor};
 use futures::executor::ThreadPool;
 
-/// All that bowline wants of a runtime: tasks, timers, a clock, and a way to wait on a thread.
+/// Implements all that bowline needs of a runtime: tasks, timers, a clock, and a way to block a thread.
 #[derive(Debug)]
 struct Pool(ThreadPool);
 
@@ -19,7 +19,7 @@ impl Executor for Pool {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        // It counts from here, and not from the first poll.
+        // The time must count from this call, not from the first poll.
         let timer = smol::Timer::after(duration);
         Box::pin(async {
             timer.await;
@@ -39,10 +39,10 @@ impl Executor for Pool {
 fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool(ThreadPool::builder().pool_size(1).create()?);
     futures::executor::block_on(async {
-        // On Redis: `Client::connect` with `bowline::smol::open(executor, url, &config)`: only the sockets are smol's then.
+        // On Redis, use `Client::connect` with `bowline::smol::open(executor, url, &config)`. Only the sockets are smol's then.
         let client = bowline::embedded::Server::new().client(pool).await?;
         let guard = client.lock("orders").lock().await?;
-        println!("on an executor of our own: token {}", guard.token());
+        println!("on a custom executor: token {}", guard.token());
         guard.release().await?;
         client.close().await;
         Ok(())

@@ -1,4 +1,4 @@
-//! Two processes take turns: whoever came first is served first, whichever process it is in.
+//! Two processes share a lock. Their tasks are served in order of arrival, across both processes.
 //!
 //! `cargo run --example fair_queue`: on the Redis at `REDIS_URL`, else on a `redis-server` of its own.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -14,7 +14,7 @@ use bowline::Client;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The second process is this program again.
+    // The second process runs this program too.
     if let [_, name, url] = &*std::env::args().collect::<Vec<_>>() {
         return work(&bowline::tokio::connect(url).await?, name).await;
     }
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = bowline::tokio::connect(&server.url).await?;
     let turn = client.lock("turn");
 
-    // Everybody has to wait at first, so that the order is the queue's.
+    // Hold the lock until all tasks wait, so that the queue decides the order.
     let start = turn.lock().await?;
     let mut second = Command::new(std::env::current_exe()?).args(["second", &server.url]).spawn()?;
     let here = client.clone();
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if status.success() { Ok(()) } else { Err(status.to_string().into()) }
 }
 
-/// Three tasks of a process, which queue up one after the other.
+/// Three tasks of a process queue one after the other.
 async fn work(client: &Client, process: &str) -> Result<(), Box<dyn Error>> {
     let mut tasks = Vec::new();
     for number in 1..=3 {

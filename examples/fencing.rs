@@ -1,4 +1,4 @@
-//! A stalled holder writes late, and the store refuses it: every write brings the token, and the store keeps the largest.
+//! The store rejects the stale write of a stalled holder: each write carries the token, and the store keeps the largest.
 //!
 //! `cargo run --example fencing`: on the Redis at `REDIS_URL`, else on a `redis-server` of its own.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bowline::Token;
 
-/// The store: a hash with a balance, and the token of the last write. What a table with a column for the token does by
+/// A hash with a balance and the token of the last write. In SQL, a column for the token does the same:
 /// `UPDATE accounts SET balance = ?, token = ? WHERE id = ? AND token <= ?`.
 struct Store {
     connection: redis::aio::MultiplexedConnection,
@@ -19,7 +19,7 @@ struct Store {
 }
 
 impl Store {
-    /// Whether the write was taken.
+    /// Whether the store accepted the write.
     async fn write(&mut self, balance: u32, token: Token) -> redis::RedisResult<bool> {
         self.write.key("account:7").arg(balance).arg(token.get()).invoke_async(&mut self.connection).await
     }
@@ -40,18 +40,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = bowline::tokio::connect(&server.url).await?;
     let account = client.lock("account:7");
 
-    // This one stalls for longer than its lease: a long collection, a suspended machine.
+    // The first holder stalls for longer than its lease: a long garbage collection, or a suspended machine.
     let stalled = account.lock().expires_after(Duration::from_millis(200)).await?;
     println!("the first holder has token {}, and stalls", stalled.token());
 
-    // Meanwhile the lease ends, and somebody else gets the lock.
+    // Meanwhile the lease expires, and another holder gets the lock.
     let next = account.lock().await?;
     println!("the next holder has token {}", next.token());
-    println!("  its write is taken: {}", store.write(150, next.token()).await?);
+    println!("  its write is accepted: {}", store.write(150, next.token()).await?);
 
-    // The first one wakes up. If it had asked just before it stalled, it would still believe that it may write.
-    println!("the first holder wakes up; its guard says: valid = {}", stalled.is_valid());
-    println!("  its late write is taken: {}", store.write(90, stalled.token()).await?);
+    // The first holder resumes. A check just before the stall would not have helped: the guard was valid then.
+    println!("the first holder resumes; its guard is valid: {}", stalled.is_valid());
+    println!("  its stale write is accepted: {}", store.write(90, stalled.token()).await?);
 
     next.release().await?;
     client.close().await;

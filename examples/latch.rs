@@ -1,4 +1,4 @@
-//! Three workers start, and one who needs them all waits for that.
+//! Three workers start, and a task waits until all of them are up.
 //!
 //! `cargo run --example latch`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -13,7 +13,7 @@ use std::time::Duration;
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = support::connect().await?;
     let started = client.latch("workers started");
-    // Whoever comes first sets it; for the others it is set already.
+    // The first program sets the latch. For the others it is already set.
     let first = started.try_set(3, Duration::from_secs(60)).await?;
     println!("set by us: {first}");
 

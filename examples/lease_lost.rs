@@ -1,4 +1,4 @@
-//! How a holder learns that it must stop, and four ways to listen.
+//! Four ways in which a holder learns that its lease is lost.
 //!
 //! `cargo run --example lease_lost`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = support::connect().await?;
     let job = client.lock("job");
 
-    // `protect` runs work, and drops it when the lease is lost.
+    // `protect` runs work, and drops it if the lease is lost.
     let guard = job.lock().expires_after(Duration::from_millis(200)).await?;
     match guard.protect(tokio::time::sleep(Duration::from_secs(60))).await {
         Err(error) if error.kind() == ErrorKind::Lost => println!("protect: {error:#}"),
@@ -24,23 +24,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     drop(guard);
 
-    // `lost` is a future, for a `select!` of one's own. Here an operator takes the lock away.
+    // `lost` is a future, for example for a `select!`. Here an operator takes the lock away.
     let guard = job.lock().await?;
     job.force_release().await?;
     tokio::select! {
         loss = guard.lost() => println!("lost: {loss}"),
-        () = tokio::time::sleep(Duration::from_secs(60)) => unreachable!("the revocation is told at once"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => unreachable!("the holder is notified at once"),
     }
 
-    // `is_valid` costs nothing: before every step that must not be done by two.
+    // `is_valid` sends no command. Call it before each step that two holders must not do.
     println!("is_valid: {}", guard.is_valid());
-    // What was done under a lost lease may have been done beside somebody else: the release says so.
+    // `release` fails after a loss: another holder may have worked at the same time.
     match guard.release().await {
         Err(error) => println!("release: {error:#}"),
-        Ok(()) => println!("unexpected: it was held to the end"),
+        Ok(()) => println!("unexpected: the lease was not lost"),
     }
 
-    // `run` is all of it: acquire, work that is stopped by a loss, release.
+    // `run` does all of it: it acquires, stops the work on a loss, and releases.
     match job
         .lock()
         .expires_after(Duration::from_millis(200))

@@ -1,4 +1,4 @@
-//! Several tasks share a lock; then a lease is lost, and its holder is told.
+//! Four tasks share a lock. Then a lease is lost, and its holder is notified.
 //!
 //! `cargo run --example quickstart` needs no Redis: it runs bowline's scripts on the embedded server, in this process.
 //! `REDIS_URL=redis://127.0.0.1/ cargo run --example quickstart` does the same on Redis.
@@ -37,7 +37,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Four tasks want the same lock. Each is handed it by its predecessor's release, with a larger token.
+/// Four tasks want the same lock. Each release grants it to the next task, with a larger token.
 async fn share(client: &Client) -> Result<(), Box<dyn Error>> {
     println!("\nFour tasks share the lock \"quickstart\":");
     let tasks: Vec<_> = (1..=4)
@@ -46,7 +46,7 @@ async fn share(client: &Client) -> Result<(), Box<dyn Error>> {
             tokio::spawn(async move {
                 let guard = lock.lock().timeout(Duration::from_secs(30)).await?;
                 println!("  task {number} holds it, token {}", guard.token());
-                // While it works, the watchdog renews the lease. If that fails, the work is stopped.
+                // While the task works, the watchdog renews the lease. If that fails, the work is stopped.
                 guard.protect(tokio::time::sleep(Duration::from_millis(100))).await?;
                 guard.release().await
             })
@@ -58,7 +58,7 @@ async fn share(client: &Client) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A lease can end under its holder. The holder is told; what it writes nevertheless is refused by its token.
+/// A holder can lose its lease. It is notified, and the token lets the storage reject what it still writes.
 async fn lose(client: &Client) -> Result<(), Box<dyn Error>> {
     println!("\nAn operator takes the lock from its holder:");
     let lock = client.lock("quickstart");
@@ -68,8 +68,8 @@ async fn lose(client: &Client) -> Result<(), Box<dyn Error>> {
 
     let loss = guard.lost().await;
     assert_eq!(loss, Loss::Revoked);
-    println!("  the holder of token {old} is told: {loss}");
-    println!("  storage that has seen token {fence} refuses its late writes, because {old} < {fence}");
+    println!("  the holder of token {old} is notified: {loss}");
+    println!("  storage that has seen token {fence} rejects its stale writes, because {old} < {fence}");
     assert!(old < fence && !guard.is_valid());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Many read, one writes; a writer goes on as a reader, a sole reader as the writer.
+//! Many readers or one writer. The writer downgrades to a reader, and the last reader upgrades to the writer.
 //!
 //! `cargo run --example read_write`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -32,20 +32,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
-    // The readers come in, and no other writer in between.
+    // The waiting readers are granted too, and no writer gets in between.
     let reading = writing.downgrade().await?;
-    println!("reading on, beside the others");
+    println!("reading beside the others");
     for reader in readers {
         reader.await??;
     }
 
     match reading.try_upgrade().await? {
         Upgrade::Writing(writing) => {
-            println!("the only reader: writing again, token {}", writing.token());
+            println!("the only reader left: writing again, token {}", writing.token());
             writing.release().await?;
         }
-        Upgrade::WouldDeadlock(reading) => {
-            println!("somebody else reads: release, and wait to write");
+        Upgrade::Shared(reading) => {
+            println!("another reader holds the lock: release, and wait to write");
             reading.release().await?;
         }
     }

@@ -1,4 +1,4 @@
-//! A function that locks calls another that takes the same lock: a holder makes them one.
+//! Re-entry: a function that holds a lock calls another one that acquires the same lock.
 //!
 //! `cargo run --example reentrant`, without a Redis, or on the one at `REDIS_URL`.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Holder, Lock};
 
-/// Called on its own, or by somebody who has the lock already.
+/// Callers may or may not hold the lock already.
 async fn audit(account: &Lock) -> bowline::Result<()> {
     let guard = account.lock().timeout(Duration::from_secs(1)).await?;
     println!("  audit under token {}", guard.token());
@@ -21,7 +21,7 @@ async fn transfer(account: &Lock) -> bowline::Result<()> {
     let guard = account.lock().await?;
     println!("  transfer under token {}", guard.token());
     audit(account).await?;
-    // The audit's release gave nothing away.
+    // The release in `audit` has not released the lock.
     assert!(guard.is_valid());
     guard.release().await
 }
@@ -31,11 +31,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = support::connect().await?;
     let account = client.lock("account:7");
 
-    // Async code has no thread that could say who asks. In a scope it is this holder, whatever is awaited inside.
+    // Async tasks move between threads, so a thread cannot identify the caller. In this scope, all acquisitions have one holder.
     println!("in the scope of a holder:");
     Holder::new().scope(transfer(&account)).await?;
 
-    // Without one, each acquisition stands for itself, and the inner one waits for the outer.
+    // Without a holder, each acquisition is independent, and the inner one waits for the outer one.
     println!("without a holder:");
     match transfer(&account).await {
         Err(error) if error.kind() == ErrorKind::TimedOut => println!("  {error:#}"),

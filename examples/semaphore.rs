@@ -1,4 +1,4 @@
-//! Two uploads at a time, whoever asks; and two permits at once, or none.
+//! At most two uploads at a time, across all programs. Then two permits in one acquisition.
 //!
 //! `cargo run --example semaphore`, without a Redis, or on the one at `REDIS_URL`.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             tokio::spawn(async move {
                 let permit = uploads.acquire().await?;
                 println!("  upload {number} runs");
-                // If the lease of the permit is lost, somebody else may have it: the upload is stopped.
+                // If the lease is lost, another holder may have the permit. The upload is then stopped.
                 permit.protect(tokio::time::sleep(Duration::from_millis(50))).await?;
                 permit.release().await
             })
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("all done, {} of {} permits are free", uploads.available().await?, uploads.inspect().await?.limit);
 
-    // Both at once, or nothing: a request for many is not starved by requests for few.
+    // Both permits or none. Requests for few permits do not starve a request for many.
     let both = uploads.acquire_many(2).timeout(Duration::from_secs(10)).await?;
     println!("{} permits in one hold", both.count());
     assert!(uploads.try_acquire().await?.is_none());

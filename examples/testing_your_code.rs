@@ -1,7 +1,7 @@
-//! Testing code that locks: no Redis, and a clock that moves when the test says so.
+//! Tests of code that locks, without a Redis and with a clock that the test moves.
 //!
-//! `cargo run --example testing_your_code`, without a Redis. In a project of yours, `main` is a `#[tokio::test]`, and bowline a
-//! dev-dependency with the feature `embedded`.
+//! `cargo run --example testing_your_code`, without a Redis. In your project, `main` would be a `#[tokio::test]`, and bowline with
+//! the feature `embedded` a dev-dependency.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use bowline::Client;
 use bowline::embedded::Server;
 
-/// The code under test: does its work unless somebody else is at it.
+/// The code under test. It does its work unless another program is doing it.
 async fn nightly_report(client: &Client) -> bowline::Result<bool> {
     let Some(guard) = client.lock("nightly report").try_lock().await? else { return Ok(false) };
     // The report would be written here.
@@ -17,7 +17,7 @@ async fn nightly_report(client: &Client) -> bowline::Result<bool> {
     Ok(true)
 }
 
-/// Another program's client, as far as the server can tell.
+/// A client of its own, as in another program.
 async fn program(server: &Server) -> bowline::Result<Client> {
     server.client(bowline::tokio::Tokio::current()?).await
 }
@@ -27,17 +27,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::new();
     let (one, two) = (program(&server).await?, program(&server).await?);
 
-    assert!(nightly_report(&one).await?, "nobody is in the way");
+    assert!(nightly_report(&one).await?, "the lock is free");
 
-    // A program that dies while it has the lock: it does not release, and nothing renews its lease.
-    let of_the_dead = one.lock("nightly report").lock().await?;
-    assert!(!nightly_report(&two).await?, "it could still be at it");
+    // A program crashes while it holds the lock. It does not release, and its lease is not renewed.
+    let abandoned = one.lock("nightly report").lock().await?;
+    assert!(!nightly_report(&two).await?, "the lease has not expired");
 
-    // Its lease of half a minute ends by the server's clock, and nobody has to wait for it.
+    // Its lease of 30 s expires by the server's clock, which the test moves.
     server.advance(Duration::from_secs(31));
-    assert!(nightly_report(&two).await?, "a dead program blocks nobody for longer than its lease");
+    assert!(nightly_report(&two).await?, "a crashed program blocks others for one lease at most");
 
-    drop(of_the_dead);
+    drop(abandoned);
     println!("half a minute, tested in no time");
     Ok(())
 }

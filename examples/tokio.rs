@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn work(url: &str) -> Result<(), Box<dyn Error>> {
     let client = bowline::tokio::connect(url).await?;
-    // Whatever becomes of the work, the client is closed, and nothing of it stays in Redis.
+    // The client is closed even if the work fails, so nothing of it stays in Redis.
     let work = |client: Client| async move {
         let tasks = ["left", "right"].map(|name| tokio::spawn(take_turns(client.lock("door"), name)));
         for task in tasks {

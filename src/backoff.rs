@@ -1,11 +1,11 @@
-//! Pauses between attempts that fail.
+//! Pauses between failed attempts.
 
 use std::time::Duration;
 
 use crate::jitter::Jitter;
 
-/// A pause doubles with each failure, from `shortest` to `longest`. Jitter changes each by up to a quarter, so that the clients
-/// of a server that comes back do not all try in the same moment.
+/// The pause doubles with each failure, from `shortest` to `longest`. Jitter changes each pause by up to a quarter, so that the
+/// clients of a restarted server do not all reconnect at the same moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     pub(crate) shortest: Duration,
@@ -13,13 +13,13 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// After a failure that so many others preceded.
+    /// The pause after a failure that follows `failures` earlier ones.
     pub(crate) fn after(self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doubled = self.shortest.saturating_mul(2_u32.saturating_pow(failures));
         jitter.spread(doubled.min(self.longest))
     }
 
-    /// The longest pause with its jitter.
+    /// The longest pause, jitter included.
     #[cfg(any(test, feature = "_redis"))]
     pub(crate) fn at_most(self) -> Duration {
         self.longest * 5 / 4
@@ -39,15 +39,15 @@ impl Backoff {
         Self { pauses, failures: 0, jitter: Jitter::new(seed) }
     }
 
-    /// How long to wait after another failure.
+    /// Records a failure and returns the pause after it.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.pauses.after(self.failures, &mut self.jitter);
         self.failures = self.failures.saturating_add(1);
         pause
     }
 
-    /// What was attempted succeeded, and lasted for `time`. The pauses start over only if that is longer than any of them: a
-    /// server that accepts connections and closes them at once would be called a hundred times a second.
+    /// Records a success that lasted for `time`. Only a success that lasted as long as the longest pause resets the backoff.
+    /// Otherwise a server that accepts and closes connections at once would be dialled a hundred times a second.
     #[cfg(feature = "_redis")]
     pub(crate) fn lasted(&mut self, time: Duration) {
         if time >= self.pauses.at_most() {

@@ -1,4 +1,4 @@
-//! The client: connects, hands out primitives, closes.
+//! The client: connecting, the handles of the primitives, closing.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -24,21 +24,25 @@ use crate::semaphore::Semaphore;
 use crate::stats::Stats;
 use crate::trace;
 
-/// One program's access to the primitives on one server. Cheap to clone; make one per process and share it.
+/// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
 ///
-/// A client has one connection for commands, one for its single subscription, and one background task each for
-/// leases and messages, however many locks it holds or waits for. Made by `connect` of a runtime's module, such as
-/// `bowline::tokio::connect(url)`, or by [`Client::connect`] from any executor and connection.
+/// A client has one connection for commands, one connection for its subscription, and two background tasks, one for leases and
+/// one for messages. Their number does not grow with the number of locks. `connect` of a runtime's module makes a client, such
+/// as `bowline::tokio::connect(url)`. [`Client::connect`] makes one from any executor and connection.
 ///
 /// # Dropping
-/// The tasks end, and the connections close, when the last handle is gone: clients, locks and guards alike. Releases
-/// that were handed to the background are finished first, at most for the length of a lease.
+/// The tasks end and the connections close when the last clone, primitive and guard of the client is dropped. Background
+/// releases are finished first, for at most one lease.
 ///
-/// When the runtime is shut down first, as at the end of a `main` that returns with a guard alive, its thread releases what is
-/// held and queued before it goes on, for at most the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (250 ms);
-/// what the server was not told by then ends with its lease. That needs a runtime that drops its tasks at its end, as tokio
-/// does and the global ones of smol and async-std do not, and a connection that
-/// [works without a runtime](Connection::without_runtime); after a crash or `exit` nothing is sent at all.
+/// # Shutdown of the runtime
+/// If the runtime is shut down while the client holds or waits, the thread that shuts it down releases the holds and leaves the
+/// queues. This happens, for example, if `main` returns while a guard is alive. It takes at most the
+/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (default 250 ms). Holds that the server was not told about
+/// in that time end with their leases.
+///
+/// Two conditions apply. The runtime must drop its tasks when it shuts down: tokio does, the global executors of smol and
+/// async-std do not. The connection must [work without a runtime](Connection::without_runtime). After a crash, a kill or `exit`
+/// nothing is sent.
 #[derive(Clone)]
 pub struct Client {
     context: Arc<Context>,
@@ -46,102 +50,108 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client over any executor and connection.
+    /// Connects a client over any executor and connection.
     ///
-    /// Runs the scripts of every kind of primitive on scratch keys (`<prefix>:<kind>:{bowline-check}:<client id>`; a
-    /// semaphore's are those of a read-write lock), so that a missing right or an unsuitable server is an error now, and
+    /// Runs the scripts of every kind of primitive on scratch keys, `<prefix>:<kind>:{bowline-check}:<client id>`, so that a
+    /// missing right or an unsuitable server is an error at once. A semaphore shares the scripts of a read-write lock. Then
     /// subscribes the client's inbox.
     ///
     /// # Errors
-    /// [`Denied`](crate::ErrorKind::Denied) if the user may not run a command or use a key or channel,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported), [`Unavailable`](crate::ErrorKind::Unavailable),
-    /// [`Refused`](crate::ErrorKind::Refused) by a server that loads its data, or is a replica or full. Nothing is tried
-    /// twice.
+    /// No request is retried.
+    /// - [`Denied`](crate::ErrorKind::Denied): the user may not run a command or use a key or a channel.
+    /// - [`Refused`](crate::ErrorKind::Refused): the server loads its data, is a replica or is full.
+    /// - [`Unsupported`](crate::ErrorKind::Unsupported): the server is too old, lacks a command or is not Redis.
+    /// - [`Unavailable`](crate::ErrorKind::Unavailable): the server gave no answer.
+    /// - [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): another client with the configured
+    ///   [`client_id`](crate::ConfigBuilder::client_id) is subscribed to the inbox.
     ///
-    /// [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): the [`client_id`](crate::ConfigBuilder::client_id) that was set is that
-    /// of another client, whose inbox has a subscriber. A client that was closed or died counts as living until the server
-    /// notices that its connection is gone: within milliseconds if the process ended, within minutes (`tcp-keepalive`) if
-    /// its machine vanished. Two clients that connect at the same time may both fail. In a cluster, only subscribers at the
-    /// same node are seen. Only connecting asks; a reconnect of the client does not.
+    /// A client that was closed or has crashed is subscribed until the server notices that its connection is gone: milliseconds
+    /// after the process has ended, or minutes after its machine has vanished (the server's `tcp-keepalive`). Two clients that
+    /// connect with one identity at the same time may both fail. A cluster reveals only the subscribers of one node. A
+    /// reconnect does not check the identity again.
     ///
     /// # Cancel safety
-    /// Dropped, it may leave scratch keys behind, for at most an hour. Their counters (`<prefix>:lock:{bowline-check}:fence`
-    /// and `<prefix>:rw:...`) always stay, for 1 h.
+    /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
+    /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 1 h in any case.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let clock = Arc::new(ServerClock::default());
         let client = config.client_id.unwrap_or_else(draw);
-        // On the heap: it is large, and its caller polls through frames that would all be as large.
+        // Boxed because the future is large, and every calling future would contain it.
         Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
         let context = Context::start(executor, connection, config, client, clock).await?;
         context.connection.warnings().iter().for_each(|warning| trace::warning(warning));
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 
-    /// The lock of this name: 1 to 512 bytes, any text. A bad name is an error of the first operation.
+    /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first operation. Sends
+    /// nothing.
     pub fn lock(&self, name: &str) -> Lock {
         Lock::new(self.context.clone(), self.reentry.clone(), name)
     }
 
-    /// The read-write lock of this name: as [`lock`](Self::lock), and a different thing from the lock of the same name.
+    /// Returns the read-write lock `name`, which is independent of the lock of the same name. Names are those of
+    /// [`lock`](Self::lock). Sends nothing.
     pub fn rw_lock(&self, name: &str) -> RwLock {
         RwLock::new(self.context.clone(), self.reentry.clone(), name)
     }
 
-    /// The semaphore of this name with so many permits, 1 to [`MAX_PERMITS`](crate::MAX_PERMITS). A bad name or limit is
-    /// an error of the first operation.
+    /// Returns the semaphore `name` with `limit` permits, 1 to [`MAX_PERMITS`](crate::MAX_PERMITS). Names are those of
+    /// [`lock`](Self::lock). An invalid limit is an error of the first operation. Sends nothing.
     pub fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
         Semaphore::new(self.context.clone(), self.reentry.clone(), name, limit)
     }
 
-    /// The count-down latch of this name. A bad name is an error of the first operation.
+    /// Returns the count-down latch `name`. Names are those of [`lock`](Self::lock). Sends nothing.
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(self.context.clone(), self.reentry.clone(), name)
     }
 
-    /// What identifies this client in Redis, and in [`Lock::inspect`].
+    /// The identity of this client in Redis and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
         self.context.client
     }
 
-    /// What its tasks run on.
+    /// The executor that runs the client's tasks.
     pub fn executor(&self) -> &Arc<dyn Executor> {
         &self.context.executor
     }
 
-    /// What was found wrong with the server's setup when connecting.
+    /// The problems of the server's setup that were found when connecting.
     pub fn warnings(&self) -> Vec<Warning> {
         self.context.connection.warnings()
     }
 
-    /// What this client holds and waits for, and has done so far.
+    /// The counters of this client: its holds, its waiters and its past operations.
     pub fn stats(&self) -> Stats {
         Stats { reconnects: self.context.connection.reconnects(), ..self.context.engine.stats() }
     }
 
-    /// Ends everything this client does, for all its clones.
+    /// Closes this client and all its clones.
     ///
-    /// Acquisitions that wait fail with [`Closed`](crate::ErrorKind::Closed); guards still held are reported lost
-    /// ([`Loss::Closed`](crate::Loss::Closed)); then both are removed from Redis, and the connections are closed. Takes
-    /// at most the client's retry timeout; what the server could not be told by then ends with its lease. Later calls fail
-    /// with `Closed`.
+    /// Waiting acquisitions fail with [`Closed`](crate::ErrorKind::Closed), and live guards lose their hold
+    /// ([`Loss::Closed`](crate::Loss::Closed)). Their tickets and holds are removed from Redis, and then the connections are
+    /// closed. This takes at most the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). A hold that could not be
+    /// removed in that time ends with its lease. All later operations fail with `Closed`.
     ///
     /// # Cancel safety
-    /// Dropped, the client is closed to new work, and the clean-up goes on as long as a handle lives.
+    /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the background
+    /// while a clone, primitive or guard of the client exists.
     pub async fn close(&self) {
         let Context { executor, connection, engine, config, .. } = &*self.context;
         engine.close(executor.now());
-        // A connection that never answers is cut off rather than waited for.
+        // The timeout ends the wait for a connection that never answers.
         let longest = config.retry_timeout.max(Duration::from_millis(1));
         timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
         engine.end();
         connection.close();
     }
 
-    /// Runs `work` with a clone of this client, and closes the client, whatever becomes of the work. Closing is awaited, also
-    /// when the work panics: the panic goes on afterwards. All clones are closed.
+    /// Runs `work` with a clone of this client, then [closes](Self::close) the client and all its clones.
+    ///
+    /// The client is also closed if `work` fails or panics. A panic resumes after the client is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the work, and is as dropping [`close`](Self::close).
+    /// Dropping the future drops `work` and closes the client in the background, as dropping [`close`](Self::close) does.
     ///
     /// # Examples
     /// ```no_run
@@ -167,19 +177,19 @@ impl Client {
     {
         let _closing = Closing(self);
         let client = self.clone();
-        // The call of the closure may panic too. On the heap: it is of any size, and would be copied from frame to frame.
+        // The async block also catches a panic of the call itself. Boxed because the future of the work can be large.
         let worked = Box::pin(AssertUnwindSafe(async move { work(client).await }).catch_unwind()).await;
         self.close().await;
         worked.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Closes to new work, and leaves the clean-up to the background.
+    /// Refuses new work and removes tickets and holds in the background.
     pub(crate) fn begin_close(&self) {
         self.context.engine.close(self.context.now());
     }
 }
 
-/// Begins to close, if that has not been done.
+/// Begins to close the client when it is dropped. This changes nothing if the client is closed already.
 struct Closing<'a>(&'a Client);
 
 impl Drop for Closing<'_> {
@@ -188,7 +198,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place where identities are drawn")]
+#[expect(clippy::disallowed_methods, reason = "the only place where identities are drawn")]
 fn draw() -> Uuid {
     Uuid::new_v4()
 }

@@ -1,4 +1,4 @@
-//! The settings of a client, checked once.
+//! The settings of a client.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::key;
 
-/// The settings of a [`Client`](crate::Client). Made by [`Config::builder`], or [`Config::default`]; every value is valid once built. Clones may serve
-/// as many clients as there are to be.
+/// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are valid. One
+/// `Config` can serve any number of clients.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
-/// | [`prefix`](ConfigBuilder::prefix) | `bowline` | what all keys and channels start with |
-/// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds; renewed every third of it |
+/// | [`prefix`](ConfigBuilder::prefix) | `bowline` | start of all keys and channels |
+/// | [`lease`](ConfigBuilder::lease) | 30 s | lease of renewed holds, renewed every third of its length |
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
-/// | [`retry_timeout`](ConfigBuilder::retry_timeout) | 10 s | how long an operation keeps trying while the server gives no answer |
-/// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long what was granted is handed on among the client's own non-fair acquisitions |
-/// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the end of the runtime may wait for what is held to be released |
+/// | [`retry_timeout`](ConfigBuilder::retry_timeout) | 10 s | how long an operation is retried while the server gives no usable answer |
+/// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long a grant is handed off within a cohort of non-fair acquisitions |
+/// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the shutdown of the runtime may block to release holds |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
@@ -26,18 +26,25 @@ pub struct Config {
     pub(crate) retry_timeout: Duration,
     pub(crate) handoff_time: Duration,
     pub(crate) shutdown_timeout: Duration,
-    /// Only if the user has set one: else each client draws its own.
+    /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
 }
 
 impl Config {
-    /// Starts from the defaults.
+    /// A builder that starts with the defaults.
     pub fn builder() -> ConfigBuilder {
         ConfigBuilder::default()
     }
+
+    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat. No longer than a third
+    /// of the lease: what is lost in a black hole must leave time for another attempt.
+    #[cfg(any(test, feature = "_redis"))]
+    pub(crate) fn upkeep(&self) -> Duration {
+        const SHORTEST: Duration = Duration::from_millis(500);
+        self.command_timeout.min(SHORTEST.max(self.lease / 3))
+    }
 }
 
-/// The defaults.
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -52,7 +59,7 @@ impl Default for Config {
     }
 }
 
-/// Builds a [`Config`].
+/// A builder of a [`Config`]. [`build`](Self::build) checks all settings.
 #[derive(Clone, Debug, Default)]
 #[must_use = "call build()"]
 pub struct ConfigBuilder {
@@ -60,74 +67,75 @@ pub struct ConfigBuilder {
 }
 
 impl ConfigBuilder {
-    /// What all keys and channels start with: 1 to 64 bytes, without spaces, control characters and `{}*?[]`. Clients with
-    /// different prefixes do not see each other.
+    /// The start of all keys and channels: 1 to 64 bytes, without spaces, control characters and `{}*?[]`. The default is
+    /// `bowline`. Clients with different prefixes do not affect each other.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.config.prefix = prefix.into();
         self
     }
 
-    /// The lease of holds that ask for [none of their own](crate::Acquire::lease), [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The watchdog
-    /// renews it every third of its length, so it bounds how long a crashed holder blocks the others, not how long
-    /// a hold may last.
+    /// The lease of holds that set [none of their own](crate::Acquire::lease): [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The
+    /// default is 30 s.
+    ///
+    /// The watchdog renews it every third of its length. The lease limits how long a crashed holder blocks others. It does not
+    /// limit how long a hold may last.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
     }
 
-    /// How long one command may take, connecting included, 10 ms to 10 min.
+    /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s.
     ///
-    /// It should be at most half of the shortest renewed lease, better a tenth: a renewal whose answer does not come is sent
-    /// again, and needs time for that. A renewal is not waited for longer than its lease allows, whatever is set here; what else
-    /// hangs on a silent connection is.
+    /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again and needs
+    /// time for that. A renewal never waits longer than its lease allows. Every other command on a silent connection waits for
+    /// the whole timeout.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self
     }
 
-    /// How long an operation keeps trying while the server gives no usable answer, before it fails with
-    /// [`Unavailable`](ErrorKind::Unavailable) or the server's refusal; up to 24 h. Waiting for a lock that others
-    /// hold is not limited by this.
+    /// How long an operation is retried while the server gives no usable answer: up to 24 h. The default is 10 s.
+    ///
+    /// After that time the operation fails with [`Unavailable`](ErrorKind::Unavailable) or with the server's refusal. The
+    /// setting does not limit the wait for a lock that others hold: see [`Acquire::timeout`](crate::Acquire::timeout).
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self
     }
 
-    /// For how long after its grant a lock, a write, or permits of a semaphore may be handed on among
-    /// [non-fair](crate::Acquire::non_fair) acquisitions of this client, before the acquisitions of other
-    /// clients have their turn; up to 10 s. Zero hands nothing on.
+    /// How long after a grant the hold is handed off within a [cohort](crate::Acquire::non_fair) of this client before other
+    /// waiters have their turn: up to 10 s. The default is 100 ms. Zero turns the hand-off off.
     pub fn handoff_time(mut self, time: Duration) -> Self {
         self.config.handoff_time = time;
         self
     }
 
-    /// For how long the thread that shuts the runtime down may block, so that a program that returns from `main` without
-    /// [`close`](crate::Client::close) still releases what it holds and leaves the queues that it waits in; up to 10 s.
-    /// Zero releases nothing then, and the holds end with their leases.
+    /// How long the thread that shuts down the runtime may block to release holds and leave queues: up to 10 s. The default is
+    /// 250 ms. With zero nothing is released, and the holds end with their leases.
     ///
-    /// A last resort: it works only where a runtime is shut down (tokio's is, at the end of `#[tokio::main]`; those of smol and
-    /// async-std never are), and a server that does not answer within this time is not waited for.
-    /// [`close`](crate::Client::close), [`Client::scope`](crate::Client::scope) and [`Acquire::run`](crate::Acquire::run) are
-    /// awaited, on every runtime. A process that is killed or calls [`exit`](std::process::exit) releases nothing.
+    /// This is a last resort for a program that returns from `main` without [`close`](crate::Client::close). It works only if the
+    /// runtime is shut down: tokio's is at the end of `#[tokio::main]`, those of smol and async-std never are. A process that is
+    /// killed or calls [`exit`](std::process::exit) releases nothing. [`close`](crate::Client::close),
+    /// [`Client::scope`](crate::Client::scope) and [`Acquire::run`](crate::Acquire::run) release on every runtime.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown_timeout = timeout;
         self
     }
 
-    /// The identity of the client in Redis, for deterministic tests. Without it, and with a nil one, each client draws an
-    /// identity of its own when it connects, so that one `Config` may serve many clients.
+    /// The identity of the client in Redis, for deterministic tests. By default, and with a nil `id`, each client draws a random
+    /// identity when it connects.
     ///
-    /// Two living clients with one identity would take each other's holds for their own, so connecting with the identity of a
-    /// living client fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::connect`](crate::Client::connect).
+    /// Two connected clients with one identity would confuse their holds. Connecting with the identity of a connected client
+    /// therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
     }
 
-    /// Checks the settings.
+    /// Checks the settings and makes the `Config`.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput), naming the setting.
+    /// [`InvalidInput`](ErrorKind::InvalidInput), with a message that names the setting.
     pub fn build(self) -> Result<Config> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         let config = &self.config;
@@ -149,17 +157,17 @@ impl ConfigBuilder {
     }
 }
 
-/// The shortest lease: shorter ones would end between two commands on an ordinary network.
+/// The shortest lease: 100 ms. A shorter one could end between two commands on an ordinary network.
 pub const MIN_LEASE: Duration = Duration::from_millis(100);
 
-/// The longest lease. The fencing counter in Redis is kept for twice the lease after a grant, 1 h at least.
+/// The longest lease: 24 h.
 pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()> {
     if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         Ok(())
     } else {
-        Err(invalid(operation, format!("a lease must be 100 ms to 24 h, not {lease:?}")))
+        Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
     }
 }
 

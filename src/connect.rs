@@ -1,7 +1,7 @@
-//! The functions that every runtime's module has.
+//! The functions that every runtime's module exports.
 
-/// Defines `connect`, `connect_with` and `open` for a module with a `Sockets` that implements `Dial`: `$place` says where
-/// the client's tasks run, `$executor` makes the executor, `$fails` how that can fail.
+/// Defines `connect`, `connect_with` and `open` for a module with a type `Sockets` that implements `Dial`. `$place` names where
+/// the client's tasks run, `$executor` makes the executor, and `$fails` lists its errors.
 macro_rules! connect_functions {
     ($place:literal, $executor:expr, $fails:literal) => {
         #[doc = concat!("Connects to the server at `url` with the default settings, on ", $place, ".")]
@@ -15,29 +15,29 @@ macro_rules! connect_functions {
             connect_with(url, Config::default()).await
         }
 
-        /// As [`connect`], with settings of one's own.
+        /// Connects as [`connect`] does, with the settings in `config`.
         ///
         /// # Errors
-        /// As [`connect`].
+        /// Those of [`connect`].
         ///
         /// # Cancel safety
-        /// As [`connect`].
+        /// That of [`connect`].
         pub async fn connect_with(url: &str, config: Config) -> Result<Client> {
             let executor: Arc<dyn Executor> = Arc::new($executor);
             let connection = open(executor.clone(), url, &config).await?;
             Client::connect(executor, Arc::new(connection), config).await
         }
 
-        /// Connects without making a client, for those who wrap the connection or the executor first. Only the sockets
-        /// are of this module's runtime.
+        /// Opens a connection without making a client, for programs that wrap the connection or the executor first. Only the
+        /// sockets belong to this module's runtime.
         ///
         /// # Errors
         /// Those of [`RedisConnection`].
         ///
         /// # Cancel safety
-        /// As [`connect`].
+        /// That of [`connect`].
         pub async fn open(executor: Arc<dyn Executor>, url: &str, config: &Config) -> Result<RedisConnection> {
-            RedisConnection::connect(executor, Box::new(Sockets), url, config).await
+            RedisConnection::connect(executor, Arc::new(Sockets), url, config).await
         }
     };
 }

@@ -1,4 +1,4 @@
-//! The server as bowline sees it: run scripts, hear messages.
+//! The trait of connections, which run scripts and deliver messages, and its types.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,88 +6,119 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use crate::error::ErrorKind;
 use crate::protocol::Script;
 
+mod error;
 pub(crate) mod refusal;
 
-/// A connection to one Redis-compatible server (or, for adapters that can, a cluster of them).
+pub use error::ConnectionError;
+
+/// A connection to one Redis-compatible server, or to a cluster if the implementation supports that.
 ///
-/// An implementation stands under [`#[async_trait]`](crate::async_trait), which this crate re-exports with
-/// [`BoxStream`](crate::BoxStream): it needs no other crate. `examples/custom_connection.rs` is one.
+/// Implementations use [`#[async_trait]`](crate::async_trait). This crate re-exports it together with
+/// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for an implementation.
 ///
 /// # Contract
-/// - Every call returns within a deadline of the implementation's own, whatever the server does.
-/// - A call is sent at most once. What is left of a call whose future is dropped is: not sent, or executed.
-/// - Calls that were polled one after the other on a connection that stays up are executed in that order.
-/// - Reconnecting is the implementation's business; calls made meanwhile wait for it, up to their deadline.
+/// - Every call returns within a deadline that the implementation sets, whatever the server does.
+/// - A call is sent at most once. A dropped call was either never sent or may have been executed.
+/// - While the connection stays up, calls are executed in the order of their first polls.
+/// - The implementation reconnects. Calls made in the meantime wait for the new connection until their deadline.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync + 'static {
-    /// Runs one script.
+    /// Runs a script.
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError>;
 
-    /// Runs several scripts, written to the server at once; the answers are in the order of `calls`.
+    /// Runs several scripts, which are sent together. The answers are in the order of `calls`.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>>;
 
-    /// Subscribes to `channel`, and keeps it subscribed until the stream is dropped.
+    /// Runs several scripts, which are sent together, and waits until `replicas` replicas have acknowledged their writes, or until
+    /// shortly before `within` has passed. The answers are in the order of `calls`. Too few acknowledgements are not an error.
     ///
-    /// Returns once the server has confirmed the first subscription. Dropped before, it leaves none.
+    /// The wait must not delay other calls. To cover these calls, the count is that of a `WAIT` that is sent behind them, on the
+    /// same connection to the same server.
+    ///
+    /// By default, and in an implementation that cannot wait for replicas, nothing is sent and every call fails with
+    /// [`Unsupported`](ConnectionError::Unsupported).
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let _ = (replicas, within);
+        let unsupported = "this connection cannot wait for replicas";
+        calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+    }
+
+    /// Subscribes to `channel` and keeps the subscription until the stream is dropped.
+    ///
+    /// Returns when the server has confirmed the first subscription. If the future is dropped before, no subscription remains.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
-    /// What the server's topology can do.
+    /// The topology of the server.
     fn topology(&self) -> Topology;
 
-    /// What is wrong with the server's setup without being an error, found when connecting.
+    /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
+    /// renewed together.
+    fn node_of(&self, key: &str) -> u64 {
+        let _ = key;
+        0
+    }
+
+    /// The problems of the server's setup that were found when connecting and are not errors. The default is none.
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// How often a connection that was lost has been made again, for [`Client::stats`](crate::Client::stats).
+    /// The number of connections that were restored after a loss, for [`Client::stats`](crate::Client::stats). The default is
+    /// zero.
     fn reconnects(&self) -> u64 {
         0
     }
 
-    /// A connection to the same server that works without a runtime, for the moment when the runtime has been shut down and
-    /// leases are left to release. Polling its calls blocks the thread; connecting and all calls together take no longer
-    /// than `within`. `None`: the implementation has no such connection.
+    /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to release its
+    /// holds.
+    ///
+    /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. The default is `None`: the
+    /// implementation has no such connection.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         let _ = within;
         None
     }
 
-    /// Closes the connection: every call under way and every later one fails with [`ConnectionError::Closed`],
-    /// subscriptions end, nothing reconnects. Dropping the connection does the same.
+    /// Closes the connection. All current and later calls fail with [`ConnectionError::Closed`], subscriptions end, and nothing
+    /// reconnects. Dropping the connection has the same effect.
     fn close(&self);
 }
 
-/// One script with its keys and arguments. Made by [`Call::new`]; there may be more fields in later versions.
+/// One call of a script with its keys and arguments, made by [`Call::new`]. Later versions may add fields.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Call<'a> {
-    /// What to run.
+    /// The script to run.
     pub script: &'static Script,
-    /// `KEYS`: every key the script touches.
+    /// `KEYS`: all keys that the script uses.
     pub keys: &'a [&'a str],
-    /// `ARGV`: everything else.
+    /// `ARGV`: all other arguments.
     pub args: &'a [Arg<'a>],
-    /// After this the answer is of no use to the caller, and the connection may be broken. `None` leaves the limit to the
-    /// connection, which has one of its own for every call; a longer one changes nothing.
+    /// The time after which the answer is useless to the caller. An implementation may then give up the call and replace the
+    /// connection. `None`, or a value above the implementation's own deadline, leaves that deadline.
     pub within: Option<Duration>,
 }
 
 impl<'a> Call<'a> {
-    /// A call without a time limit of its own.
+    /// A call whose only time limit is the connection's deadline.
     pub fn new(script: &'static Script, keys: &'a [&'a str], args: &'a [Arg<'a>]) -> Self {
         Self { script, keys, args, within: None }
     }
 
-    /// The same call, whose answer is of no use after `within`.
+    /// Sets the time after which the answer is useless.
     pub fn within(self, within: Duration) -> Self {
         Self { within: Some(within), ..self }
     }
 }
 
-/// One argument of a script.
+/// An argument of a script.
 #[derive(Clone, Copy)]
 pub enum Arg<'a> {
     /// Sent as it is.
@@ -96,7 +127,7 @@ pub enum Arg<'a> {
     Number(u64),
 }
 
-/// Shows numbers only: texts are attempt ids and tickets, which are nobody else's to know.
+/// Shows numbers only. Texts are attempt ids and tickets, which are kept secret.
 impl fmt::Debug for Arg<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,73 +137,94 @@ impl fmt::Debug for Arg<'_> {
     }
 }
 
-/// What a script replied.
+/// The reply of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// Nothing.
+    /// No value.
     Nil,
     /// An integer.
     Integer(i64),
-    /// A string of bytes; status replies come as this too.
+    /// A string of bytes, or a status reply.
     Bytes(Vec<u8>),
     /// A list.
     Array(Vec<Reply>),
 }
 
-/// What a subscription delivers.
+/// The reply of a script, and the number of replicas that have its writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acknowledged {
+    /// The reply.
+    pub reply: Reply,
+    /// The number of replicas that had acknowledged the writes of the script when the wait ended.
+    pub replicas: u32,
+}
+
+impl Acknowledged {
+    /// A reply whose writes `replicas` replicas have acknowledged.
+    pub fn new(reply: Reply, replicas: u32) -> Self {
+        Self { reply, replicas }
+    }
+}
+
+/// An item of a subscription's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
     /// A message that was published on the channel.
     Message(Vec<u8>),
-    /// Messages may have been missed: the subscription was interrupted, or has just been restored.
+    /// Messages may have been missed, because the subscription was interrupted or has just been restored.
     ///
-    /// Comes once when the interruption is seen and once when the subscription stands again. An implementation whose calls
-    /// have a connection of their own says it after every reconnect of that too: the server may be another one.
+    /// It is delivered once when the interruption is noticed and once when the subscription is restored. An implementation with
+    /// a separate connection for calls also delivers it after each reconnect of that connection, because it may now be connected
+    /// to another server.
     Gap,
-    /// The server refused to restore the subscription, or is none that can be used any more: see
-    /// [`ConnectionError::Certificate`]. The connection tries again; until it succeeds, no message arrives.
-    /// Comes once in an interruption, however many attempts are refused.
+    /// The server refused to restore the subscription, or its [certificate](ConnectionError::Certificate) is no longer accepted.
+    /// The connection keeps trying, and no message arrives until it succeeds. It is delivered once per interruption, however
+    /// many attempts are refused.
     Refused(ConnectionError),
 }
 
-/// What the scripts can rely on.
+/// The properties of a server's topology that scripts depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Topology {
-    /// `PUBSUB NUMSUB` inside a script counts every subscriber there is. A waiter is passed over if the count of its inbox is 0.
-    /// True for one server, false in a cluster, where the count is the node's own.
+    /// Whether `PUBSUB NUMSUB` inside a script counts all subscribers. If it does, scripts skip waiters whose inbox has none. It
+    /// does on a single server. In a cluster a node counts only its own subscribers.
     pub publish_counts_everyone: bool,
+    /// The keys of a call must belong to one name. Holds are renewed by one call each, all of them in one
+    /// [`run_batch`](Connection::run_batch). False for one server, where one call renews many holds.
+    pub one_name_per_call: bool,
 }
 
 impl Topology {
-    /// One server.
+    /// A single server.
     pub const fn single_server() -> Self {
-        Self { publish_counts_everyone: true }
+        Self { publish_counts_everyone: true, one_name_per_call: false }
     }
 
-    /// A cluster, in which a node knows its own subscribers only.
+    /// A cluster, whose nodes know only their own subscribers.
     pub const fn cluster() -> Self {
-        Self { publish_counts_everyone: false }
+        Self { publish_counts_everyone: false, one_name_per_call: true }
     }
 }
 
-/// A setup that endangers locks without stopping them.
+/// A problem of the setup that endangers locks but does not prevent them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// `maxmemory-policy` is not `noeviction`: the server may drop the keys of held locks to make room.
+    /// `maxmemory-policy` is not `noeviction`, so the server may evict the keys of held locks when its memory is full.
     Eviction {
-        /// The policy that is set.
+        /// The configured policy.
         policy: String,
     },
     /// [`command_timeout`](crate::ConfigBuilder::command_timeout) is longer than half of the
-    /// [`lease`](crate::ConfigBuilder::lease): a call may be waited for until a lease is over.
+    /// [`lease`](crate::ConfigBuilder::lease), so a lease can expire while the client waits for an answer.
     SlowTimeout {
         /// The longest wait for the answer to one command.
         command_timeout: Duration,
-        /// The lease of holds that ask for none of their own.
+        /// The lease of holds that set none of their own.
         lease: Duration,
     },
 }
@@ -181,80 +233,14 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Eviction { policy } => {
-                write!(f, "maxmemory-policy is {policy}: the server may evict the keys of held locks; set noeviction")
+                write!(
+                    f,
+                    "maxmemory-policy is {policy}, so the server may evict the keys of held locks; set noeviction"
+                )
             }
             Self::SlowTimeout { command_timeout, lease } => {
                 write!(f, "command_timeout is {command_timeout:?}, which is more than half of the lease of {lease:?}")
             }
-        }
-    }
-}
-
-/// Why a call has no reply.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// The server answered with an error; the script did not run, or stopped where it was raised.
-    #[error("{code} {message}")]
-    Refused {
-        /// The first word of the answer, such as `WRONGTYPE`.
-        code: String,
-        /// The rest of it.
-        message: String,
-    },
-    /// No connection could be had before the deadline: the call was not executed.
-    #[error("not connected: {0}")]
-    Unreachable(String),
-    /// No connection could be had, because the server's certificate is not accepted, or it asks for one of the client: the
-    /// call was not executed, and the next one fails too until somebody changes the setup.
-    #[error("{0}")]
-    Certificate(String),
-    /// The call was, or may have been, sent, and no answer came: whether it was executed is unknown.
-    #[error("no answer: {0}")]
-    Unknown(String),
-    /// The connection was closed by its owner, or its runtime was shut down.
-    #[error("the connection is closed")]
-    Closed,
-}
-
-impl ConnectionError {
-    /// A refusal, from the error line that the server sent, without the leading `-`.
-    ///
-    /// The code is made the same for every server: before 7.0, an error raised inside a script comes wrapped as
-    /// `ERR Error running script (...): ...: CODE text`; and a missing right of the user comes as
-    /// `ERR ... The user executing the script can't ...`, of Valkey as `ERR ACL failure in script: ...`, instead of `NOPERM`.
-    pub fn refused(line: &str) -> Self {
-        let (code, message) = line.split_once(' ').unwrap_or((line, ""));
-        let denied =
-            message.contains("The user executing the script can't") || message.starts_with("ACL failure in script");
-        if code == "ERR" && denied {
-            return Self::Refused { code: "NOPERM".to_owned(), message: message.to_owned() };
-        }
-        if code == "ERR" && message.starts_with("Error running script") {
-            let raised = message.rsplit_once("@user_script:").map_or("", |(_, raised)| raised);
-            let raised = raised.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ' ' | '-'));
-            let inner = raised.split(' ').next().unwrap_or("");
-            if !inner.is_empty() && inner.chars().all(|c| c.is_ascii_uppercase()) {
-                return Self::Refused { code: inner.to_owned(), message: raised[inner.len()..].trim().to_owned() };
-            }
-        }
-        Self::Refused { code: code.to_owned(), message: message.to_owned() }
-    }
-
-    pub(crate) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
-            Self::Certificate(_) => ErrorKind::Certificate,
-            Self::Closed => ErrorKind::Closed,
-            Self::Refused { code, message } => match code.as_str() {
-                "NOPERM" | "NOAUTH" | "WRONGPASS" => ErrorKind::Denied,
-                "WRONGTYPE" => ErrorKind::WrongType,
-                "ERR" if message.contains("nknown") => ErrorKind::Unsupported,
-                // There may be room again.
-                "ERR" if message.contains("max number of clients") => ErrorKind::Refused,
-                "ERR" => ErrorKind::Protocol,
-                _ => ErrorKind::Refused,
-            },
         }
     }
 }

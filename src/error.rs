@@ -1,4 +1,4 @@
-//! The one error type of the public API.
+//! The error type of the public API.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,59 +7,57 @@ use std::sync::Arc;
 /// The result of a bowline operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as a value to match on.
+/// The kind of an [`Error`], for code to match on.
 ///
-/// There may be more kinds in later versions: a `match` needs an arm for the others, in which
-/// [`is_retryable`](Self::is_retryable) says what to do.
+/// Later versions may add kinds, so a `match` needs a wildcard arm. [`is_retryable`](Self::is_retryable) classifies every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument, a name, a duration or a URL is not valid, or blocking code was called where it may not block. Nothing was
-    /// sent.
+    /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block. Nothing
+    /// was sent.
     InvalidInput,
-    /// The `timeout` ran out before there was what was waited for, or an answer. What was sent is cancelled in the background,
-    /// which may take some milliseconds more.
+    /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the background,
+    /// which can take some more milliseconds.
     TimedOut,
-    /// `max_waiters` acquisitions wait already.
+    /// As many others as `max_waiters` allows wait already.
     QueueFull,
-    /// More permits than the semaphore has.
+    /// The request is for more permits than the limit of the semaphore.
     OverLimit,
-    /// Waiting would wait for oneself: the holder that asks to write reads already.
+    /// The holder already reads and asks to write, so it would wait for itself.
     WouldDeadlock,
-    /// The lease is over: Redis dropped the hold, gave it to somebody else, or may have done so. Or the latch that was
-    /// waited for ended before it was counted down.
+    /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it ended, and may
+    /// not have been counted down.
     Lost,
-    /// There is no connection to the server, or the server gave no answer in time. Whether the last request was executed is
-    /// unknown; what it may have left is cleaned up in the background or ends with its lease.
+    /// There is no connection to the server, or the server gave no answer in time. The last request may or may not have been
+    /// executed. Its effects are cleaned up in the background or end with their lease.
     ///
-    /// When connecting, the message says whether the name was not resolved, the connection was refused, nothing answered at
-    /// the address, or the connection broke.
+    /// When connecting, the message tells apart a name that was not resolved, a refused connection, an address that did not
+    /// answer, and a connection that broke.
     Unavailable,
-    /// The server said no for a reason that may pass (`LOADING`, `BUSY`, `READONLY`, `OOM`, ...).
+    /// The server refused the request for a reason that can pass, such as `LOADING`, `BUSY`, `READONLY` or `OOM`.
     Refused,
-    /// The server said no because the user lacks a right or could not log in. When connecting, the message names the right.
+    /// The user lacks a right or could not log in. When connecting, the message names the missing right.
     Denied,
-    /// TLS failed: the server's certificate is expired, for another name, or signed by an authority that this system does
-    /// not trust; or the server asks for a certificate of the client.
+    /// TLS failed. The server's certificate is expired, is for another name, or is signed by an authority that this system does
+    /// not trust, or the server requires a client certificate.
     Certificate,
-    /// The key holds a value of another type: something other than bowline wrote it.
+    /// The key holds a value of another type, which bowline did not write.
     WrongType,
-    /// The server is too old, lacks a command, speaks TLS where the URL says plain or the other way round, or is no Redis
-    /// at all.
+    /// The server is too old, lacks a command, or is not Redis. Or only one side of the connection uses TLS.
     Unsupported,
-    /// The server answered something that the script never replies.
+    /// The server sent a reply that no script of bowline produces.
     Protocol,
     /// The client was closed, or its runtime was shut down.
     Closed,
-    /// The [`client_id`](crate::ConfigBuilder::client_id) that was set is that of a client that lives, or whose connection
-    /// the server has not yet seen closed.
+    /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not yet
+    /// noticed that its connection is closed.
     ClientIdInUse,
 }
 
 impl ErrorKind {
-    /// Whether the same call can succeed later without a change to the program or the server's setup.
+    /// Whether the same call can succeed later without a change to the program or to the server's setup.
     ///
-    /// Retrying [`Lost`](Self::Lost) means starting over: acquire again, and redo the work under the new token.
+    /// To retry after [`Lost`](Self::Lost), acquire again and redo the work with the new token.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused | Self::ClientIdInUse => {
@@ -82,18 +80,18 @@ impl ErrorKind {
             Self::InvalidInput => "invalid input",
             Self::TimedOut => "timed out",
             Self::QueueFull => "the queue is full",
-            Self::OverLimit => "more than the limit",
-            Self::WouldDeadlock => "it would wait for itself",
+            Self::OverLimit => "more permits than the limit",
+            Self::WouldDeadlock => "would deadlock: the holder already reads",
             Self::Lost => "the lease was lost",
-            Self::Unavailable => "the server is not available",
+            Self::Unavailable => "the server is unavailable",
             Self::Refused => "the server refused",
             Self::Denied => "the server denied access",
             Self::Certificate => "TLS failed",
-            Self::WrongType => "the key holds another type",
+            Self::WrongType => "the key holds a value of another type",
             Self::Unsupported => "the server does not support this",
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
-            Self::ClientIdInUse => "a living client has this id",
+            Self::ClientIdInUse => "another connected client has this id",
         }
     }
 }
@@ -104,11 +102,12 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An operation that failed: its [`kind`](Self::kind), what was attempted, on which name, and the cause.
+/// A failed operation: its [`kind`](Self::kind), its [`operation`](Self::operation), the [`name`](Self::name) of the primitive
+/// and the cause.
 ///
-/// `{}` shows the error without its [`source`](StdError::source), so that a report which walks the chain, such as `{:#}` of
-/// anyhow, shows each cause once. `{:#}` of the error itself shows the whole chain in one line. Neither they nor `Debug` show
-/// passwords or attempt ids.
+/// `{}` prints the error without its [`source`](StdError::source). Reports that walk the chain, such as anyhow's `{:#}`,
+/// therefore print each cause once. `{:#}` of this error prints the whole chain in one line. No format, including `Debug`,
+/// prints passwords or attempt ids.
 ///
 /// ```
 /// # fn show(error: bowline::Error) {
@@ -121,29 +120,30 @@ pub struct Error {
     kind: ErrorKind,
     operation: &'static str,
     name: Option<Arc<str>>,
-    /// What exactly is wrong, in a sentence. It is a part of this error, not a cause of it.
+    /// Details in one sentence. They belong to this error and are not its source.
     reason: Option<Arc<str>>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// For implementations of [`Executor::block_on`](crate::Executor::block_on), and for tests of code that handles errors.
+    /// Makes an error without a name or a cause. Meant for implementations of
+    /// [`Executor::block_on`](crate::Executor::block_on) and for tests of error handling.
     pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
         Self { kind, operation, name: None, reason: None, source: None }
     }
 
-    /// An error with a sentence that says what exactly is wrong.
+    /// Makes an error with details.
     pub(crate) fn because(kind: ErrorKind, operation: &'static str, reason: impl Into<String>) -> Self {
         Self::new(kind, operation).with_reason(reason)
     }
 
-    /// Says in a sentence what exactly is wrong.
+    /// Adds details in one sentence, which the message shows after the kind.
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into().into());
         self
     }
 
-    /// Bad input is found before it is known what for.
+    /// Sets the operation. Input is checked before the operation that uses it is known.
     pub(crate) fn during(mut self, operation: &'static str) -> Self {
         self.operation = operation;
         self
@@ -159,22 +159,22 @@ impl Error {
         self
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted, for example `"lock"` or `"connect"`.
+    /// The operation that failed, for example `"lock"` or `"connect"`.
     pub fn operation(&self) -> &str {
         self.operation
     }
 
-    /// The name of the primitive it was attempted on, if there is one.
+    /// The name of the primitive, if the operation was on one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Short for [`self.kind().is_retryable()`](ErrorKind::is_retryable).
+    /// Returns [`self.kind().is_retryable()`](ErrorKind::is_retryable).
     pub fn is_retryable(&self) -> bool {
         self.kind.is_retryable()
     }
@@ -194,7 +194,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Each level below `error`, after a colon.
+/// Writes the sources of `error`, each after a colon.
 fn write_causes(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result {
     let mut below = error.source();
     while let Some(cause) = below {
@@ -227,7 +227,7 @@ impl StdError for Error {
     }
 }
 
-/// A cause with all causes below it.
+/// Displays an error with all its sources.
 struct Chain<'a>(&'a (dyn StdError + 'static));
 
 impl fmt::Display for Chain<'_> {
@@ -246,7 +246,7 @@ mod tests {
     #[error("asking the server")]
     struct Asking(#[source] ConnectionError);
 
-    /// As reports of errors do, such as anyhow's `{:#}`.
+    /// Walks the chain as a report does, such as anyhow's `{:#}`.
     fn report(error: &dyn StdError) -> String {
         match error.source() {
             Some(cause) => format!("{error}: {}", report(cause)),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::engine::answer_within;
 use crate::engine::lease::{Loss, Term};
+use crate::engine::schedule::answer_within;
 use crate::error::{Error, ErrorKind, Result};
 use crate::owned::{Owned, lost_error};
 use crate::protocol::reply::HoldState;

@@ -17,15 +17,9 @@ use crate::protocol::token::Token;
 mod held;
 mod signal;
 
-pub use held::Held;
+pub(crate) use held::Acquired;
+pub use held::{Held, Reentrant};
 pub use signal::LossSignal;
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// Guards of what a [`Holder`](crate::Holder) may acquire again while it has it.
-pub trait Reentrant: sealed::Sealed {}
 
 /// A held lock: see [`Lock`](crate::Lock). Released by [`release`](Self::release), or in the background when dropped.
 ///
@@ -73,10 +67,6 @@ pub struct WriteGuard {
 pub struct Permit {
     owned: Arc<Owned>,
 }
-
-impl Reentrant for LockGuard {}
-impl Reentrant for ReadGuard {}
-impl Reentrant for WriteGuard {}
 
 impl LockGuard {
     /// The fencing token of this hold.

@@ -6,15 +6,17 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-/// Who holds: acquiring with a holder that holds the lock already gives another guard of the same hold at once,
-/// with the same token and without a command. The lock is released when the last of these guards goes.
+/// The owner of re-entrant holds. A holder that acquires what it already holds gets another guard of the same hold.
 ///
-/// Async code has no thread that could say who is asking, so re-entrancy is explicit: without a holder each
-/// acquisition stands for itself, and acquiring twice waits for itself. A holder is a plain value; copies are the same
-/// holder, and it can be sent to other tasks.
+/// Re-entry returns at once, sends no command and keeps the token. The hold is released when its last guard is dropped or
+/// released.
 ///
-/// A holder is one client's: what it holds by one [`Client`](crate::Client) and its clones, it waits for by another, also in
-/// the same process. So a holder that acquires one name by two clients waits for itself.
+/// Async tasks move between threads, so the thread cannot identify the owner and re-entrancy is explicit. Without a holder, each
+/// acquisition is independent: a task that acquires the same lock twice waits for itself. A holder is a plain value. Its copies
+/// are the same holder and can be sent to other tasks.
+///
+/// Re-entry works within one [`Client`](crate::Client) and its clones. A holder that acquires one name through two clients
+/// waits for itself, even in one process.
 ///
 /// # Examples
 /// ```no_run
@@ -39,21 +41,21 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// A holder like no other in this process.
+    /// Makes a holder that differs from all others in this process.
     #[expect(clippy::new_without_default, reason = "a default that differs each time would surprise")]
     pub fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self { id: LAST.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
-    /// Makes this the holder of every acquisition inside `future` that names none, on any executor.
+    /// Runs `future` with this holder as the default of its acquisitions, on any executor.
     ///
-    /// Tasks that `future` spawns are outside: each of their acquisitions stands for itself. Scopes nest; the innermost
-    /// counts.
+    /// Acquisitions that name a holder are not affected. Tasks that `future` spawns are outside of the scope. Scopes nest, and
+    /// the innermost applies.
     ///
-    /// **Branches of one future are one holder.** Inside a scope, `join!`, `select!` and `FuturesUnordered` run their branches
-    /// as parts of `future`, so that all of them enter what one of them holds, at the same time. Where branches must exclude
-    /// each other, give each of them a holder of its own, or spawn them as tasks:
+    /// **All branches of `future` share the holder.** `join!`, `select!` and `FuturesUnordered` run their branches as parts of
+    /// `future`, so one branch re-enters what another holds, and both hold it at the same time. If branches must exclude each
+    /// other, give each of them its own holder or spawn them as tasks:
     ///
     /// ```
     /// # use bowline::Holder;
@@ -70,17 +72,17 @@ impl Holder {
     /// # }
     /// ```
     ///
-    /// A branch with a holder of its own waits for what the surrounding scope holds, and for ever if the scope waits for the
-    /// branch.
+    /// A branch with its own holder waits for what the surrounding scope holds. If the scope waits for that branch, both wait
+    /// forever.
     ///
     /// # Cancel safety
-    /// Dropping it drops `future`, and does no more.
+    /// Dropping the future drops `future` and has no other effect.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         Scope { holder: *self, future: future.as_mut() }.await
     }
 
-    /// The holder of the innermost scope that this code runs in.
+    /// The holder of the innermost [`scope`](Self::scope) around the caller, if there is one.
     pub fn current() -> Option<Self> {
         CURRENT.get()
     }
@@ -105,7 +107,7 @@ impl<F: Future> Future for Scope<'_, F> {
     }
 }
 
-/// Also when the poll panics.
+/// Restores the previous holder when it is dropped, even if the poll panics.
 struct Restore(Option<Holder>);
 
 impl Drop for Restore {

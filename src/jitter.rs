@@ -1,8 +1,8 @@
-//! Randomness for timers: enough to keep clients from moving in step, and the same for the same seed.
+//! Randomness for timers, so that clients do not act in step. The same seed gives the same values.
 
 use std::time::Duration;
 
-/// Random durations, drawn from a seed of their own: nothing here is shared with other users of `fastrand`.
+/// A source of random durations. It shares no state with other users of `fastrand`.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter(fastrand::Rng);
 
@@ -11,12 +11,12 @@ impl Jitter {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Between zero and `duration`.
+    /// A random duration between zero and `duration`.
     pub(crate) fn up_to(&mut self, duration: Duration) -> Duration {
         duration.mul_f64(self.0.f64())
     }
 
-    /// Between 75 % and 125 % of `duration`.
+    /// A random duration between 75 % and 125 % of `duration`.
     pub(crate) fn spread(&mut self, duration: Duration) -> Duration {
         duration * 3 / 4 + self.up_to(duration / 2)
     }

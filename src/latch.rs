@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::acquire::{Request, acquire};
 use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,37 +16,41 @@ use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
 use crate::reentry::Reentry;
+use crate::runtime::Executor;
 
-use once::Said;
+use once::{Said, once};
 
 mod once;
+mod wait;
 
-/// The highest count that a latch can be set to.
+/// The largest count of a latch: 1,048,576.
 pub const MAX_LATCH_COUNT: u32 = WRITE;
 
-/// The longest that a latch can live.
+/// The longest time to live of a latch: 30 days.
 pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A named count that programs on many machines count down, and wait for to reach zero. Made by
-/// [`Client::latch`](crate::Client::latch).
+/// A named count that programs on many machines count down and wait for. The latch is open when the count is zero.
+///
+/// Returned by [`Client::latch`](crate::Client::latch). A handle is cheap to make and to clone, and stores nothing in Redis.
 ///
 /// # Guarantees
-/// - Everybody who waits, in every program, is let through when the count is zero: no polling. One command of the server
-///   tells 1,000 waiters; the client that counted down to zero calls again in the background until all are told.
-/// - Each [`count_down`](Self::count_down) counts once, however often its request had to be sent.
-/// - A waiter whose message was lost, or who could not be reached, is let through after a bounded wait: at most a third
+/// - When the count reaches zero, all waiters in all programs are notified, without polling. One command notifies 1,000
+///   waiters. The client that counted down to zero repeats it in the background until all are notified.
+/// - Each [`count_down`](Self::count_down) counts once, even if its request is sent several times.
+/// - A waiter whose message was lost, or that could not be reached, finds the latch open after a bounded wait: at most a third
 ///   of the client's lease after it can reach the server again.
-/// - A latch that is open stays open until it is set again or its time to live ends.
+/// - An open latch stays open until it is set again or its time to live ends.
 ///
 /// # Not guaranteed
-/// A latch is data in Redis, and a time to live ends it, counted down or not. A waiter who cannot know whether it was
-/// counted down before it ended is told so ([`Lost`](ErrorKind::Lost)) rather than let through: at most a third of the
-/// client's lease after the end. If the latch is set anew before that, the waiter waits for the new one.
+/// A latch ends after its time to live, even if it is not counted down. A waiter that cannot know whether the latch was open
+/// before it ended gets [`Lost`](ErrorKind::Lost), at most a third of the client's lease after the end. If the latch is set
+/// again before that, the waiter waits for the new count.
 ///
 /// # Redis keys
-/// `<prefix>:latch:{<name>}` for the time to live given when it is set; `...:tickets` while somebody waits; and
-/// `...:calls` for the client's retry timeout and a command timeout after the last call that changed the latch or was sent more
-/// than once, so that late copies of requests are known.
+/// - `<prefix>:latch:{<name>}`, the count, expires after the time to live.
+/// - `...:tickets`, the waiters, expires 1 h after the last heartbeat.
+/// - `...:calls` recognises late copies of requests. It expires one `retry_timeout` and one `command_timeout` after the last
+///   call that changed the latch or was sent more than once.
 ///
 /// # Examples
 /// ```no_run
@@ -59,7 +62,7 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// // In each of three workers:
 /// started.count_down().await?;
 ///
-/// // In whoever needs them all:
+/// // In the program that needs all workers:
 /// started.wait().timeout(Duration::from_secs(60)).await?;
 /// # Ok(()) }
 /// ```
@@ -73,27 +76,30 @@ impl CountDownLatch {
         Self { primitive: Primitive::new(context, reentry, Kind::Latch, name) }
     }
 
-    /// Sets the count, 1 to [`MAX_LATCH_COUNT`], if there is no latch of the name or it has been counted down; `false`: it is
-    /// being counted down, and stays as it is. The latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`]. If it was
-    /// counted down and not everybody who waited has been told, they are told first.
+    /// Sets the count to `count`, 1 to [`MAX_LATCH_COUNT`], if there is no latch of this name or it is open. The new latch ends
+    /// after `ttl`, 100 ms to [`MAX_LATCH_TTL`].
+    ///
+    /// Returns whether the count was set. The waiters of an open latch are notified before it is set again. A latch that is
+    /// still being counted down is not changed.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name, count or time; the server's, if it does not answer.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, count or time to live, and the errors of a server that
+    /// does not answer or refuses.
     ///
     /// # Cancel safety
-    /// Dropped, the latch may be set or not.
+    /// After the future is dropped, the latch may or may not have been set.
     pub async fn try_set(&self, count: u32, ttl: Duration) -> Result<bool> {
         const OPERATION: &str = "try_set";
         let keys = self.primitive.keys(OPERATION)?;
         let invalid =
             |reason: String| Err(Error::because(ErrorKind::InvalidInput, OPERATION, reason).with_name(&keys.name));
         if !(1..=MAX_LATCH_COUNT).contains(&count) {
-            return invalid(format!("a count of {count}; it must be 1 to {MAX_LATCH_COUNT}"));
+            return invalid(format!("count must be 1 to {MAX_LATCH_COUNT}, not {count}"));
         }
         if !(MIN_LEASE..=MAX_LATCH_TTL).contains(&ttl) {
-            return invalid(format!("a latch must live 100 ms to 30 days, not {ttl:?}"));
+            return invalid(format!("ttl must be 100 ms to 30 days, not {ttl:?}"));
         }
-        self.once(OPERATION, |scripts, keys, call| {
+        once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
                     LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
@@ -106,21 +112,21 @@ impl CountDownLatch {
         .await
     }
 
-    /// Counts down by one, and says what is left. At zero, everybody who waits is let through. A latch that does not
-    /// exist, or is open, stays as it is: nothing is left.
+    /// Counts down by one and returns the remaining count. At zero all waiters are notified. If the latch does not exist or is
+    /// open, the call changes nothing and returns zero.
     ///
-    /// If the answer to the first request was lost, the number is what is left when the server answers a later one, and
-    /// others may have counted down in between. So two calls may be told the same number, and each of them zero: use
-    /// [`wait`](Self::wait), and not the number, to learn that the latch is open.
+    /// If the first answer is lost, the call returns the count at the time of a later answer. Others may have counted down in
+    /// between, so two calls can return the same number, including zero. Use [`wait`](Self::wait) to learn that the latch is
+    /// open.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; [`Unavailable`](ErrorKind::Unavailable) and the server's
-    /// other answers: whether it counted is unknown.
+    /// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid. Nothing was sent.
+    /// - [`Unavailable`](ErrorKind::Unavailable) and other errors of the server: the call may or may not have counted.
     ///
     /// # Cancel safety
-    /// Dropped, it may have counted or not.
+    /// After the future is dropped, the call may or may not have counted.
     pub async fn count_down(&self) -> Result<u64> {
-        self.once("count_down", |scripts, keys, call| {
+        once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
                     CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
@@ -131,44 +137,46 @@ impl CountDownLatch {
         .await
     }
 
-    /// What is left to count down; zero if there is no such latch. It may be outdated when it arrives.
+    /// Reads the remaining count, which is zero if there is no latch. It may have changed when the answer arrives.
     ///
     /// # Errors
-    /// As [`inspect`](Self::inspect).
+    /// Those of [`inspect`](Self::inspect).
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn count(&self) -> Result<u64> {
         Ok(self.look("count").await?.count)
     }
 
-    /// Waits until the count is zero; at once if it is, or if there is no such latch. Await the result, or set a
-    /// timeout first.
+    /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on the result
+    /// if needed, then await it.
     pub fn wait(&self) -> LatchWait {
         LatchWait { primitive: self.primitive.clone(), timeout: None }
     }
 
-    /// What there is of the latch, as one consistent look. It may be outdated when it arrives.
+    /// Reads the count, the remaining time to live and the number of waiters. All are read at the same moment, and may have
+    /// changed when the answer arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
+    /// refuses.
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LatchState> {
         self.look("inspect").await
     }
 
-    /// Ends the latch, whatever its count; `false`: there was none. Whoever waits is told that it ended
-    /// ([`Lost`](ErrorKind::Lost)).
+    /// Ends the latch, whatever its count, and returns whether there was one. Its waiters get [`Lost`](ErrorKind::Lost).
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
+    /// refuses.
     ///
     /// # Cancel safety
-    /// Dropped, the latch may be deleted or not.
+    /// After the future is dropped, the latch may or may not have been deleted.
     pub async fn delete(&self) -> Result<bool> {
-        self.once("delete", |scripts, keys, call| {
+        once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
@@ -192,42 +200,50 @@ impl fmt::Debug for CountDownLatch {
     }
 }
 
-/// What [`CountDownLatch::inspect`] saw.
+/// The state of a latch, as read by [`CountDownLatch::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LatchState {
-    /// What is left to count down; zero if there is no such latch.
+    /// The remaining count. Zero if there is no latch.
     pub count: u64,
-    /// What is left of the time to live; `None` if there is no such latch.
+    /// The remaining time to live. `None` if there is no latch.
     pub remaining: Option<Duration>,
-    /// How many wait, those left out whose sign of life has expired.
+    /// The number of waiters, without those whose tickets have expired.
     pub waiters: u64,
 }
 
-/// Waiting for a latch, to be awaited: see [`CountDownLatch::wait`].
+/// A wait until a latch is open, returned by [`CountDownLatch::wait`]. Nothing is sent before it is awaited, or before
+/// [`block`](Self::block) is called in blocking code.
 ///
 /// # Errors
-/// - [`TimedOut`](ErrorKind::TimedOut): by the option.
-/// - [`InvalidInput`](ErrorKind::InvalidInput): a bad name or a timeout of zero; nothing was sent.
-/// - [`Lost`](ErrorKind::Lost): the latch ended while it was waited for, and nobody knows whether it was counted down.
-/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
-///   long as the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout); others at once.
-/// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
+/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid or the timeout is zero. Nothing was sent.
+/// - [`Lost`](ErrorKind::Lost): the latch ended during the wait, and may not have been counted down.
+/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
+///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). Other errors of the server are returned at once.
+/// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
 ///
 /// # Cancel safety
-/// Dropping the future takes the waiter away in the background.
+/// Dropping the future removes the waiter in the background.
 #[derive(Clone, Debug)]
-#[must_use = "waiting does nothing unless awaited"]
+#[must_use = "a wait does nothing unless awaited"]
 pub struct LatchWait {
     primitive: Primitive,
     timeout: Option<Duration>,
 }
 
 impl LatchWait {
-    /// The longest wait; without it, as long as it takes. Zero is an error: use [`CountDownLatch::count`].
+    /// Limits the wait. By default it is unlimited. Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use
+    /// [`CountDownLatch::count`] to check without waiting.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+}
+
+impl LatchWait {
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.primitive.context.executor
     }
 }
 
@@ -241,26 +257,14 @@ impl IntoFuture for LatchWait {
             let Primitive { context, .. } = &self.primitive;
             let keys = self.primitive.keys(OPERATION)?;
             if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-                let error =
-                    Error::because(ErrorKind::InvalidInput, OPERATION, "a timeout of zero; count does not wait");
+                let error = Error::because(
+                    ErrorKind::InvalidInput,
+                    OPERATION,
+                    "timeout is zero; use count to check without waiting",
+                );
                 return Err(error.with_name(&keys.name));
             }
-            let request = Request {
-                operation: OPERATION,
-                keys: keys.clone(),
-                amount: 1,
-                wait: true,
-                // Nothing is held; as long as this, a ticket lives without a heartbeat.
-                lease: context.config.lease,
-                renewed: false,
-                at_most: None,
-                max_waiters: 0,
-                timeout: self.timeout,
-                holder: None,
-                fair: true,
-                joins_cohort: false,
-            };
-            acquire(context, &request).await.map(drop)
+            wait::wait(context, keys, self.timeout).await
         })
     }
 }

@@ -1,13 +1,15 @@
-// README.md and the guide end with the targets of their links, as a reader of the repository needs them. Markdown goes by the
-// first definition of a target, so the ones here, which rustdoc needs, come before. The guide is built with the embedded server.
+// README.md and the guide define the targets of their links at the end, for readers on GitHub. Markdown uses the first definition
+// of a target, so src/links, which has the targets for rustdoc, is included first. scripts/pictures writes the pictures among
+// them. The guide needs the embedded server.
 #![cfg_attr(
     all(feature = "tokio", not(feature = "embedded")),
     doc = "[docs/guide.md]: https://docs.rs/bowline/latest/bowline/guide/index.html\n"
 )]
 #![cfg_attr(feature = "tokio", doc = include_str!("links/readme.md"))]
-// The README's example is on tokio.
+#![cfg_attr(feature = "tokio", doc = include_str!("links/pictures.md"))]
+// The example of the README needs tokio.
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
-#![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis: leased, renewed, handed over, fenced.")]
+#![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis with leases, fair queues and fencing tokens.")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
@@ -17,6 +19,7 @@ pub mod prelude;
 
 #[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
 #[doc = include_str!("links/guide.md")]
+#[doc = include_str!("links/pictures.md")]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
@@ -64,7 +67,7 @@ pub use runtime::tokio;
 pub use acquire::builder::{Acquire, TryAcquire};
 pub use client::Client;
 pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
-pub use connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
 pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
@@ -80,13 +83,13 @@ pub use protocol::token::Token;
 #[doc(hidden)]
 pub use protocol::wire;
 #[cfg(feature = "_redis")]
-pub use redis::RedisConnection;
+pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};
 pub use stats::Stats;
 
-// What the methods of `Executor` and `Connection` are written with.
+// Implementations of `Executor` and `Connection` need these.
 #[doc(no_inline)]
 pub use async_trait::async_trait;
 #[doc(no_inline)]

@@ -9,7 +9,6 @@ use uuid::Uuid;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::Context;
 use crate::error::Result;
-use crate::guard::LockGuard;
 use crate::handle::Primitive;
 use crate::owned::Owned;
 use crate::protocol::attempt_id::AttemptId;
@@ -17,32 +16,34 @@ use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::reentry::Reentry;
 
-/// A named lock that programs on many machines can hold one at a time. Made by [`Client::lock`](crate::Client::lock);
-/// cheap to make and to clone, and nothing in Redis until it is acquired.
+/// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
+///
+/// Returned by [`Client::lock`](crate::Client::lock). A handle is cheap to make and to clone, and stores nothing in Redis.
 ///
 /// # Guarantees
-/// - At most one valid [`LockGuard`] per name, by the terms stated there.
-/// - A release hands the lock to the next waiter inside the same command: a contended acquisition costs two commands
-///   of this client, whoever waits, and no polling. [Non-fair](Acquire::non_fair) ones of one client share commands.
-/// - A waiter whose message was lost, whose predecessor died or whose server restarted is served after a bounded wait:
-///   at most a third of its lease after it can reach the server again, or when the lease in its way ends. Dead waiters are
-///   passed over at once, up to 127 tickets of 15 clients; more hold up those behind them until they have expired: a lease
-///   after their last sign of life, half an hour at most.
-/// - Any future may be dropped at any point. What it had in Redis is cancelled in the background.
+/// - At most one [`LockGuard`](crate::LockGuard) per name is valid, under the conditions documented there.
+/// - A release hands the lock to the next waiter in the same command. A contended acquisition costs two commands, however many
+///   others wait, and no polling. [Non-fair](Acquire::non_fair) acquisitions of one client share commands.
+/// - Every waiter is served after a bounded wait, even if its message was lost, the holder before it died or the server
+///   restarted: at most a third of its lease after it can reach the server again, or when the lease before it ends.
+/// - Waiters whose client is gone are skipped at once, up to 127 tickets of 15 clients. More of them delay the waiters behind
+///   them until enough tickets have expired. A ticket expires one lease after its last heartbeat, and after half an hour at
+///   most.
+/// - Every future can be dropped at any point. Its request is cancelled in the background.
 ///
 /// # Not guaranteed
-/// The lock is a lease with a [fencing token](LockGuard::token), not a mutex: see [`LockGuard`].
+/// The lock is a lease with a [fencing token](crate::LockGuard::token), not a mutex: see [`LockGuard`](crate::LockGuard).
 ///
 /// # Fairness
-/// Acquisitions queue in Redis and are served first come, first served across all processes, except those whose client
-/// does not listen at that moment; these keep their place. The choice between [`fair`](Acquire::fair) and
-/// [`non_fair`](Acquire::non_fair) is made at each call; both exclude each other. Non-fair acquisitions of one client
-/// share tickets: they cost less, and pass others by a bounded number and time.
+/// Acquisitions queue in Redis in the order of arrival across all processes. A waiter whose client is not subscribed when its
+/// turn comes is passed over and keeps its place. Each call chooses between [`fair`](Acquire::fair), the default, and
+/// [`non_fair`](Acquire::non_fair). Both exclude each other. Non-fair acquisitions of one client share tickets: they cost
+/// less, and pass other waiters for a limited number of grants and a limited time.
 ///
 /// # Redis keys
-/// `<prefix>:lock:{<name>}` for the length of the lease, `...:queue` and `...:tickets` while somebody waits (at most
-/// 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 1 h after the last grant, or
-/// twice its lease.
+/// - `<prefix>:lock:{<name>}`, the hold, expires with the lease.
+/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
+/// - `...:fence`, the counter of the tokens, expires 1 h after the last grant or after twice the lease, whichever is later.
 ///
 /// # Examples
 /// ```no_run
@@ -58,7 +59,7 @@ use crate::reentry::Reentry;
 ///     guard.protect(async { /* stops if the lease is lost */ }).await?;
 /// }
 ///
-/// // All in one: released on every path.
+/// // Acquires, works and releases, whatever the outcome of the work.
 /// orders.lock().run(|guard| async move { println!("holding with token {}", guard.token()) }).await?;
 /// # Ok(()) }
 /// ```
@@ -67,7 +68,7 @@ pub struct Lock {
     primitive: Primitive,
 }
 
-/// A grant reserves as many tokens.
+/// The number of tokens that a grant reserves.
 const SPAN: u32 = 1;
 
 impl Lock {
@@ -75,23 +76,25 @@ impl Lock {
         Self { primitive: Primitive::new(context, reentry, Kind::Lock, name) }
     }
 
-    /// Acquires the lock, waiting for it if need be. Await the result, or set options first.
+    /// Acquires the lock, and waits while others hold it. Set options on the result, then await it.
     pub fn lock(&self) -> Acquire {
-        Acquire::new(&self.primitive, "lock", SPAN, LockGuard::new)
+        Acquire::new(&self.primitive, "lock", SPAN)
     }
 
-    /// Acquires the lock if it is free and nobody waits for it; `None` if not.
+    /// Acquires the lock without waiting. Resolves to `None` if another acquisition holds the lock or waits for it.
     pub fn try_lock(&self) -> TryAcquire {
-        TryAcquire::new(&self.primitive, "try_lock", SPAN, LockGuard::new)
+        TryAcquire::new(&self.primitive, "try_lock", SPAN)
     }
 
-    /// Who holds the lock and how many wait, as one consistent look. It may be outdated when it arrives.
+    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the answer
+    /// arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
+    /// refuses.
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
         self.primitive.context.observe(inspected.now);
@@ -103,22 +106,24 @@ impl Lock {
         Ok(LockState { holder, waiters: inspected.waiters })
     }
 
-    /// For operators: takes the lock from whoever holds it and hands it to the next waiter.
+    /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
     ///
-    /// The old holder is told at once ([`Loss::Revoked`](crate::Loss::Revoked)) if its client listens, and may still
-    /// act until it is. The returned token is larger than the old holder's and smaller than the next one's: give it
-    /// to the protected resource to fence the old holder out now. `None`: nobody held the lock.
+    /// Returns a token that is larger than that of the old holder and smaller than that of the next one, or `None` if the lock
+    /// was free. The old holder's client is notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if it is subscribed.
+    /// Until the notification arrives the old holder may still act. Give the token to the protected resource, so that the
+    /// resource rejects the old holder from now on.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
+    /// refuses.
     ///
     /// # Cancel safety
-    /// Dropped, it may have released or not. Called again it never takes the lock from somebody who was given it
-    /// meanwhile by the same call.
+    /// After the future is dropped, the lock may or may not have been released. Each call takes the lock from one holder only:
+    /// the one that held it when the call began.
     pub async fn force_release(&self) -> Result<Option<Token>> {
         const OPERATION: &str = "force_release";
         let Primitive { context, .. } = &self.primitive;
-        // The holder is named: a second copy of the call must not take the lock from the next one.
+        // The call names the holder, so that a second copy of it cannot take the lock from the next holder.
         let Some((attempt_id, ..)) =
             self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys)).await?.holder
         else {
@@ -140,28 +145,27 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// What [`Lock::inspect`] saw.
+/// The state of a lock, as read by [`Lock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockState {
-    /// Who holds the lock, if anybody does.
+    /// The holder, or `None` if the lock is free.
     pub holder: Option<HolderState>,
-    /// How many tickets wait in Redis, those left out whose sign of life has expired. A fair acquisition that waits is one
-    /// ticket. Those that stand in a client's [line](Acquire::non_fair) are not counted one by one: the line is one ticket
-    /// while it waits, and none while one of it holds the lock. How many wait in its own lines, a client says in
-    /// [`Stats::waiting`](crate::Stats::waiting).
+    /// The number of tickets in the queue, without expired ones. Each fair acquisition that waits has one ticket. A
+    /// [cohort](Acquire::non_fair) has one ticket while all its members wait, and none while one of them holds the lock.
+    /// [`Stats::waiting`](crate::Stats::waiting) counts the acquisitions that wait in a client, members of cohorts included.
     pub waiters: u64,
 }
 
-/// The holder that [`Lock::inspect`] saw.
+/// The holder of a lock, as read by [`Lock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderState {
-    /// The [`Client::id`](crate::Client::id) of its client; `None` if the key was not written by bowline.
+    /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
     pub client: Option<Uuid>,
-    /// Its fencing token; that of the first guard, of a lock that was handed on among the
-    /// [non-fair](Acquire::non_fair) acquisitions of its client.
+    /// The fencing token of the grant. If the lock was handed off within a [cohort](Acquire::non_fair), this is the token of
+    /// the first guard.
     pub token: Token,
-    /// What is left of its lease, by the server's clock.
+    /// The rest of the lease, by the server's clock.
     pub remaining: Duration,
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::cohort::Member;
-use crate::context::{Context, Late, PendingAttempt};
+use crate::acquire::member::Member;
+use crate::acquire::pending::{GrantExpired, PendingAttempt};
+use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
@@ -41,7 +42,7 @@ impl Owned {
 
     /// For the last guard of the hold.
     pub(crate) async fn release(mut self) -> Result<()> {
-        if self.pass() {
+        if self.hand_off() {
             return Ok(());
         }
         if let Err(loss) = self.hold.release(self.context.now()) {
@@ -52,15 +53,15 @@ impl Owned {
         let _ending = context.engine.ending(&self.hold);
         let mut this = self;
         context.engine.release(&this.hold);
-        let _unread = context.engine.unread(&this.hold.keys, context.now());
+        let _unread = context.engine.unread_reply(&this.hold.keys, context.now());
         let mut retry = context.retry("release", &this.hold.keys.name);
         let mut may_be_done = false;
         loop {
             this.asked = true;
             match context.scripts().release(&this.hold.keys, this.hold.id).await {
-                Ok(Released::Released { more, told, now }) => {
+                Ok(Released::Released { more, told: messages, now }) => {
                     this.ended(more, now);
-                    context.deliver(told);
+                    context.deliver(messages);
                     return Ok(());
                 }
                 Ok(Released::NotHeld { more, now }) => {
@@ -68,13 +69,13 @@ impl Owned {
                     if !may_be_done {
                         return Err(lost_error(&this.hold, "release", Loss::Gone));
                     }
-                    context.unheard(&this.hold.keys);
+                    context.reply_lost(&this.hold.keys);
                     // The answer to an earlier request was lost, and that one released: the lease was valid then.
                     return Ok(());
                 }
                 Err(failure) => {
                     if failure.may_be_done() {
-                        context.unheard(&this.hold.keys);
+                        context.reply_lost(&this.hold.keys);
                         // Whatever comes after it: a request that was not executed takes nothing back.
                         may_be_done = !mutant::on(Mutant::ResentReleaseLost);
                     }
@@ -98,7 +99,7 @@ impl Owned {
         let _ending = context.engine.ending(&old);
         // A fixed lease begins anew; one that was extended is not shortened.
         let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
-        let Ok(pending) = PendingAttempt::open(&context, &old.keys, amount, lease) else {
+        let Ok(mut pending) = PendingAttempt::open(&context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
@@ -122,7 +123,7 @@ impl Owned {
             let asked = old.term.lease(lease, sent);
             let args = ChangeArgs {
                 old: old.id,
-                new: pending.id,
+                new: pending.id(),
                 units: amount,
                 lease: asked,
                 not_after: context.not_after(sent, None),
@@ -157,7 +158,7 @@ impl Owned {
                 // The client was closed meanwhile, which has cancelled it.
                 Ok(None) => return Err(context.closed(operation, &old.keys)),
                 // Only for a while that nobody has counted: it is given back.
-                Err(Late) => return Err(lost_error(&old, operation, Loss::Expired)),
+                Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
             };
             let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
             if let Some(vacant) = vacant {
@@ -167,9 +168,9 @@ impl Owned {
         }
     }
 
-    /// To the next in its cohort, if there is one.
-    fn pass(&mut self) -> bool {
-        self.ended |= self.member.take().is_some_and(|member| member.pass(&self.hold));
+    /// Hands the hold off to the next member of its cohort, if there is one.
+    fn hand_off(&mut self) -> bool {
+        self.ended |= self.member.take().is_some_and(|member| member.hand_off(&self.hold));
         self.ended
     }
 
@@ -191,7 +192,7 @@ impl Drop for Owned {
         if let Some((holder, reentry)) = &self.holder {
             reentry.leave(*holder, &self.hold.keys);
         }
-        if self.ended || self.pass() {
+        if self.ended || self.hand_off() {
             return;
         }
         let now = self.context.now();
@@ -201,7 +202,7 @@ impl Drop for Owned {
             self.context.engine.release_later(&self.hold, now);
         }
         if self.asked {
-            self.context.unheard(&self.hold.keys);
+            self.context.reply_lost(&self.hold.keys);
         }
     }
 }

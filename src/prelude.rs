@@ -1,7 +1,7 @@
-//! What most programs name, for `use bowline::prelude::*`.
+//! The types that most programs name, for `use bowline::prelude::*`.
 //!
-//! `use bowline::*` would import the modules `bowline::tokio`, `bowline::smol` and `bowline::async_std` too, whose
-//! names are those of the runtimes' crates: `#[tokio::main]` is ambiguous then. The prelude has none of them:
+//! Prefer it to `use bowline::*`, which also imports the modules `bowline::tokio`, `bowline::smol` and `bowline::async_std`.
+//! They have the names of the runtimes' crates and make `#[tokio::main]` ambiguous. The prelude leaves them out:
 //!
 //! ```
 //! # #[cfg(feature = "tokio")]
@@ -21,7 +21,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! It has no `Result` either, which would hide the one of the standard library.
+//! It also leaves out `Result`, which would hide that of the standard library.
 
 pub use crate::{
     Client, Config, CountDownLatch, Error, ErrorKind, Holder, Lock, LockGuard, Loss, Permit, ReadGuard, RwLock,

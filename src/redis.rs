@@ -1,38 +1,52 @@
 //! A connection to one server, by redis-rs.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::channel::oneshot;
+use futures::future::select;
 use futures::stream::BoxStream;
 
-use self::blocking::Blocking;
+use self::cluster::{Cluster, Seeds};
 use self::dial::Dial;
+use self::failure::Failure;
 use self::link::Shared;
+use self::locate::Locate;
+use self::sentinel::Sentinels;
+use self::single::Single;
 use self::target::Target;
-use super::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::config::Config;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
+mod acknowledging;
 mod blocking;
 mod calls;
+mod cluster;
 mod convert;
+mod deadline;
 pub(crate) mod dial;
+mod failure;
 mod handshake;
 mod link;
 mod loaded;
+mod locate;
 mod progress;
 mod proof;
 mod sending;
+mod sentinel;
+mod single;
+mod spelling;
 mod subscription;
+mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+
+pub use self::sentinel::SentinelUrl;
 
 /// A connection to a single Redis or Valkey server, 6.2 or newer.
 ///
@@ -77,36 +91,93 @@ mod tls;
 /// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
 ///   made, once.
 pub struct RedisConnection {
-    shared: Arc<Shared>,
+    servers: Servers,
     warnings: Vec<Warning>,
-    subscriptions: AtomicU64,
+}
+
+/// What is behind the URL.
+enum Servers {
+    /// One server at a time.
+    Single(Single),
+    Cluster(Cluster),
 }
 
 impl RedisConnection {
     /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
     pub(crate) async fn connect(
         executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
+        dialer: Arc<dyn Dial>,
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let target = Target::parse(url)?;
-        let shared = Arc::new(Shared::new(executor, dialer, target, config, seed()));
-        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection =
-            Self { shared: Arc::clone(&shared), warnings: Vec::new(), subscriptions: AtomicU64::new(0) };
-        let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(link::supervise(Arc::clone(&shared), first)));
-        match connected.await {
-            Ok(Ok(warnings)) => {
-                connection.warnings = warnings;
-                connection.warnings.extend(slow_timeout(config));
-                Ok(connection)
+        let (servers, mut warnings) = match Seeds::parse(url)? {
+            Some(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
+            None if sentinel::is_of_sentinels(url) => Self::connect_by_sentinels(executor, dialer, url, config).await?,
+            None => Self::connect_to_server(executor, dialer, url, config).await?,
+        };
+        warnings.extend(slow_timeout(config));
+        Ok(Self { servers, warnings })
+    }
+
+    async fn connect_to_server(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let locate = Arc::new(Arc::new(Target::parse(url)?));
+        let named = locate.to_string();
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        match Single::connect(Arc::new(shared)).await {
+            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Err(Some(Failure::Cluster)) => {
+                let seeds = Seeds::of(Target::parse(url)?)?;
+                Self::connect_to_cluster(executor, dialer, seeds, config).await
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.target.to_string(), &config.prefix)),
-            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+            Err(failure) => Err(connect_error(failure, &named, config)),
         }
     }
+
+    async fn connect_by_sentinels(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let seed = seed();
+        let sentinels = Arc::new(Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?);
+        let named = sentinels.to_string();
+        let locate: Arc<dyn Locate> = sentinels.clone();
+        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
+        shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
+        match Single::connect(shared).await {
+            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Err(failure) => Err(connect_error(failure, &named, config)),
+        }
+    }
+
+    async fn connect_to_cluster(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+        Ok((Servers::Cluster(cluster), warnings))
+    }
+}
+
+/// `None`: the runtime was shut down.
+fn connect_error(failure: Option<Failure>, named: &str, config: &Config) -> Error {
+    match failure {
+        Some(failure) => failure.into_error(named, &config.prefix),
+        None => Error::new(ErrorKind::Closed, "connect"),
+    }
+}
+
+/// Asks the sentinels until the connection is closed.
+async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
+    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.
@@ -125,20 +196,54 @@ fn seed() -> u64 {
 #[async_trait]
 impl Connection for RedisConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        calls::run(&self.shared, &call).await
+        match &self.servers {
+            Servers::Single(single) => single.run(&call).await,
+            // On the heap: the way through a cluster is long, and a call to one server should not have to carry it.
+            Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
+        }
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        calls::run_batch(&self.shared, calls).await
+        match &self.servers {
+            Servers::Single(single) => single.run_batch(calls).await,
+            Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
+        }
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        match &self.servers {
+            Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
+            Servers::Cluster(_) => {
+                let unsupported = "bowline does not wait for the replicas of a cluster";
+                calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+            }
+        }
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+        match &self.servers {
+            Servers::Single(single) => single.subscribe(channel).await,
+            Servers::Cluster(cluster) => cluster.subscribe(channel).await,
+        }
     }
 
     fn topology(&self) -> Topology {
-        Topology::single_server()
+        match &self.servers {
+            Servers::Single(_) => Topology::single_server(),
+            Servers::Cluster(_) => Topology::cluster(),
+        }
+    }
+
+    fn node_of(&self, key: &str) -> u64 {
+        match &self.servers {
+            Servers::Single(_) => 0,
+            Servers::Cluster(cluster) => cluster.node_of(key),
+        }
     }
 
     fn warnings(&self) -> Vec<Warning> {
@@ -146,28 +251,35 @@ impl Connection for RedisConnection {
     }
 
     fn reconnects(&self) -> u64 {
-        self.shared.reconnects.load(Ordering::Relaxed)
+        match &self.servers {
+            Servers::Single(single) => single.reconnects(),
+            Servers::Cluster(cluster) => cluster.reconnects(),
+        }
     }
 
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&self.shared.target, within)?))
+        match &self.servers {
+            Servers::Single(single) => single.without_runtime(within),
+            Servers::Cluster(cluster) => cluster.without_runtime(within),
+        }
     }
 
     fn close(&self) {
-        self.shared.close();
-    }
-}
-
-impl Drop for RedisConnection {
-    fn drop(&mut self) {
-        self.shared.close();
+        match &self.servers {
+            Servers::Single(single) => single.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
     }
 }
 
 /// Shows the address and the state, no credentials.
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisConnection").field("link", &self.shared).field("warnings", &self.warnings).finish()
+        let servers: &dyn fmt::Debug = match &self.servers {
+            Servers::Single(single) => single,
+            Servers::Cluster(cluster) => cluster,
+        };
+        f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()
     }
 }

@@ -7,10 +7,10 @@ use futures::FutureExt;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::{ErrorKind, Result};
-use crate::guard::{protect, release};
+use crate::guard::{Acquired, Held, protect, release};
 use crate::owned::Owned;
 
-impl<G> Acquire<G> {
+impl<G: Held> Acquire<G> {
     /// Acquires, runs `work` with the guard, and releases, whatever becomes of the work.
     ///
     /// - The release is awaited, also when the work returns an error of its own, and when it panics: the panic goes on after
@@ -45,13 +45,11 @@ impl<G> Acquire<G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        let guard = self.guard;
-        let owned = Box::pin(self.owned()).await?;
-        run(owned, guard, work).await
+        run(Box::pin(self.owned()).await?, work).await
     }
 }
 
-impl<G> TryAcquire<G> {
+impl<G: Held> TryAcquire<G> {
     /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
     ///
     /// # Errors
@@ -64,20 +62,20 @@ impl<G> TryAcquire<G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        let guard = self.guard;
         match Box::pin(self.owned()).await? {
-            Some(owned) => run(owned, guard, work).await.map(Some),
+            Some(owned) => run(owned, work).await.map(Some),
             None => Ok(None),
         }
     }
 }
 
-async fn run<G, F, W>(owned: Arc<Owned>, guard: fn(Arc<Owned>) -> G, work: F) -> Result<W::Output>
+async fn run<G, F, W>(owned: Arc<Owned>, work: F) -> Result<W::Output>
 where
+    G: Held,
     F: FnOnce(G) -> W,
     W: Future,
 {
-    let shared = guard(owned.clone());
+    let shared = G::of(Acquired(owned.clone()));
     // The call of the closure may panic too. On the heap: it is of any size, and would be copied from frame to frame.
     let work = Box::pin(AssertUnwindSafe(async move { work(shared).await }).catch_unwind());
     let worked = protect(&owned, "run", work).await;

@@ -1,4 +1,4 @@
-//! The runtime as bowline sees it: tasks, timers and a clock.
+//! The trait of async runtimes: tasks, timers and a clock.
 
 use std::fmt;
 use std::future::Future;
@@ -19,39 +19,39 @@ pub mod smol;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
-/// An async runtime: where bowline spawns its tasks, sets its timers and reads its clock.
+/// An async runtime. It spawns bowline's tasks, runs its timers and provides its clock.
 ///
-/// Nothing in bowline spawns, sleeps or asks for the time in any other way, so an implementation of this trait
-/// decides what "later" means for the whole library, up to a simulation in virtual time.
+/// bowline spawns, sleeps and reads the time only through this trait. An implementation can therefore run the whole library in
+/// virtual time, as a simulation does.
 ///
-/// No method is `async`, because a task and a timer outlive the borrow of the executor; the futures are
-/// [`BoxFuture`](crate::BoxFuture)s, which this crate re-exports. `examples/custom_executor.rs` is an implementation.
+/// No method is `async`, because tasks and timers outlive the borrow of the executor. The methods use
+/// [`BoxFuture`](crate::BoxFuture), which this crate re-exports. See `examples/custom_executor.rs` for an implementation.
 ///
 /// # Contract
-/// - Every method may be called from any thread, inside or outside the runtime.
-/// - Once the runtime is shut down, `spawn` drops the task and `sleep` resolves early, but never in the poll in which it
-///   is polled first: a loop around it must give the runtime the pause in which it can drop the loop. Neither panics.
+/// - Every method may be called on any thread, inside and outside the runtime.
 /// - `now` and `sleep` use the same clock: after `sleep(d)`, `now` has advanced by at least `d`.
+/// - After the runtime is shut down, `spawn` drops the task, `sleep` resolves early, and neither panics. A `sleep` never resolves
+///   in its first poll, so that the runtime can drop a task that sleeps in a loop.
 pub trait Executor: fmt::Debug + Send + Sync + 'static {
-    /// Runs `task` in the background until it is done. Nobody waits for it.
+    /// Runs `task` in the background until it is done.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
-    /// A future that resolves once `duration` has passed, counted from this call.
+    /// Returns a future that resolves after `duration`, counted from this call.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
-    /// The monotonic clock.
+    /// The time of the monotonic clock.
     fn now(&self) -> Instant;
 
-    /// Runs `future` to its end on the calling thread, which must be one that may block.
+    /// Blocks the calling thread until `future` is done. The thread must be one that may block.
     ///
     /// # Errors
-    /// - [`Closed`](crate::ErrorKind::Closed) when the runtime is shut down before `future` is done.
-    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks, where blocking could stop
-    ///   the runtime; `future` is dropped unpolled. An adapter whose runtime cannot tell may leave it to the caller.
+    /// - [`Closed`](crate::ErrorKind::Closed): the runtime was shut down before `future` was done.
+    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the thread drives async tasks, so blocking could stop the runtime.
+    ///   `future` is dropped without a poll. An implementation may skip this check if its runtime cannot recognise such
+    ///   threads.
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()>;
 }
 
-/// A shared executor is one, too.
 impl<E: Executor + ?Sized> Executor for Arc<E> {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         (**self).spawn(task);
@@ -73,18 +73,18 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 /// The error of `block_on` on a thread that drives async tasks.
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 fn must_not_block(instead: &str) -> Error {
-    let reason = format!("blocking on a thread that drives async tasks; use {instead}, or the async API");
+    let reason = format!("this thread drives async tasks and must not block; use {instead} or the async API");
     Error::because(ErrorKind::InvalidInput, "block_on", reason)
 }
 
-/// For tests of what counts time by itself: any instant will do.
+/// An arbitrary instant, for tests of code that takes the time as an argument.
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "only differences count")]
+#[expect(clippy::disallowed_methods, reason = "the tests use differences only")]
 pub(crate) fn an_instant() -> Instant {
     Instant::now()
 }
 
-/// Lets others run: ready at the second poll.
+/// Lets other tasks run: it is ready at the second poll.
 #[cfg(any(feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;
@@ -98,7 +98,7 @@ pub(crate) async fn yield_once() {
     .await;
 }
 
-/// `future`, or `None` once `duration` has passed. A future that is ready wins over a timer that is.
+/// Runs `future` for at most `duration`. `None` if the time passed first. If both are ready, the output is returned.
 pub(crate) async fn timeout<F: Future>(
     executor: &Arc<dyn Executor>,
     duration: Duration,

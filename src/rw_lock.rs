@@ -15,30 +15,32 @@ use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
 use crate::reentry::Reentry;
 
-/// A named lock that many may hold for reading at a time, or one for writing. Made by
-/// [`Client::rw_lock`](crate::Client::rw_lock).
+/// A named lock that many hold for reading at the same time, or one for writing.
+///
+/// Returned by [`Client::rw_lock`](crate::Client::rw_lock). A handle is cheap to make and to clone, and stores nothing in
+/// Redis.
 ///
 /// # Guarantees
 /// Those of [`Lock`](crate::Lock), and:
-/// - While a [`WriteGuard`] is valid, no other guard of the name is. While a [`ReadGuard`] is valid, no writer's is.
-/// - First come, first served: nobody passes a waiter, so that neither readers nor writers starve. Readers that wait one
-///   behind the other enter together.
-/// - Write guards have tokens that grow. The token of a read guard is between those of the writers before and after it;
-///   it may be that of the last writer.
+/// - While a [`WriteGuard`] is valid, no other guard of the name is valid. While a [`ReadGuard`] is valid, no write guard is.
+/// - Waiters are served in the order of arrival, so neither readers nor writers starve. Consecutive readers in the queue are
+///   granted together.
+/// - Each write guard has a larger token than the writers before it. The token of a read guard is at least that of the writer
+///   before it, and smaller than that of the writer after it.
 ///
 /// # Not guaranteed
-/// The guards are leases, not a mutex's: see [`LockGuard`](crate::LockGuard).
+/// The lock is a lease with fencing tokens, not a mutex: see [`LockGuard`](crate::LockGuard).
 ///
 /// # Re-entry
-/// A [`Holder`](crate::Holder) may read while it reads, write while it writes, and read while it writes (the hold stays
-/// a writer's until the last guard goes). Writing while it reads would wait for itself: that is
-/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder nobody can know, and it waits until its
-/// timeout.
+/// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold stays a
+/// writer's until its last guard is gone. A holder that reads and asks to write gets
+/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder, such an acquisition cannot be recognised: it
+/// waits until its timeout.
 ///
 /// # Redis keys
-/// `<prefix>:rw:{<name>}` and `...:leases` for the longest lease, `...:queue` and `...:tickets` while somebody waits (at
-/// most 1 h after the last sign of life), and `...:fence`, the counter of the tokens, for 1 h after the last grant, or
-/// twice its lease.
+/// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
+/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
+/// - `...:fence`, the counter of the tokens, expires 1 h after the last grant or after twice the lease, whichever is later.
 ///
 /// # Examples
 /// ```no_run
@@ -50,7 +52,7 @@ use crate::reentry::Reentry;
 ///
 /// let writing = prices.write().await?;
 /// println!("writing with token {}", writing.token());
-/// // Readers that wait come in, writers do not.
+/// // Waiting readers are granted now. Waiting writers are not.
 /// let reading = writing.downgrade().await?;
 /// reading.release().await?;
 /// # Ok(()) }
@@ -65,33 +67,35 @@ impl RwLock {
         Self { primitive: Primitive::new(context, reentry, Kind::ReadWrite, name) }
     }
 
-    /// Acquires for reading. Await the result, or set options first.
+    /// Acquires for reading, and waits while others write. Set options on the result, then await it.
     pub fn read(&self) -> Acquire<ReadGuard> {
-        Acquire::new(&self.primitive, "read", READ, ReadGuard::new)
+        Acquire::new(&self.primitive, "read", READ)
     }
 
-    /// Acquires for writing. Await the result, or set options first.
+    /// Acquires for writing, and waits while others read or write. Set options on the result, then await it.
     pub fn write(&self) -> Acquire<WriteGuard> {
-        Acquire::new(&self.primitive, "write", WRITE, WriteGuard::new)
+        Acquire::new(&self.primitive, "write", WRITE)
     }
 
-    /// Acquires for reading if nobody writes and nobody waits; `None` if not.
+    /// Acquires for reading without waiting. Resolves to `None` if another acquisition writes or waits.
     pub fn try_read(&self) -> TryAcquire<ReadGuard> {
-        TryAcquire::new(&self.primitive, "try_read", READ, ReadGuard::new)
+        TryAcquire::new(&self.primitive, "try_read", READ)
     }
 
-    /// Acquires for writing if nobody has the lock and nobody waits; `None` if not.
+    /// Acquires for writing without waiting. Resolves to `None` if another acquisition holds the lock or waits.
     pub fn try_write(&self) -> TryAcquire<WriteGuard> {
-        TryAcquire::new(&self.primitive, "try_write", WRITE, WriteGuard::new)
+        TryAcquire::new(&self.primitive, "try_write", WRITE)
     }
 
-    /// Who holds the lock and how many wait, as one consistent look. It may be outdated when it arrives.
+    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the answer
+    /// arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
+    /// refuses.
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<RwLockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE)).await?;
         self.primitive.context.observe(inspected.now);
@@ -109,16 +113,16 @@ impl RwLock {
     }
 }
 
-/// What [`RwLock::inspect`] saw.
+/// The state of a read-write lock, as read by [`RwLock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RwLockState {
-    /// Who writes, if anybody does.
+    /// The writer, or `None` if no acquisition writes.
     pub writer: Option<HolderState>,
-    /// Who reads: the thousand whose leases end first, if there are more.
+    /// The readers: at most 1,000, those whose leases end first.
     pub readers: Vec<HolderState>,
-    /// How many tickets wait in Redis, as in [`LockState::waiters`](crate::LockState::waiters): writers that stand in a client's
-    /// [line](Acquire::non_fair) are one ticket or none.
+    /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
+    /// [cohort](Acquire::non_fair) of writers has at most one ticket.
     pub waiters: u64,
 }
 
@@ -129,18 +133,19 @@ impl fmt::Debug for RwLock {
 }
 
 impl WriteGuard {
-    /// Goes on as a reader, in one step: no other writer comes in between, and the readers that wait next do come in.
-    /// The token stays; a fixed lease begins anew, for at least what is left of it. A [line](Acquire::non_fair) goes on without it.
+    /// Turns this writer into a reader in one step. No other writer is granted in between, and the readers at the head of the
+    /// queue are granted too.
     ///
-    /// While other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's until they all are
-    /// gone.
+    /// The reader keeps the token. A fixed lease starts over and is never shortened. The hold leaves its
+    /// [cohort](Acquire::non_fair). If other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's
+    /// until all of them are gone.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable) and other answers of the server;
-    /// the guard is gone then, and what it held is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused)
+    /// and other errors of the server. The guard is consumed, and its hold is released in the background.
     ///
     /// # Cancel safety
-    /// Dropping the future releases in the background.
+    /// Dropping the future releases the hold in the background.
     pub async fn downgrade(self) -> Result<ReadGuard> {
         still_held(&self.owned, "downgrade")?;
         match Arc::try_unwrap(self.owned) {
@@ -150,50 +155,53 @@ impl WriteGuard {
     }
 }
 
-/// What came of [`ReadGuard::try_upgrade`].
+/// The outcome of [`ReadGuard::try_upgrade`]. `W` and `R` are the guards: those of the async API by default, or those of the
+/// [blocking API](crate::blocking::Upgrade).
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
-pub enum Upgrade {
-    /// The only reader writes now, with a token of its own.
-    Writing(WriteGuard),
-    /// Others read as well, and waiting for them could wait for ever: two readers that both want to write would wait
-    /// for each other. The guard reads on, with the same token. Release it, and write by [`RwLock::write`].
-    WouldDeadlock(ReadGuard),
+pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
+    /// The guard was the only reader. It writes now, with a new token.
+    Writing(W),
+    /// Others read too, or the guard shares its hold with others of its holder. It still reads, with the same token.
+    ///
+    /// Waiting could deadlock: two readers that both want to write would wait for each other. Release the guard and acquire by
+    /// [`RwLock::write`] instead.
+    Shared(R),
 }
 
 impl ReadGuard {
-    /// Goes on as the writer if nobody else reads, in one step and before those who wait. Never waits. A fixed lease begins
-    /// anew, upgraded or not.
+    /// Turns the only reader into the writer in one step, ahead of all waiters. Never waits for others. A fixed lease starts
+    /// over, whatever the outcome.
     ///
-    /// A guard that shares its hold with others of the same [`Holder`](crate::Holder) is not upgraded; a guard got by
-    /// reading while its holder writes is the writer's already.
+    /// A guard that shares its hold with other guards of the same [`Holder`](crate::Holder) is not upgraded, unless the hold is
+    /// already a writer's.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable) and other answers of the server;
-    /// the guard is gone then, and what it held is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused)
+    /// and other errors of the server. The guard is consumed, and its hold is released in the background.
     ///
     /// # Cancel safety
-    /// Dropping the future releases in the background.
+    /// Dropping the future releases the hold in the background.
     pub async fn try_upgrade(self) -> Result<Upgrade> {
         still_held(&self.owned, "try_upgrade")?;
         if self.owned.hold.amount == WRITE {
             return Ok(Upgrade::Writing(WriteGuard::new(self.owned)));
         }
         match Arc::try_unwrap(self.owned) {
-            Err(shared) => Ok(Upgrade::WouldDeadlock(Self::new(shared))),
+            Err(shared) => Ok(Upgrade::Shared(Self::new(shared))),
             Ok(owned) => {
                 let owned = owned.change("try_upgrade", WRITE).await?;
                 Ok(if owned.hold.amount == WRITE {
                     Upgrade::Writing(WriteGuard::new(owned))
                 } else {
-                    Upgrade::WouldDeadlock(Self::new(owned))
+                    Upgrade::Shared(Self::new(owned))
                 })
             }
         }
     }
 }
 
-/// Also of guards that share a hold, and ask the server nothing.
+/// Checks the hold locally, because guards that share a hold change it without asking the server.
 fn still_held(owned: &Owned, operation: &'static str) -> Result<()> {
     owned.hold.loss(owned.context.now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
 }

@@ -19,33 +19,36 @@ use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::{Limited, PermitHold};
 use crate::reentry::Reentry;
 
-/// The most permits a semaphore can have.
+/// The largest limit of a semaphore: 1,048,575.
 pub const MAX_PERMITS: u32 = WRITE - 1;
 
-/// A named number of permits that programs on many machines share. Made by
-/// [`Client::semaphore`](crate::Client::semaphore).
+/// A named number of permits that programs on many machines share.
+///
+/// Returned by [`Client::semaphore`](crate::Client::semaphore). A handle is cheap to make and to clone, and stores nothing in
+/// Redis.
 ///
 /// # Guarantees
-/// Those of [`Lock`](crate::Lock) but the token, and:
-/// - The valid [`Permit`]s of a name are never more than its limit.
-/// - Permits are leases, kept by the client's watchdog. Those of a program that died come back with the end of their
-///   leases; what comes back later than that is not credited again.
-/// - First come, first served: a request for many permits is not starved by requests for few.
-///   [Non-fair](Acquire::non_fair) acquisitions of one client share tickets: they cost less, and pass others by a bounded
-///   number and time.
+/// Those of [`Lock`](crate::Lock) except the token, and:
+/// - The valid [`Permit`]s of a name never exceed its limit.
+/// - The client's watchdog renews the permits. The permits of a crashed program become free when their leases end. A release
+///   that arrives after that adds no permit.
+/// - Waiters are served in the order of arrival: requests for few permits cannot starve a request for many.
+///   [Non-fair](Acquire::non_fair) acquisitions of one client share tickets: they cost less, and pass other waiters for a
+///   limited number of grants and a limited time.
 ///
 /// # Not guaranteed
-/// A permit is a lease, not a count in this process's memory: a program that is paused past its lease goes on without
-/// one, and there is no fencing token that storage could refuse it by, because several hold permits at a time. Where
-/// that matters, use a [`Lock`](crate::Lock).
+/// A permit is a lease. A program that is paused past the end of its lease continues without a permit. There is no fencing
+/// token, because several holders act at the same time and storage could not tell which of them is late. Use a
+/// [`Lock`](crate::Lock) where that matters.
 ///
 /// # The limit
-/// Each handle brings its own, which should be the same everywhere; [`set_limit`](Self::set_limit) stores one in Redis
-/// that wins over them.
+/// Each handle brings a limit, which should be the same in all programs. [`set_limit`](Self::set_limit) stores a limit in
+/// Redis that overrides those of the handles.
 ///
 /// # Redis keys
-/// `<prefix>:sem:{<name>}` and `...:leases` for the longest lease, 24 h with a stored limit; `...:queue` and `...:tickets`
-/// while somebody waits (at most 1 h after the last sign of life).
+/// - `<prefix>:sem:{<name>}` and `...:leases`, the permits, expire with the longest lease, or 24 h after the last use if a limit
+///   is stored.
+/// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
 ///
 /// # Examples
 /// ```no_run
@@ -68,61 +71,63 @@ impl Semaphore {
         Self { primitive: Primitive::new(context, reentry, Kind::Semaphore { limit }, name), limit }
     }
 
-    /// Acquires one permit. Await the result, or set options first.
+    /// Acquires one permit, and waits until one is free. Set options on the result, then await it.
     pub fn acquire(&self) -> Acquire<Permit> {
         self.acquire_many(1)
     }
 
-    /// Acquires `count` permits at once. Zero is an error, and so is more than the limit.
+    /// Acquires `count` permits at once. Zero is an [`InvalidInput`](crate::ErrorKind::InvalidInput) error. More than the limit
+    /// is an [`OverLimit`](crate::ErrorKind::OverLimit) error.
     pub fn acquire_many(&self, count: u32) -> Acquire<Permit> {
-        Acquire::new(&self.primitive, "acquire", count, Permit::new)
+        Acquire::new(&self.primitive, "acquire", count)
     }
 
-    /// Acquires one permit if one is free and nobody waits; `None` if not.
+    /// Acquires one permit without waiting. Resolves to `None` if none is free or another acquisition waits.
     pub fn try_acquire(&self) -> TryAcquire<Permit> {
         self.try_acquire_many(1)
     }
 
-    /// Acquires `count` permits if they are free and nobody waits; `None` if not.
+    /// Acquires `count` permits without waiting. Resolves to `None` if fewer are free or another acquisition waits.
     pub fn try_acquire_many(&self, count: u32) -> TryAcquire<Permit> {
-        TryAcquire::new(&self.primitive, "try_acquire", count, Permit::new)
+        TryAcquire::new(&self.primitive, "try_acquire", count)
     }
 
-    /// How many permits nobody holds. It may be outdated when it arrives.
+    /// Reads the number of free permits. It may have changed when the answer arrives.
     ///
     /// # Errors
-    /// As [`inspect`](Self::inspect).
+    /// Those of [`inspect`](Self::inspect).
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn available(&self) -> Result<u32> {
         let state = self.look("available").await?;
         Ok(state.limit.saturating_sub(state.used))
     }
 
-    /// Who holds how many permits and how many wait, as one consistent look. It may be outdated when it arrives.
+    /// Reads who holds permits and how many wait. Both are read at the same moment, and may have changed when the answer
+    /// arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or limit; the server's, if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that does not
+    /// answer or refuses.
     ///
     /// # Cancel safety
-    /// Changes nothing.
+    /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<SemaphoreState> {
         self.look("inspect").await
     }
 
-    /// Stores a limit in Redis, which wins over those of the handles for 24 h after the semaphore was used last.
+    /// Stores a limit in Redis. It overrides the limits of the handles until 24 h after the last use of the semaphore.
     ///
-    /// A larger one lets those in who wait. A smaller one takes nothing from those who hold permits; as they give them
-    /// back, nobody is let in until it is kept. Waiters that want more than it fail with
-    /// [`OverLimit`](crate::ErrorKind::OverLimit).
+    /// A larger limit grants waiters at once. A smaller limit revokes no permits: waiters are granted again once enough permits
+    /// are released. Waiters that ask for more than the new limit fail with [`OverLimit`](crate::ErrorKind::OverLimit).
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name, or a limit that is not 1 to [`MAX_PERMITS`]; the server's,
-    /// if it does not answer.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or a limit outside of 1 to [`MAX_PERMITS`], and the
+    /// errors of a server that does not answer or refuses.
     ///
     /// # Cancel safety
-    /// Dropped, the limit may be stored or not.
+    /// After the future is dropped, the limit may or may not have been stored.
     pub async fn set_limit(&self, limit: u32) -> Result<()> {
         const OPERATION: &str = "set_limit";
         let Primitive { context, .. } = &self.primitive;
@@ -131,7 +136,7 @@ impl Semaphore {
         let mut retry = context.retry(OPERATION, &keys.name);
         loop {
             let sent = context.now();
-            // Late, it could undo what somebody else has set since.
+            // A late copy of this call must not overwrite a limit that was set after it.
             let not_after = context.not_after(sent, None);
             match context.scripts().set_limit(keys, limit, not_after).await {
                 Ok(Limited::Limit { more, now }) => {
@@ -171,29 +176,29 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// What [`Semaphore::inspect`] saw.
+/// The state of a semaphore, as read by [`Semaphore::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SemaphoreState {
-    /// The limit in force: the one stored in Redis, else that of the handle.
+    /// The limit in force: the one stored in Redis, or else that of the handle.
     pub limit: u32,
-    /// How many permits are held. More than the limit, if it was made smaller meanwhile.
+    /// The number of permits that are held. It exceeds the limit if the limit was lowered after they were granted.
     pub used: u32,
-    /// Who holds them: the thousand whose leases end first, if there are more.
+    /// The holders: at most 1,000, those whose leases end first.
     pub holders: Vec<PermitState>,
-    /// How many tickets wait in Redis, as in [`LockState::waiters`](crate::LockState::waiters): a client's
-    /// [line](Acquire::non_fair) has no more tickets than acquisitions that stand in it, and often fewer.
+    /// The number of tickets in the queue, counted as in [`LockState::waiters`](crate::LockState::waiters). A
+    /// [cohort](Acquire::non_fair) has at most one ticket per member, and often fewer.
     pub waiters: u64,
 }
 
-/// One holder that [`Semaphore::inspect`] saw.
+/// One holder of permits, as read by [`Semaphore::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermitState {
-    /// The [`Client::id`](crate::Client::id) of its client; `None` if it was not written by bowline.
+    /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the hold.
     pub client: Option<Uuid>,
-    /// How many permits it has.
+    /// The number of permits that it holds.
     pub count: u32,
-    /// What is left of its lease, by the server's clock.
+    /// The rest of the lease, by the server's clock.
     pub remaining: Duration,
 }

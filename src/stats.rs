@@ -1,28 +1,32 @@
-//! What a client counts.
+//! The counters of a client.
 
-/// What a client has now, and has done so far: see [`Client::stats`](crate::Client::stats). Meant for a metrics page;
-/// the numbers are of one moment, and `reconnects` of one a little later.
+/// The counters of a client, for metrics: see [`Client::stats`](crate::Client::stats).
+///
+/// `held` and `waiting` are current values. The others count since the client was connected. All are read at the same moment,
+/// except `reconnects`, which is read shortly after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Holds that it has now: locks, reads, writes and acquisitions of permits. What a [`Holder`](crate::Holder) entered
-    /// again is one.
+    /// Current holds: locks, reads, writes and acquisitions of permits. Several guards of one [`Holder`](crate::Holder) that share
+    /// a hold count once.
     pub held: u64,
-    /// Acquisitions under way now, and those that wait for a latch: sent, waiting in Redis, or in a line of the client.
+    /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting members of
+    /// [cohorts](crate::Acquire::non_fair).
     pub waiting: u64,
-    /// Acquisitions that got what they asked for, and changes between reading and writing.
+    /// Granted acquisitions, and changes between reading and writing.
     pub acquired: u64,
-    /// Those of them that got it in a line of the client, without a command.
+    /// Acquisitions that were granted by a hand-off within a [cohort](crate::Acquire::non_fair), without a command. They are also
+    /// counted in `acquired`.
     pub passed_on: u64,
-    /// Leases made longer by the watchdog.
+    /// Leases that the watchdog has renewed.
     pub renewals: u64,
-    /// Holds that were lost: their lease ran out, the server did not have them any more, or an operator took them. What
-    /// [`close`](crate::Client::close) ends is not counted.
+    /// Lost holds: their lease expired, the server no longer had them, or an operator released them. Holds that
+    /// [`close`](crate::Client::close) ends are not counted.
     pub lost: u64,
-    /// Connections made again after one was lost, that of the subscription included; of a
-    /// [`Connection`](crate::Connection) that counts them.
+    /// Connections that were restored after a loss, including that of the subscription. Always zero if the
+    /// [`Connection`](crate::Connection) does not count them.
     pub reconnects: u64,
-    /// How often the server refused to restore the subscription after a reconnect, for example because the user's right
-    /// to the channel is gone. Until it succeeds, waiters find out about a grant only when they ask.
+    /// How often the server refused to restore the subscription after a reconnect, for example because the user lost its right
+    /// to the channel. Until the subscription is restored, waiters learn of a grant only by their heartbeats.
     pub subscriptions_refused: u64,
 }

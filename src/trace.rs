@@ -1,12 +1,12 @@
-//! What the feature `tracing` tells; without it, nothing here does anything.
+//! The spans and events of the feature `tracing`. Without the feature, these functions do nothing.
 //!
-//! Names of locks are told, never attempt ids, addresses or credentials.
+//! Spans and events contain names of primitives. They contain no attempt ids, addresses or credentials.
 
 use std::fmt::Display;
 use std::future::Future;
 use std::time::Instant;
 
-/// Runs an acquisition in a span of its own, which ends with how long it took.
+/// Runs an acquisition in its own span, which records how long it took.
 #[cfg(feature = "tracing")]
 pub(crate) async fn acquiring<F: Future>(
     operation: &'static str,
@@ -36,7 +36,7 @@ pub(crate) fn acquiring<F: Future>(
     acquisition
 }
 
-/// The server's setup endangers locks, found when connecting.
+/// Reports a problem of the server's setup that was found when connecting.
 pub(crate) fn warning(what: &dyn Display) {
     #[cfg(feature = "tracing")]
     tracing::warn!(what = %what, "the server's setup endangers locks");
@@ -44,15 +44,15 @@ pub(crate) fn warning(what: &dyn Display) {
     let _ = what;
 }
 
-/// No usable answer came to a renewal of so many leases.
+/// Reports that a renewal of `leases` leases got no usable answer.
 pub(crate) fn not_renewed(leases: usize, why: &dyn Display) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(leases, why = %why, "leases were not renewed; they are tried again");
+    tracing::warn!(leases, why = %why, "leases were not renewed; the renewal is retried");
     #[cfg(not(feature = "tracing"))]
     let _ = (leases, why);
 }
 
-/// The holder was told that it has lost what it held.
+/// Reports that the loss of a hold was signalled to its holder.
 pub(crate) fn lost(name: &str, why: &dyn Display) {
     #[cfg(feature = "tracing")]
     tracing::warn!(name, why = %why, "a lease was lost");
@@ -60,15 +60,15 @@ pub(crate) fn lost(name: &str, why: &dyn Display) {
     let _ = (name, why);
 }
 
-/// After a reconnect, the server refused the subscription of the client's inbox.
+/// Reports that the server refused to restore the subscription of the client's inbox after a reconnect.
 pub(crate) fn subscription_refused(why: &dyn Display) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(why = %why, "the server refused the subscription; it is tried again, and waiters learn later");
+    tracing::warn!(why = %why, "the server refused the subscription; it is retried, and waiters learn of grants later");
     #[cfg(not(feature = "tracing"))]
     let _ = why;
 }
 
-/// The connection that carries commands or messages stands again.
+/// Reports that a connection was restored. `carries` names what it carries: commands or messages.
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {
     #[cfg(feature = "tracing")]

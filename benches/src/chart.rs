@@ -50,6 +50,60 @@ pub fn bars(name: &str, title: &str, bars: &[(String, f64)]) -> Result<()> {
     Ok(())
 }
 
+/// One metric of everybody in [`panels`].
+#[derive(Debug)]
+pub struct Panel {
+    /// What is shown, and in what unit.
+    pub title: String,
+    /// A value for each row, from top to bottom.
+    pub values: Vec<f64>,
+}
+
+/// Metrics side by side, with the same rows in each. Every bar has its value beside it, since the scales differ. The first
+/// `ours` rows stand out.
+pub fn panels(name: &str, title: &str, rows: &[&str], ours: usize, panels: &[Panel]) -> Result<()> {
+    const NAMES: u32 = 140;
+    const ROW: i32 = 32;
+    const TOP: i32 = 34;
+    let path = path(name)?;
+    let height = u32::try_from(TOP + ROW * i32::try_from(rows.len())?)? + 40;
+    let area = SVGBackend::new(&path, (SIZE.0, height)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let area = area.titled(title, ("sans-serif", 22))?;
+    let (names, bars) = area.split_horizontally(NAMES);
+    for (name, y) in rows.iter().zip((TOP..).step_by(ROW as usize)) {
+        names.draw(&Text::new((*name).to_owned(), (12, y + 4), ("sans-serif", 18)))?;
+    }
+    let areas = bars.split_evenly((1, panels.len()));
+    for (panel, area) in panels.iter().zip(&areas) {
+        let (width, _) = area.dim_in_pixel();
+        // Room for the longest value behind the longest bar.
+        let longest = f64::from(width.saturating_sub(70));
+        let highest = panel.values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        area.draw(&Text::new(panel.title.clone(), (0, 10), ("sans-serif", 17)))?;
+        for (row, (value, y)) in panel.values.iter().zip((TOP..).step_by(ROW as usize)).enumerate() {
+            let end = (value / highest * longest).max(1.0) as i32;
+            let color = if row < ours { RGBColor(37, 99, 235) } else { RGBColor(148, 163, 184) };
+            area.draw(&Rectangle::new([(0, y), (end, y + 20)], color.filled()))?;
+            area.draw(&Text::new(number(*value), (end + 6, y + 4), ("sans-serif", 17)))?;
+        }
+    }
+    area.present()?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+/// Two digits that matter.
+fn number(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 9.95 => 0,
+        value if value >= 0.995 => 1,
+        value if value >= 0.0995 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
 /// A line.
 #[derive(Debug)]
 pub struct Series {

@@ -1,9 +1,9 @@
-//! A client for the examples that need no server.
+//! A client for the examples that can run without a server.
 
 use bowline::Client;
 use bowline::embedded::Server;
 
-/// Of the server at `REDIS_URL`, else of one inside this process. What the examples do is the same on both.
+/// Connects to the server at `REDIS_URL`, else to the embedded server. The examples do the same on both.
 pub(crate) async fn connect() -> bowline::Result<Client> {
     if let Ok(url) = std::env::var("REDIS_URL") {
         println!("using the server at REDIS_URL");

@@ -1,10 +1,10 @@
-//! Where the examples find a server: at `REDIS_URL`, else a `redis-server` of their own, gone when they end.
+//! A server for the examples: the one at `REDIS_URL`, else a `redis-server` of their own, which is stopped at the end.
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server's address, and the process if it is ours.
+/// The address of a server, and its process if this program started it.
 pub(crate) struct Server {
     pub(crate) url: String,
     child: Option<Child>,

@@ -1,6 +1,8 @@
-//! The choices of one acquisition, as builders that are awaited.
+//! The builders of an acquisition: options first, then `.await`, or `.block()` in the blocking API.
 
+use std::fmt;
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,36 +10,43 @@ use futures::future::BoxFuture;
 
 use crate::acquire::acquire;
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{LockGuard, Reentrant};
+use crate::guard::{Acquired, Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::owned::Owned;
+use crate::runtime::Executor;
 
 mod choices;
+mod try_acquire;
 
 use choices::Options;
+pub use try_acquire::TryAcquire;
 
-/// An acquisition to be awaited: see [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
-/// [`RwLock::write`](crate::RwLock::write), [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before
-/// that.
+/// An acquisition that waits until it is granted. `G` is the guard that it resolves to.
+///
+/// Returned by [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
+/// [`RwLock::write`](crate::RwLock::write) and [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before it
+/// is awaited. The [blocking API](crate::blocking::Acquire) uses the same builder and calls `block` instead.
 ///
 /// # Errors
-/// - [`TimedOut`](ErrorKind::TimedOut), [`QueueFull`](ErrorKind::QueueFull): by the options.
-/// - [`InvalidInput`](ErrorKind::InvalidInput): a bad name or option; nothing was sent.
-/// - [`OverLimit`](ErrorKind::OverLimit): more permits than the semaphore has.
-/// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder reads, and asks to write.
-/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for as
-///   long as the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout); or three grants in a row took longer to arrive than
-///   their lease.
-/// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): at once.
-/// - [`Closed`](ErrorKind::Closed): the client was closed, also while waiting.
+/// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
+/// - [`QueueFull`](ErrorKind::QueueFull): [`max_waiters`](Self::max_waiters) others wait already.
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the name or an option is invalid. Nothing was sent.
+/// - [`OverLimit`](ErrorKind::OverLimit): the semaphore has fewer permits than requested.
+/// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder already reads and asks to write.
+/// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
+///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). `Unavailable` also means that three grants in a row
+///   arrived after their lease had expired.
+/// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): returned at
+///   once, without a retry.
+/// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
 ///
 /// # Cancel safety
-/// Dropping the future cancels the acquisition in the background, wherever it stood. The next waiter is served. Only
-/// when the server cannot be reached may a ticket or a hold stay, for one lease at the longest.
+/// Dropping the future at any point cancels the acquisition in the background, and the next waiter is served. If the server
+/// is unreachable, a ticket or a hold can remain in Redis for at most one lease.
 ///
 /// # Examples
-/// An acquisition owns all it needs: it can be kept, spawned as a task, and joined with others.
+/// An acquisition borrows nothing. It can be stored, spawned as a task and joined with others.
 /// ```
 /// # #[cfg(all(feature = "tokio", feature = "embedded"))]
 /// # #[tokio::main(flavor = "current_thread")]
@@ -61,94 +70,114 @@ use choices::Options;
 #[must_use = "an acquisition does nothing unless awaited"]
 pub struct Acquire<G = LockGuard> {
     options: Options,
-    pub(crate) guard: fn(Arc<Owned>) -> G,
+    guard: PhantomData<G>,
 }
 
 impl<G> Acquire<G> {
-    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
-        Self { options: Options::new(primitive, operation, amount), guard }
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+        Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
     }
 
-    /// First come, first served across all processes. The default.
+    /// The same acquisition with another type of guard.
+    pub(crate) fn with_guard<H>(self) -> Acquire<H> {
+        Acquire { options: self.options, guard: PhantomData }
+    }
+
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.options.primitive.context.executor
+    }
+
+    /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
         self.options.fair = true;
         self
     }
 
-    /// Prefers speed to order between processes. With the client's own renewed lease, the non-fair acquisitions of one client stand
-    /// in cohorts of its own: those of a [`Lock`](crate::Lock), the writers of a [`RwLock`](crate::RwLock), and those who ask
-    /// a [`Semaphore`](crate::Semaphore) for as many permits, by handles of the same limit. A cohort waits behind one ticket;
-    /// what is released goes to the next in the cohort without asking Redis, with a larger token of its own if there are tokens.
+    /// Prefers throughput to the order between processes.
+    ///
+    /// Non-fair acquisitions of one client form a *cohort* if they can share a grant: those of one [`Lock`](crate::Lock),
+    /// the writers of one [`RwLock`](crate::RwLock), and those that ask a [`Semaphore`](crate::Semaphore) for the same number
+    /// of permits through handles with the same limit. A cohort waits behind one ticket. A release hands the hold to the
+    /// next member of the cohort without a command. If the primitive has tokens, every member gets a larger one.
+    ///
+    /// Only acquisitions with the client's own renewed lease join a cohort. All others queue up as [`fair`](Self::fair) ones.
     ///
     /// # Guaranteed
-    /// - Within a cohort, who has waited for longest is next. Of a semaphore, only requests that are on their way may be
-    ///   answered in another order.
-    /// - A grant serves up to 32 of the cohort, and none of them later than
-    ///   [`handoff_time`](crate::ConfigBuilder::handoff_time), 100 ms by default, after the first. Then the cohort queues up again,
-    ///   behind those who wait. So others are passed by one grant at the most; of a semaphore, by those that the cohort had
-    ///   before they came.
-    /// - Only what is held is handed on: after a loss, or with less than half of the lease left, the next one asks Redis.
-    /// - Permits that come free elsewhere are not left to others: one of the cohort always asks for more.
+    /// - The member that has waited longest in its cohort is next. A semaphore may answer requests that are already sent in
+    ///   another order.
+    /// - One grant serves at most 32 members, and the last of them at most
+    ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues up
+    ///   again behind the other waiters. A waiter outside the cohort is therefore passed by at most one grant, or, at a
+    ///   semaphore, by the grants that the cohort had when the waiter queued up.
+    /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks Redis.
+    /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients release.
     ///
     /// # Not guaranteed
-    /// - Order between a cohort and other acquisitions, those of the same client included: fair ones, tries, readers, and those
-    ///   with a [lease](Self::lease) other than the client's, a [fixed one](Self::expires_after) or a
-    ///   [limit](Self::hold_at_most) do not stand in a cohort.
-    /// - That it goes on while the next in the cohort does not run: a future that is neither polled nor dropped when its turn
-    ///   comes may keep its own cohort waiting, and keeps what it was given from everybody else until the lease ends.
-    ///
-    /// Everything else queues up as if it were [`fair`](Self::fair).
+    /// - Order between a cohort and acquisitions outside it, including those of the same client: fair ones, tries, readers,
+    ///   and those with a [lease](Self::lease) of their own, a [fixed lease](Self::expires_after) or a
+    ///   [limit](Self::hold_at_most).
+    /// - Progress while the next member does not run. If its future is neither polled nor dropped when its turn comes, the
+    ///   cohort may stall, and the hold stays taken until the lease expires.
     pub fn non_fair(mut self) -> Self {
         self.options.fair = false;
         self
     }
 
-    /// The longest wait; without it, an acquisition waits as long as others are in the way. Zero is an error: use the
-    /// `try_` form. [`TimedOut`](ErrorKind::TimedOut) does not wait for the server: the ticket is cancelled in the background,
-    /// and may be there for some milliseconds more.
+    /// Limits the wait. By default an acquisition waits for as long as others hold what it asks for.
+    ///
+    /// Zero is an [`InvalidInput`](ErrorKind::InvalidInput) error: use the `try_` method instead.
+    /// [`TimedOut`](ErrorKind::TimedOut) is returned without waiting for the server. The ticket is cancelled in the
+    /// background and can remain in Redis for some milliseconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// The lease of this hold, in place of the client's [default](crate::ConfigBuilder::lease): 100 ms
-    /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)). The watchdog renews it every third of its
-    /// length for as long as the guard lives, so it bounds how long a crashed holder blocks the others, and not the hold.
+    /// Sets the renewed lease of this hold: 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
+    /// ([`MAX_LEASE`](crate::MAX_LEASE)). The default is the [client's lease](crate::ConfigBuilder::lease).
     ///
-    /// Re-entry keeps the lease of the hold. A lease other than the client's own keeps a [non-fair](Self::non_fair)
-    /// acquisition out of the cohort.
+    /// The watchdog renews the lease every third of its length for as long as the guard lives. The lease limits how long a
+    /// crashed holder blocks others. It does not limit how long the hold may last.
+    ///
+    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition joins a cohort only if its
+    /// lease equals that of the client.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// A fixed lease: the hold ends after `lease`, 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
-    /// ([`MAX_LEASE`](crate::MAX_LEASE)), and the watchdog does not renew it. `extend` of the guard, such as
-    /// [`LockGuard::extend`], prolongs it. Combined with [`lease`](Self::lease) or [`hold_at_most`](Self::hold_at_most) it is
-    /// an [`InvalidInput`](ErrorKind::InvalidInput) error: those are about renewed leases.
+    /// Sets a fixed lease: the hold expires after `lease`, and the watchdog does not renew it. The range is 100 ms
+    /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)).
     ///
-    /// Re-entry keeps the lease of the hold. A [non-fair](Self::non_fair) acquisition with a fixed lease stands in no cohort.
+    /// The guard's `extend`, such as [`LockGuard::extend`], prolongs a fixed lease. [`lease`](Self::lease) and
+    /// [`hold_at_most`](Self::hold_at_most) configure renewed leases: either of them together with `expires_after` is an
+    /// [`InvalidInput`](ErrorKind::InvalidInput) error.
+    ///
+    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition with a fixed lease joins no
+    /// cohort.
     pub fn expires_after(mut self, lease: Duration) -> Self {
         self.options.expires_after = Some(lease);
         self
     }
 
-    /// The longest time for which the hold is renewed: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), without an upper
-    /// limit. The hold ends by itself ([`Loss::Expired`](crate::Loss::Expired)) at most this long after the grant, in Redis as
-    /// well, whatever becomes of its guard. Each renewal asks for the lease, or for what is left, if that is less; so does the
-    /// acquisition.
+    /// Limits how long the watchdog renews the hold: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), with no upper bound.
+    /// By default a hold is renewed for as long as its guard lives.
     ///
-    /// The time is counted as the lease is: from before the last request that was answered before the grant was sent. After a
-    /// wait in the queue, the hold may end earlier by as long as a third of the lease.
+    /// At most `limit` after the grant the hold expires ([`Loss::Expired`](crate::Loss::Expired)), in this process and in
+    /// Redis, even if the guard lives on. The acquisition and each renewal ask for the lease or for the rest of the limit,
+    /// whichever is shorter.
     ///
-    /// Re-entry keeps the limit of the hold, and so do downgrade and upgrade. A [non-fair](Self::non_fair) acquisition with a
-    /// limit stands in no cohort.
+    /// The limit is counted from the moment before the last answered request was sent, as the lease is. After a wait in the
+    /// queue the hold can therefore expire up to a third of the lease earlier.
+    ///
+    /// Re-entry, downgrade and upgrade keep the limit of the hold. A [non-fair](Self::non_fair) acquisition with a limit joins
+    /// no cohort.
     ///
     /// # Examples
     /// ```no_run
     /// # use std::time::Duration;
     /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
-    /// // A crash frees the lock within 5 s; a job that hangs loses it after 10 min.
+    /// // A crash frees the lock within 5 s. A job that hangs loses the lock after 10 min.
     /// let limit = Duration::from_secs(600);
     /// let guard = client.lock("job").lock().lease(Duration::from_secs(5)).hold_at_most(limit).await?;
     /// # guard.release().await }
@@ -158,111 +187,56 @@ impl<G> Acquire<G> {
         self
     }
 
-    /// Fails with [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind this many others or more, in Redis or in
-    /// the client's own cohort. Counted when it begins to wait: a [cohort](Self::non_fair) that had its turn queues up again behind
-    /// however many wait by then. Zero is an error: use the `try_` form.
+    /// Returns [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind `limit` or more others. By default the queue is
+    /// unlimited.
+    ///
+    /// Waiters are counted once, when the acquisition starts to wait: those in Redis, or those in the client's own
+    /// [cohort](Self::non_fair). A cohort that queues up again after its turn is not checked again. Zero is an
+    /// [`InvalidInput`](ErrorKind::InvalidInput) error: use the `try_` method instead.
     pub fn max_waiters(mut self, limit: u32) -> Self {
         self.options.max_waiters = Some(limit);
         self
     }
-}
 
-impl<G> Acquire<G> {
     pub(crate) async fn owned(self) -> Result<Arc<Owned>> {
         let request = self.options.request(true)?;
-        // A waiting acquisition is never told "not now".
+        // An acquisition that waits is never answered "busy".
         let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-        acquire(&self.options.primitive.context, &request).await?.ok_or_else(never)
+        acquire(&self.options.primitive, &request).await?.ok_or_else(never)
+    }
+
+    pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
+        self.options.holder = Some(*holder);
+        self
     }
 }
 
 impl<G: Reentrant> Acquire<G> {
-    /// Acquires for this holder, re-entering what it holds already by this client. Without it, the holder of the surrounding
-    /// [`Holder::scope`] counts, if there is one.
-    pub fn holder(mut self, holder: &Holder) -> Self {
-        self.options.holder = Some(*holder);
-        self
+    /// Acquires for `holder`. If `holder` already holds the primitive through this client, the acquisition re-enters that hold.
+    /// The default is the holder of the innermost [`Holder::scope`], if there is one.
+    pub fn holder(self, holder: &Holder) -> Self {
+        self.held_by(holder)
     }
 }
 
-impl<G: 'static> IntoFuture for Acquire<G> {
+impl<G: Held> IntoFuture for Acquire<G> {
     type Output = Result<G>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let guard = self.guard;
-            Ok(guard(self.owned().await?))
-        })
+        Box::pin(async move { Ok(G::of(Acquired(self.owned().await?))) })
     }
 }
 
-/// An attempt to acquire, to be awaited: see [`Lock::try_lock`](crate::Lock::try_lock) and its like. `None`: somebody
-/// is in the way, or waits already; or the answer came when the lease that it granted was over.
-///
-/// # Errors
-/// As [`Acquire`], without [`QueueFull`](ErrorKind::QueueFull).
-///
-/// # Cancel safety
-/// As [`Acquire`].
-#[must_use = "an acquisition does nothing unless awaited"]
-pub struct TryAcquire<G = LockGuard> {
-    options: Options,
-    pub(crate) guard: fn(Arc<Owned>) -> G,
-}
-
-impl<G> TryAcquire<G> {
-    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32, guard: fn(Arc<Owned>) -> G) -> Self {
-        Self { options: Options::new(primitive, operation, amount), guard }
-    }
-
-    /// The longest wait for the server's answer.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
-        self
-    }
-
-    /// See [`Acquire::lease`].
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.lease = Some(lease);
-        self
-    }
-
-    /// See [`Acquire::expires_after`].
-    pub fn expires_after(mut self, lease: Duration) -> Self {
-        self.options.expires_after = Some(lease);
-        self
-    }
-
-    /// See [`Acquire::hold_at_most`].
-    pub fn hold_at_most(mut self, limit: Duration) -> Self {
-        self.options.at_most = Some(limit);
-        self
+// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
+impl<G> Clone for Acquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: PhantomData }
     }
 }
 
-impl<G> TryAcquire<G> {
-    pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
-        acquire(&self.options.primitive.context, &self.options.request(false)?).await
-    }
-}
-
-impl<G: Reentrant> TryAcquire<G> {
-    /// See [`Acquire::holder`]. While another task acquires for the same holder, the answer is `None`.
-    pub fn holder(mut self, holder: &Holder) -> Self {
-        self.options.holder = Some(*holder);
-        self
-    }
-}
-
-impl<G: 'static> IntoFuture for TryAcquire<G> {
-    type Output = Result<Option<G>>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let guard = self.guard;
-            Ok(self.owned().await?.map(guard))
-        })
+impl<G> fmt::Debug for Acquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
     }
 }

@@ -2,173 +2,150 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-
-use super::{AnyThread, ThisThread, block, threads};
+use super::marker::{AnyThread, ThisThread};
+use super::thread;
+use super::thread::block;
+use crate::guard::{Acquired, release};
 use crate::runtime::timeout;
-use crate::{Error, ErrorKind, Executor, Held, Loss, LossSignal, Result, Token};
+use crate::{Executor, Held, Loss, Result};
 
-/// How long a dropped guard waits for the server's answer.
+/// How long the drop of a guard waits for the server.
 const LONGEST_DROP: Duration = Duration::from_secs(1);
 
-/// As the guard `G` of the async API, for code that is not async.
+/// A guard for blocking code. It wraps `G`, a guard of the async API, and dereferences to it: `name`, `is_valid`, `remaining`,
+/// `lost_signal`, and `token` or `count` are methods of `G`.
 ///
-/// `T` says where the guard may go: a guard of [`ThisThread`] stays on the thread that acquired it, and is not `Send`;
-/// a guard of [`AnyThread`], which belongs to a [`Holder`](crate::Holder) that was named or is a permit, is. Both are
-/// `Sync`: a scoped thread may watch a guard that it borrows.
+/// `T` says which threads the guard may move to. A guard of [`ThisThread`] belongs to the thread that acquired it and is not
+/// `Send`. A guard of [`AnyThread`] is `Send`: it belongs to an explicit [`Holder`](crate::Holder), or is a permit. Both are
+/// `Sync`, so a scoped thread may watch a guard that it borrows.
+///
+/// Blocking code cannot be stopped when its lease is lost. It should check [`is_valid`](Held::is_valid) before each step and
+/// after each pause.
 ///
 /// # Dropping
-/// The drop releases, and returns when the server has confirmed it: after it the next one has the lock. It waits for one
-/// second at the longest; what is not done by then, and what is dropped on a thread that may not block, is released in
-/// the background. With a re-entrant hold, only the last guard releases.
+/// The drop releases and blocks until the server has confirmed the release, for at most 1 s. After that time the release
+/// continues in the background, as it does on a thread that may not block. If several guards of one holder share a hold, only
+/// the last one releases it.
 ///
-/// A thread-local guard is released when its thread ends, in the background if need be. A guard that is forgotten ([`std::mem::forget`]) is held until
-/// the client is [closed](super::Client::close), also when its thread has ended.
+/// A guard in a thread-local is released when its thread ends, possibly in the background. A forgotten guard
+/// ([`std::mem::forget`]) is held until the client is [closed](super::Client::close), even after its thread has ended.
+///
+/// # Examples
+/// ```no_run
+/// # fn example(client: bowline::blocking::Client) -> bowline::Result<()> {
+/// # fn write(_: bowline::Token, _: u32) {}
+/// let guard = client.lock("orders:42").lock().block()?;
+/// for part in 0..10 {
+///     if !guard.is_valid() {
+///         break;
+///     }
+///     write(guard.token(), part);
+/// }
+/// guard.release()
+/// # }
+/// ```
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<G: Held, T = ThisThread> {
-    /// Gone only in the methods that end the guard, and in its drop: nobody can look at it then.
-    inner: Option<G>,
-    signal: LossSignal,
-    pub(super) executor: Arc<dyn Executor>,
+    // Dropped before `on_drop`, which then has the last reference to the hold.
+    guard: G,
+    on_drop: OnDrop,
     threads: PhantomData<T>,
 }
 
-/// A held lock: as [`bowline::LockGuard`](crate::LockGuard).
+/// A held lock: see [`bowline::LockGuard`](crate::LockGuard).
 pub type LockGuard<T = ThisThread> = Guard<crate::LockGuard, T>;
-/// A read-write lock held for reading: as [`bowline::ReadGuard`](crate::ReadGuard).
+/// A read-write lock held for reading: see [`bowline::ReadGuard`](crate::ReadGuard).
 pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
-/// A read-write lock held for writing: as [`bowline::WriteGuard`](crate::WriteGuard).
+/// A read-write lock held for writing: see [`bowline::WriteGuard`](crate::WriteGuard).
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
-/// Permits of a semaphore: as [`bowline::Permit`](crate::Permit). Permits have no holder, so any thread may have them.
+/// Permits of a semaphore: see [`bowline::Permit`](crate::Permit). Permits have no holder, so they may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;
 
 impl<G: Held, T> Guard<G, T> {
     pub(super) fn new(guard: G, executor: &Arc<dyn Executor>) -> Self {
-        Self { signal: guard.lost_signal(), inner: Some(guard), executor: executor.clone(), threads: PhantomData }
+        let on_drop = OnDrop { hold: Some(guard.acquired()), executor: executor.clone() };
+        Self { guard, on_drop, threads: PhantomData }
     }
 
-    /// Runs what ends the guard.
-    pub(super) fn end<O: Send>(
-        mut self,
-        operation: &'static str,
-        end: impl FnOnce(G) -> BoxFuture<'static, Result<O>>,
-    ) -> Result<O> {
-        match self.inner.take() {
-            Some(guard) => block(&self.executor, operation, end(guard)),
-            None => Err(Error::new(ErrorKind::Closed, operation)),
-        }
+    /// The async guard, which no longer blocks when it is dropped.
+    pub(super) fn into_async(self) -> (G, Arc<dyn Executor>) {
+        let Self { guard, mut on_drop, .. } = self;
+        on_drop.hold = None;
+        (guard, on_drop.executor.clone())
     }
 
-    /// The name of what is held.
-    pub fn name(&self) -> &str {
-        self.inner.as_ref().map_or("", G::name)
-    }
-
-    /// Whether the holder may still act. Costs no command: it is the client's own count of the lease. Code that does not
-    /// await can only ask: before every step, and after every pause.
-    pub fn is_valid(&self) -> bool {
-        !self.remaining().is_zero()
-    }
-
-    /// What is left of the lease by the client's own, careful count; zero once it is lost.
-    pub fn remaining(&self) -> Duration {
-        self.inner.as_ref().map_or(Duration::ZERO, G::remaining)
-    }
-
-    /// Blocks until the holder must stop, and says why: for a thread that watches over the work of others.
+    /// Blocks until the hold is lost, and returns the reason. Meant for a thread that watches the work of others.
     ///
     /// # Errors
-    /// Those of a thread that may not block, and [`Closed`](crate::ErrorKind::Closed) of a runtime that is shut down.
+    /// [Those of blocking](crate::blocking).
     pub fn lost(&self) -> Result<Loss> {
-        let Some(guard) = &self.inner else { return Ok(Loss::Gone) };
-        block(&self.executor, "lost", Box::pin(async { Ok(guard.lost().await) }))
+        let Self { guard, on_drop, .. } = self;
+        block(&on_drop.executor, "lost", Box::pin(async { Ok(guard.lost().await) }))
     }
 
-    /// As [`lost`](Self::lost), for so long at most. `None`: not lost by then.
+    /// Blocks until the hold is lost, for at most `duration`. `None` means that it was not lost in that time.
     ///
     /// # Errors
-    /// As [`lost`](Self::lost).
+    /// [Those of blocking](crate::blocking).
     pub fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
-        let Some(guard) = &self.inner else { return Ok(Some(Loss::Gone)) };
-        let executor = &self.executor;
+        let (guard, executor) = (&self.guard, &self.on_drop.executor);
         block(executor, "lost", Box::pin(async { Ok(timeout(executor, duration, guard.lost()).await) }))
-    }
-
-    /// For threads and tasks that do not have the guard: see [`bowline::LockGuard::lost_signal`](crate::LockGuard::lost_signal).
-    pub fn lost_signal(&self) -> LossSignal {
-        self.signal.clone()
     }
 
     /// Prolongs a fixed lease: see [`bowline::LockGuard::extend`](crate::LockGuard::extend).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn extend(&self, lease: Duration) -> Result<()> {
-        match &self.inner {
-            Some(guard) => block(&self.executor, "extend", Box::pin(guard.extend(lease))),
-            None => Err(Error::new(ErrorKind::Closed, "extend")),
-        }
+        block(&self.on_drop.executor, "extend", Box::pin(self.guard.extend(lease)))
     }
 
-    /// Releases, and says whether the lease was held to the end. With a re-entrant hold, only the last guard releases; the
-    /// others just go.
+    /// Releases, and blocks until the server has confirmed it: see [`bowline::LockGuard::release`](crate::LockGuard::release).
+    /// If several guards of one holder share the hold, only the last one releases it.
     ///
     /// # Errors
-    /// As the async guard's `release`, and of a thread that may not block: it is released in the background then.
+    /// Those of the async method and [those of blocking](crate::blocking). On a thread that may not block, the release continues
+    /// in the background.
     pub fn release(self) -> Result<()> {
-        self.end("release", |guard| Box::pin(guard.release()))
+        let (guard, executor) = self.into_async();
+        block(&executor, "release", Box::pin(guard.release()))
     }
 }
 
-impl<T> LockGuard<T> {
-    /// The fencing token of this hold.
-    pub fn token(&self) -> Token {
-        self.inner.as_ref().map_or(Token::NONE, crate::LockGuard::token)
-    }
-}
+impl<G: Held, T> Deref for Guard<G, T> {
+    type Target = G;
 
-impl<T> ReadGuard<T> {
-    /// The token of the last writer before: see [`bowline::ReadGuard::token`](crate::ReadGuard::token).
-    pub fn token(&self) -> Token {
-        self.inner.as_ref().map_or(Token::NONE, crate::ReadGuard::token)
-    }
-}
-
-impl<T> WriteGuard<T> {
-    /// The fencing token of this hold.
-    pub fn token(&self) -> Token {
-        self.inner.as_ref().map_or(Token::NONE, crate::WriteGuard::token)
-    }
-}
-
-impl Permit {
-    /// How many permits this is.
-    pub fn count(&self) -> u32 {
-        self.inner.as_ref().map_or(0, crate::Permit::count)
-    }
-}
-
-impl<G: Held, T> Drop for Guard<G, T> {
-    fn drop(&mut self) {
-        let Some(guard) = self.inner.take() else { return };
-        if threads::ends() {
-            return;
-        }
-        let executor = &self.executor;
-        let release = async { Ok(timeout(executor, LONGEST_DROP, guard.release()).await) };
-        // What could not be confirmed goes on in the background, and there is nobody to tell.
-        let _ = block(executor, "release", Box::pin(release));
+    fn deref(&self) -> &G {
+        &self.guard
     }
 }
 
 impl<G: Held, T> fmt::Debug for Guard<G, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.inner {
-            Some(guard) => guard.fmt(f),
-            None => f.write_str("Guard"),
+        self.guard.fmt(f)
+    }
+}
+
+/// Blocks on the release when its guard is dropped.
+struct OnDrop {
+    /// `None` once the guard was turned into an async one.
+    hold: Option<Acquired>,
+    executor: Arc<dyn Executor>,
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let Some(Acquired(owned)) = self.hold.take() else { return };
+        if thread::ends() {
+            return;
         }
+        let executor = &self.executor;
+        let release = async { Ok(timeout(executor, LONGEST_DROP, release(owned)).await) };
+        // A failure has no recipient here. An unconfirmed release continues in the background.
+        let _ = block(executor, "release", Box::pin(release));
     }
 }

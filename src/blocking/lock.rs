@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, TryAcquire, block, this_thread};
+use super::acquire::{Acquire, TryAcquire};
+use super::thread::{block, this_thread};
 use crate::{Executor, LockState, Result, Token};
 
-/// As [`bowline::Lock`](crate::Lock), for code that is not async.
+/// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
 #[derive(Clone, Debug)]
 pub struct Lock {
     inner: crate::Lock,
@@ -17,28 +18,28 @@ impl Lock {
         Self { inner, executor }
     }
 
-    /// Acquires the lock, waiting while others hold it: see [`bowline::Lock::lock`](crate::Lock::lock).
-    pub fn lock(&self) -> Acquire<crate::LockGuard> {
-        Acquire::new(self.executor.clone(), self.inner.lock().holder(&this_thread()))
+    /// Acquires the lock for this thread, and waits while others hold it: see [`bowline::Lock::lock`](crate::Lock::lock).
+    pub fn lock(&self) -> Acquire {
+        self.inner.lock().holder(&this_thread()).with_guard()
     }
 
-    /// Acquires the lock if it is free: see [`bowline::Lock::try_lock`](crate::Lock::try_lock).
-    pub fn try_lock(&self) -> TryAcquire<crate::LockGuard> {
-        TryAcquire::new(self.executor.clone(), self.inner.try_lock().holder(&this_thread()))
+    /// Acquires the lock for this thread if it is free: see [`bowline::Lock::try_lock`](crate::Lock::try_lock).
+    pub fn try_lock(&self) -> TryAcquire {
+        self.inner.try_lock().holder(&this_thread()).with_guard()
     }
 
-    /// See [`bowline::Lock::inspect`](crate::Lock::inspect).
+    /// Reads who holds the lock: see [`bowline::Lock::inspect`](crate::Lock::inspect).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<LockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
 
-    /// See [`bowline::Lock::force_release`](crate::Lock::force_release).
+    /// Takes the lock from its holder: see [`bowline::Lock::force_release`](crate::Lock::force_release).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn force_release(&self) -> Result<Option<Token>> {
         block(&self.executor, "force_release", Box::pin(self.inner.force_release()))
     }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, ReadGuard, ThisThread, TryAcquire, WriteGuard, block, this_thread};
+use super::acquire::{Acquire, TryAcquire};
+use super::guard::{ReadGuard, WriteGuard};
+use super::marker::ThisThread;
+use super::thread::{block, this_thread};
 use crate::{Executor, Result, RwLockState};
 
-/// As [`bowline::RwLock`](crate::RwLock), for code that is not async.
+/// A named read-write lock for blocking code. Guarantees and fairness are those of [`bowline::RwLock`](crate::RwLock).
 #[derive(Clone, Debug)]
 pub struct RwLock {
     inner: crate::RwLock,
@@ -17,67 +20,64 @@ impl RwLock {
         Self { inner, executor }
     }
 
-    /// Acquires for reading: see [`bowline::RwLock::read`](crate::RwLock::read).
+    /// Acquires for reading, for this thread: see [`bowline::RwLock::read`](crate::RwLock::read).
     pub fn read(&self) -> Acquire<crate::ReadGuard> {
-        Acquire::new(self.executor.clone(), self.inner.read().holder(&this_thread()))
+        self.inner.read().holder(&this_thread()).with_guard()
     }
 
-    /// Acquires for writing: see [`bowline::RwLock::write`](crate::RwLock::write).
+    /// Acquires for writing, for this thread: see [`bowline::RwLock::write`](crate::RwLock::write).
     pub fn write(&self) -> Acquire<crate::WriteGuard> {
-        Acquire::new(self.executor.clone(), self.inner.write().holder(&this_thread()))
+        self.inner.write().holder(&this_thread()).with_guard()
     }
 
-    /// Acquires for reading if nobody writes or waits: see [`bowline::RwLock::try_read`](crate::RwLock::try_read).
+    /// Acquires for reading if that needs no wait: see [`bowline::RwLock::try_read`](crate::RwLock::try_read).
     pub fn try_read(&self) -> TryAcquire<crate::ReadGuard> {
-        TryAcquire::new(self.executor.clone(), self.inner.try_read().holder(&this_thread()))
+        self.inner.try_read().holder(&this_thread()).with_guard()
     }
 
-    /// Acquires for writing if nobody has the lock or waits: see [`bowline::RwLock::try_write`](crate::RwLock::try_write).
+    /// Acquires for writing if that needs no wait: see [`bowline::RwLock::try_write`](crate::RwLock::try_write).
     pub fn try_write(&self) -> TryAcquire<crate::WriteGuard> {
-        TryAcquire::new(self.executor.clone(), self.inner.try_write().holder(&this_thread()))
+        self.inner.try_write().holder(&this_thread()).with_guard()
     }
 
-    /// See [`bowline::RwLock::inspect`](crate::RwLock::inspect).
+    /// Reads who holds the lock: see [`bowline::RwLock::inspect`](crate::RwLock::inspect).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<RwLockState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
 }
 
-/// What came of [`ReadGuard::try_upgrade`](super::Guard::try_upgrade): see [`bowline::Upgrade`](crate::Upgrade).
-#[derive(Debug)]
-#[must_use = "the lock is released when the guard is dropped"]
-pub enum Upgrade<T = ThisThread> {
-    /// The only reader writes now, with a token of its own.
-    Writing(WriteGuard<T>),
-    /// Others read as well; the guard is what it was.
-    WouldDeadlock(ReadGuard<T>),
-}
+/// The outcome of [`try_upgrade`](super::Guard::try_upgrade) of a [`ReadGuard`]: [`bowline::Upgrade`](crate::Upgrade) with
+/// blocking guards.
+pub type Upgrade<T = ThisThread> = crate::Upgrade<WriteGuard<T>, ReadGuard<T>>;
 
 impl<T> WriteGuard<T> {
-    /// Goes on as a reader: see [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
+    /// Turns this writer into a reader in one step: see [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block. The guard is gone then.
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
+    /// background.
     pub fn downgrade(self) -> Result<ReadGuard<T>> {
-        let executor = self.executor.clone();
-        let reading = self.end("downgrade", |guard| Box::pin(guard.downgrade()))?;
+        let (guard, executor) = self.into_async();
+        let reading = block(&executor, "downgrade", Box::pin(guard.downgrade()))?;
         Ok(ReadGuard::new(reading, &executor))
     }
 }
 
 impl<T> ReadGuard<T> {
-    /// Goes on as the writer if nobody else reads: see [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
+    /// Turns the only reader into the writer, without waiting: see
+    /// [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block. The guard is gone then.
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
+    /// background.
     pub fn try_upgrade(self) -> Result<Upgrade<T>> {
-        let executor = self.executor.clone();
-        Ok(match self.end("try_upgrade", |guard| Box::pin(guard.try_upgrade()))? {
+        let (guard, executor) = self.into_async();
+        Ok(match block(&executor, "try_upgrade", Box::pin(guard.try_upgrade()))? {
             crate::Upgrade::Writing(guard) => Upgrade::Writing(WriteGuard::new(guard, &executor)),
-            crate::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Self::new(guard, &executor)),
+            crate::Upgrade::Shared(guard) => Upgrade::Shared(Self::new(guard, &executor)),
         })
     }
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, AnyThread, TryAcquire, block};
+use super::acquire::{Acquire, TryAcquire};
+use super::marker::AnyThread;
+use super::thread::block;
 use crate::{Executor, Result, SemaphoreState};
 
-/// As [`bowline::Semaphore`](crate::Semaphore), for code that is not async.
+/// A named number of permits for blocking code. Guarantees and fairness are those of
+/// [`bowline::Semaphore`](crate::Semaphore).
 #[derive(Clone, Debug)]
 pub struct Semaphore {
     inner: crate::Semaphore,
@@ -19,45 +22,45 @@ impl Semaphore {
 
     /// Acquires one permit: see [`bowline::Semaphore::acquire`](crate::Semaphore::acquire).
     pub fn acquire(&self) -> Acquire<crate::Permit, AnyThread> {
-        Acquire::new(self.executor.clone(), self.inner.acquire())
+        self.inner.acquire().with_guard()
     }
 
-    /// Acquires so many permits at once: see [`bowline::Semaphore::acquire_many`](crate::Semaphore::acquire_many).
+    /// Acquires `count` permits at once: see [`bowline::Semaphore::acquire_many`](crate::Semaphore::acquire_many).
     pub fn acquire_many(&self, count: u32) -> Acquire<crate::Permit, AnyThread> {
-        Acquire::new(self.executor.clone(), self.inner.acquire_many(count))
+        self.inner.acquire_many(count).with_guard()
     }
 
     /// Acquires one permit if it is free: see [`bowline::Semaphore::try_acquire`](crate::Semaphore::try_acquire).
     pub fn try_acquire(&self) -> TryAcquire<crate::Permit, AnyThread> {
-        TryAcquire::new(self.executor.clone(), self.inner.try_acquire())
+        self.inner.try_acquire().with_guard()
     }
 
-    /// Acquires so many permits if they are free: see
+    /// Acquires `count` permits if they are free: see
     /// [`bowline::Semaphore::try_acquire_many`](crate::Semaphore::try_acquire_many).
     pub fn try_acquire_many(&self, count: u32) -> TryAcquire<crate::Permit, AnyThread> {
-        TryAcquire::new(self.executor.clone(), self.inner.try_acquire_many(count))
+        self.inner.try_acquire_many(count).with_guard()
     }
 
-    /// See [`bowline::Semaphore::available`](crate::Semaphore::available).
+    /// Reads how many permits are free: see [`bowline::Semaphore::available`](crate::Semaphore::available).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn available(&self) -> Result<u32> {
         block(&self.executor, "available", Box::pin(self.inner.available()))
     }
 
-    /// See [`bowline::Semaphore::inspect`](crate::Semaphore::inspect).
+    /// Reads who holds permits: see [`bowline::Semaphore::inspect`](crate::Semaphore::inspect).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn inspect(&self) -> Result<SemaphoreState> {
         block(&self.executor, "inspect", Box::pin(self.inner.inspect()))
     }
 
-    /// See [`bowline::Semaphore::set_limit`](crate::Semaphore::set_limit).
+    /// Stores a limit in Redis: see [`bowline::Semaphore::set_limit`](crate::Semaphore::set_limit).
     ///
     /// # Errors
-    /// As there, and of a thread that may not block.
+    /// Those of the async method and [those of blocking](crate::blocking).
     pub fn set_limit(&self, limit: u32) -> Result<()> {
         block(&self.executor, "set_limit", Box::pin(self.inner.set_limit(limit)))
     }

@@ -1,21 +1,21 @@
-//! What a server's refusal means, in words for those who set it up.
+//! Explains refusals of a server to the people who set it up.
 
-use super::ConnectionError;
+use super::error::ConnectionError;
 use crate::protocol::Script;
 
-/// What to change so that a client can connect; `prefix` is that of its keys. `None`: the server's words say it.
+/// What to change so that a client can connect. `prefix` is that of its keys. `None` if the server's message is clear enough.
 pub(crate) fn explain(error: &ConnectionError, prefix: &str) -> Option<String> {
     let ConnectionError::Refused { code, message } = error else { return None };
     Some(match code.as_str() {
         "READONLY" | "MASTERDOWN" | "UNBLOCKED" => "this is a replica; connect to its primary".to_owned(),
         "WRONGPASS" => "the user's name or password is wrong".to_owned(),
-        "NOAUTH" => "the server asks for a password, and the URL has none".to_owned(),
+        "NOAUTH" => "the server asks for a password, but the URL has none".to_owned(),
         "NOPERM" => format!("{}; docs/acl.md lists the rights that bowline needs", missing_right(message, prefix)),
         _ => return None,
     })
 }
 
-/// Servers from 6.2 on say "... permissions to <do what>", and of a command inside a script "... can't <do what>".
+/// Since 6.2 servers say "... permissions to <action>", or "... can't <action>" about a command inside a script.
 fn missing_right(message: &str, prefix: &str) -> String {
     let what =
         ["permissions to ", "can't "].iter().find_map(|before| message.split_once(before)).map_or("", |(_, to)| to);
@@ -43,8 +43,8 @@ fn missing_right(message: &str, prefix: &str) -> String {
     }
 }
 
-/// The script that was refused a command, and its line. The server says the line's number, and not what stands there: since
-/// 7.0 as `script: <sha1>, on @user_script:<line>.`, before as `(call to f_<sha1>): @user_script:<line>:`.
+/// The name of the script that was refused a command, and the source line of that command. The server sends only the number of
+/// the line: since 7.0 as `script: <sha1>, on @user_script:<line>.`, before as `(call to f_<sha1>): @user_script:<line>:`.
 fn denied_at(message: &str) -> Option<(&'static str, &'static str)> {
     let script = Script::all().find(|script| message.contains(script.sha1()))?;
     let (_, place) = message.split_once("@user_script:")?;
@@ -53,7 +53,7 @@ fn denied_at(message: &str) -> Option<(&'static str, &'static str)> {
     Some((script.name(), line.trim()))
 }
 
-/// The commands in a line of Lua, of which any may be the one.
+/// The commands in a line of Lua. Any of them may be the refused one.
 fn called(line: &str) -> String {
     let commands = line.split("call('").skip(1).filter_map(|call| call.split('\'').next());
     commands.collect::<Vec<_>>().join(" or ")
@@ -67,7 +67,7 @@ mod tests {
         explain(&ConnectionError::refused(line), "bowline").unwrap_or_default()
     }
 
-    /// As 6.2, 7.0, 7.2 and Valkey say it.
+    /// The messages of Redis 6.2, 7.0 and 7.2 and of Valkey.
     #[test]
     fn a_missing_right_is_named() {
         for (line, right) in [
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// The server does not name it, but the line.
+    /// The server names the line but not the command.
     #[test]
     fn a_command_missing_in_a_script_is_read_from_its_line() {
         let calls = |line: &&str| line.contains("redis.call('");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 
 fn code(line: &str) -> (String, ErrorKind) {
     let error = ConnectionError::refused(line);

@@ -1,4 +1,7 @@
-//! What the server's clock shows now, by the last reply that said so.
+//! What the server's clock shows now, by the replies that say so.
+//!
+//! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate is that of the clock furthest
+//! ahead: a request that is dated by a slower clock would be stale on arrival there.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,7 +9,11 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::protocol::reply::ServerMillis;
 
-/// Behind the server's clock by up to the latency of the last reply, never used for leases: only to tell the server
+/// A clock that shows less counts after this time without a reply that shows as much as expected: the one that was ahead is
+/// gone, or was set back.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// Behind the server's clock by up to the latency of a reply, never used for leases: only to tell the server
 /// until when a request is meant to be executed.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
@@ -19,16 +26,26 @@ impl ServerClock {
         if server == 0 {
             return;
         }
-        *lock(&self.last) = Some((now, server));
+        let mut last = lock(&self.last);
+        let behind = last.is_some_and(|seen| server < ahead(seen, now, Duration::ZERO) && passed(seen, now) < KEPT);
+        if !behind {
+            *last = Some((now, server));
+        }
     }
 
     /// The server's time `after` from now; 0, which the scripts read as "any time", before the first reply.
     pub(crate) fn at(&self, now: Instant, after: Duration) -> ServerMillis {
-        lock(&self.last).map_or(0, |(seen, server)| {
-            let passed = now.saturating_duration_since(seen) + after;
-            server.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
-        })
+        lock(&self.last).map_or(0, |seen| ahead(seen, now, after))
     }
+}
+
+fn passed((seen, _): (Instant, ServerMillis), now: Instant) -> Duration {
+    now.saturating_duration_since(seen)
+}
+
+fn ahead(seen: (Instant, ServerMillis), now: Instant, after: Duration) -> ServerMillis {
+    let passed = passed(seen, now) + after;
+    seen.1.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -41,8 +58,25 @@ mod tests {
         assert_eq!(clock.at(start, Duration::from_secs(1)), 0);
         clock.observe(start, 5_000);
         assert_eq!(clock.at(start + Duration::from_millis(250), Duration::from_millis(50)), 5_300);
-        clock.observe(start + Duration::from_secs(1), 2_000);
+        clock.observe(start + Duration::from_secs(1), 6_000);
         clock.observe(start + Duration::from_secs(1), 0);
-        assert_eq!(clock.at(start + Duration::from_secs(1), Duration::ZERO), 2_000);
+        assert_eq!(clock.at(start + Duration::from_secs(1), Duration::ZERO), 6_000);
+    }
+
+    #[test]
+    fn the_clock_furthest_ahead_counts_while_its_server_replies() {
+        let (clock, start) = (ServerClock::default(), crate::runtime::an_instant());
+        let second = Duration::from_secs(1);
+        for n in 0..60 {
+            let now = start + second * n;
+            clock.observe(now, 9_000 + 1000 * u64::from(n));
+            clock.observe(now, 5_000 + 1000 * u64::from(n));
+            assert_eq!(clock.at(now, Duration::ZERO), 9_000 + 1000 * u64::from(n));
+        }
+        let ended = start + second * 59;
+        clock.observe(ended + KEPT - second, 73_000);
+        assert_eq!(clock.at(ended + KEPT - second, Duration::ZERO), 77_000, "it may reply again");
+        clock.observe(ended + KEPT, 74_000);
+        assert_eq!(clock.at(ended + KEPT, Duration::ZERO), 74_000, "it is gone, or was set back");
     }
 }

@@ -11,11 +11,15 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
 use crate::connection::{Connection, ConnectionError};
+use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
+use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::Hold;
-use crate::engine::{Cleanup, Engine, Heartbeat, Work, answer_within};
+use crate::engine::schedule::answer_within;
+use crate::engine::work::{Heartbeat, Work};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TicketArgs};
 use crate::protocol::reply::HoldState;
@@ -23,9 +27,6 @@ use crate::runtime::Executor;
 use crate::trace;
 
 mod goodbye;
-
-/// Between calls of a server that gives no usable answer.
-pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
 /// What the task works with. It holds no client, so that the last handle's drop can end it.
 #[derive(Clone, Debug)]
@@ -78,7 +79,8 @@ impl Watchdog {
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
         let mut renewals: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for hold in work.renew {
-            renewals.entry(hold.keys.kind.renewal()).or_default().push(hold);
+            let node = self.connection.node_of(hold.keys.main());
+            renewals.entry((hold.keys.kind.renewal(), node)).or_default().push(hold);
         }
         for holds in renewals.into_values() {
             calls.push(self.renew(holds).boxed());
@@ -100,11 +102,19 @@ impl Watchdog {
         match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
-                let (held, gone): (Vec<_>, Vec<_>) =
-                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
-                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
-                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                let (mut held, mut gone, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+                for (hold, state) in holds.into_iter().zip(renewed.holds) {
+                    match state {
+                        HoldState::Held => held.push(hold),
+                        HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
+                        HoldState::Unanswered => unanswered.push(hold),
+                    }
+                }
                 self.engine.renewed(sent, self.executor.now(), &held, &gone);
+                if let Some(failure) = renewed.failure {
+                    trace::not_renewed(unanswered.len(), &failure);
+                    self.engine.not_renewed(&unanswered, self.executor.now());
+                }
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);
@@ -125,13 +135,13 @@ impl Watchdog {
         let ids: Vec<u64> = tickets.iter().map(|(id, _)| *id).collect();
         let now = self.executor.now();
         match outcome {
-            Ok(heartbeat_reply) => {
-                self.clock.observe(now, heartbeat_reply.now);
-                self.engine.heartbeat_reply(&keys, &ids, sent, now, heartbeat_reply);
+            Ok(reply) => {
+                self.clock.observe(now, reply.now);
+                self.engine.heartbeat_answered(&keys, &ids, sent, now, reply);
             }
             Err(failure) => {
                 let retry_timeout = if failure.kind().is_retryable() { self.retry_timeout } else { Duration::ZERO };
-                self.engine.not_touched(&keys, &ids, sent, now, &failure, retry_timeout);
+                self.engine.heartbeat_failed(&keys, &ids, sent, now, &failure, retry_timeout);
             }
         }
     }
@@ -169,8 +179,9 @@ struct Dies(Watchdog);
 
 impl Drop for Dies {
     fn drop(&mut self) {
-        let left = self.0.engine.die(self.0.executor.now());
-        goodbye::say(&self.0, left);
+        let Watchdog { engine, executor, connection, inbox_prefix, shutdown_timeout, .. } = &self.0;
+        let left = engine.die(executor.now());
+        goodbye::say(&**executor, &**connection, inbox_prefix, *shutdown_timeout, left);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Channels: who listens, and what each has not read yet.
+//! Channels: their subscriptions, and the unread messages of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::mutex::lock;
 
-/// One subscription's messages, in the order in which they were published.
+/// The unread messages of one subscription, in the order of publication.
 #[derive(Default)]
 pub(super) struct Queue(Mutex<Unread>);
 
@@ -18,9 +18,9 @@ struct Unread {
 }
 
 impl Queue {
-    /// `None` at the end. What was published before it is delivered first.
+    /// `None` after the end. Messages published before the end are delivered first.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
-        // Cloned before the lock and dropped after it, as it is other people's code.
+        // A waker is foreign code: it is cloned before the lock is taken and dropped after it is released.
         let mut waker = Some(context.waker().clone());
         let mut unread = lock(&self.0);
         match unread.messages.pop_front() {
@@ -65,7 +65,8 @@ impl Channels {
         }
     }
 
-    /// How many listen. They are woken by whoever takes the [wakers](Self::take_wakers).
+    /// Publishes a message and returns the number of subscriptions. The caller must wake the [wakers](Self::take_wakers) after it has unlocked the
+    /// server.
     pub(super) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
         let queues = self.listeners.get(channel).map_or(&[][..], Vec::as_slice);
         for queue in queues {

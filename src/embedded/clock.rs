@@ -1,25 +1,25 @@
-//! The server's clock: the wall clock's start, moved on by an executor or by hand.
+//! The server's clock, which starts at some time of day and follows an executor or is moved by hand.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::runtime::Executor;
 
-/// 2026-01-01, so that tests by hand start at the same time always.
+/// 2026-01-01, so that all tests with a manual clock start at the same time.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
 
 pub(super) struct Clock {
-    /// Since the Unix epoch, when `pace` was set.
+    /// The time since the Unix epoch at which `pace` was set.
     base: Duration,
     pace: Pace,
 }
 
 enum Pace {
-    /// Moved by hand.
+    /// Stands still until it is moved.
     Manual,
-    /// As the first executor to come.
+    /// Stands still until the first executor connects.
     Awaiting,
-    /// As this executor, since then.
+    /// Follows the executor, counted from the instant.
     Executor(Arc<dyn Executor>, Instant),
 }
 
@@ -56,7 +56,7 @@ impl Clock {
     }
 }
 
-/// The time of day, for a server that nobody has given one.
+/// The wall clock's time, for a server that is given no other.
 pub(super) fn wall_clock() -> Duration {
     #[expect(clippy::disallowed_methods, reason = "a server has a time of day; read once, and never by a client")]
     let now = SystemTime::now();

@@ -10,19 +10,19 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{BoxStream, Stream};
 
-use super::Server;
 use super::channels::Queue;
 use super::interpreter::Program;
+use super::shared::Shared;
 use crate::connection::{Arg, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::yield_once;
 
-/// One client's connection to a [`Server`]. It is never interrupted: a subscription has no gaps.
+/// One client's connection to a [`Server`](super::Server). It is never interrupted, so its subscriptions have no gaps.
 ///
-/// A call is executed when it is polled first, and answered in the next poll: so a loop around one lets other tasks
-/// run, and a future can be dropped between the two, as on a network.
+/// The first poll of a call executes it, and the second returns the answer. A loop around calls therefore lets other tasks run,
+/// and a future can be dropped between execution and answer, as on a network.
 pub struct EmbeddedConnection {
-    server: Server,
+    server: Arc<Shared>,
     open: Mutex<Open>,
 }
 
@@ -33,7 +33,7 @@ struct Open {
 }
 
 impl EmbeddedConnection {
-    pub(super) fn new(server: Server) -> Self {
+    pub(super) fn new(server: Arc<Shared>) -> Self {
         Self { server, open: Mutex::default() }
     }
 
@@ -56,7 +56,7 @@ impl EmbeddedConnection {
         }
         let (queue, channel) = (Arc::new(Queue::default()), channel.to_owned());
         self.server.subscribe(&channel, &queue);
-        // Those that were dropped by their readers are ours alone.
+        // If this list holds the only reference, the reader has dropped its subscription.
         open.subscriptions.retain(|(_, queue)| Arc::strong_count(queue) > 1);
         open.subscriptions.push((channel.clone(), queue.clone()));
         Ok(Subscription { server: self.server.clone(), channel, queue })
@@ -94,7 +94,7 @@ impl Connection for EmbeddedConnection {
         Topology::single_server()
     }
 
-    /// It never needs one.
+    /// No call needs a runtime.
     fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
         Some(Box::new(Self::new(self.server.clone())))
     }
@@ -124,9 +124,9 @@ impl fmt::Debug for EmbeddedConnection {
     }
 }
 
-/// Listens until it is dropped.
+/// Dropping it unsubscribes.
 struct Subscription {
-    server: Server,
+    server: Arc<Shared>,
     channel: String,
     queue: Arc<Queue>,
 }

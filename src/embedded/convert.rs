@@ -1,15 +1,15 @@
-//! Between Lua and Redis: arguments of commands, what commands answer, what scripts return.
+//! Converts between Lua and Redis: arguments and replies of commands, results and errors of scripts.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::commands::{Answer, Failure};
+use super::answer::{Answer, Failure};
 use super::number::general;
 use crate::connection::Reply;
 
-/// A table in a table in a table ... is an error beyond this, rather than the end of the stack.
+/// The deepest nesting of tables in a reply. A deeper one is an error instead of a stack overflow.
 const DEEPEST: usize = 500;
 
-/// The name and the arguments of a command.
+/// The name of a command and its arguments.
 pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
     if args.is_empty() {
         return Err("ERR Please specify at least one argument for this redis.call() call");
@@ -24,7 +24,7 @@ pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
     words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
 }
 
-/// What `redis.pcall` returns.
+/// The result of `redis.pcall`.
 pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Result<Value> {
     let field = |name: &str, text: &str| {
         let table = lua.create_table()?;
@@ -35,7 +35,7 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
         Err(Failure(line)) => field("err", &line),
         Ok(Answer::Ok) => field("ok", "OK"),
         Ok(Answer::Nil) => Ok(Value::Boolean(false)),
-        // Lua has doubles only, and so has Redis in its scripts.
+        // Numbers of Lua 5.1 are doubles, and Redis converts integers to them.
         Ok(Answer::Integer(number)) => Ok(Value::Number(number as f64)),
         Ok(Answer::Bytes(bytes)) => Ok(Value::String(lua.create_string(bytes)?)),
         Ok(Answer::Array(items)) => {
@@ -59,8 +59,8 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
     }
 }
 
-/// What the client gets for what the script returned. An error anywhere in it is the whole reply, as it is for a
-/// connection.
+/// Converts the result of a script to its reply. If an error is nested in it, the error is the whole reply, because a
+/// `Connection` cannot return a part of a reply.
 pub(super) fn reply(value: &Value) -> Result<Reply, String> {
     nested(value, 0)
 }
@@ -69,7 +69,7 @@ fn nested(value: &Value, depth: usize) -> Result<Reply, String> {
     Ok(match value {
         Value::String(text) => Reply::Bytes(text.as_bytes().to_vec()),
         Value::Integer(number) => Reply::Integer(*number),
-        // 3.99 is 3, as in Redis. What does not fit is undefined there, and the nearest number here.
+        // 3.99 becomes 3, as in Redis. A number out of range is undefined in Redis and saturates here.
         Value::Number(number) => Reply::Integer(*number as i64),
         Value::Boolean(true) => Reply::Integer(1),
         Value::Table(_) if depth == DEEPEST => return Err("ERR reached lua stack limit".to_owned()),
@@ -93,7 +93,7 @@ fn nested(value: &Value, depth: usize) -> Result<Reply, String> {
     })
 }
 
-/// The line that the client gets for what the script raised.
+/// Converts an error that a script raised to the line that Redis sends.
 pub(super) fn raised(error: &Value) -> String {
     match error {
         Value::Table(table) => {

@@ -1,30 +1,30 @@
-//! Lua, as the scripts know it from Redis.
+//! The Lua interpreter, with the globals that Redis gives to scripts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
-use super::commands::{self, Failure};
+use super::answer::Failure;
+use super::commands;
 use super::convert::{answer, raised, reply, words};
 use super::keyspace::Database;
 use crate::connection::Reply;
 use crate::mutex::lock;
 use crate::protocol::Script;
 
-/// What to run.
 pub(super) enum Program<'a> {
-    /// Compiled once.
+    /// Compiled once and kept.
     Script(&'static Script),
-    /// Compiled for this one run.
+    /// Compiled for one run.
     Source(&'a str),
 }
 
 pub(super) struct Interpreter {
     lua: Lua,
-    /// Calls a script: Lua's own `pcall`, which keeps an error that is a table.
+    /// Lua's own `pcall`, which calls a script. Unlike mlua's calls, it keeps an error that is a table.
     protected: Function,
-    /// By their SHA1.
+    /// The key is the SHA1 of the script.
     compiled: HashMap<&'static str, Function>,
 }
 

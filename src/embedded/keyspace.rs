@@ -1,45 +1,45 @@
-//! What is stored: keys of four types, with their expiry.
+//! The keys of the server: values of four types, with their expiry.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use super::answer::Failure;
 use super::channels::Channels;
-use super::commands::Failure;
 use super::values::{Hash, SortedSet};
 
-/// One key, as [`Server::dump`](super::Server::dump) shows it.
+/// The value of one key, as returned by [`Server::dump`](super::Server::dump).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What is stored.
+    /// The value.
     pub content: Content,
-    /// When it expires, since the Unix epoch.
+    /// When the key expires, since the Unix epoch. `None` if it does not expire.
     pub expires: Option<Duration>,
 }
 
-/// The content of a key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
     /// A string.
     String(Vec<u8>),
-    /// A list, from the head on.
+    /// The elements of a list, starting at the head.
     List(Vec<Vec<u8>>),
-    /// The fields of a hash with their values, in the order in which they came.
+    /// The fields of a hash and their values, in the order of insertion.
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
-    /// The members of a sorted set with their scores, the smallest first.
+    /// The members of a sorted set and their scores, in ascending order.
     SortedSet(Vec<(Vec<u8>, f64)>),
 }
 
 #[derive(Default)]
 pub(super) struct Database {
     keys: BTreeMap<Vec<u8>, Stored>,
-    /// Every key that expires, by when.
+    /// The keys that expire, in the order of their expiry in milliseconds.
     expiries: BTreeSet<(i64, Vec<u8>)>,
-    /// The time at which the script that runs was started.
+    /// The time at which the current script started.
     now: Duration,
     pub(super) channels: Channels,
-    /// The line that every write gets instead of being executed.
+    /// The error line that answers every write, if writes are refused.
     pub(super) refusal: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Value {
     SortedSet(SortedSet),
 }
 
-/// A type that a key can have.
+/// A type of values.
 pub(super) trait Kind: Default {
     fn of(value: &mut Value) -> Option<&mut Self>;
     fn into_value(self) -> Value;
@@ -78,12 +78,12 @@ macro_rules! kinds {
 kinds! { Vec<u8> => String, VecDeque<Vec<u8>> => List, Hash => Hash, SortedSet => SortedSet }
 
 impl Database {
-    /// Sets the time for what follows, and drops what has expired by then. Time stands still during a script, so
-    /// nothing expires in the middle of it.
+    /// Sets the time and removes the keys that have expired. Called before each script: time stands still during a script, so
+    /// no key expires in the middle of it.
     pub(super) fn begin(&mut self, now: Duration) {
         self.now = now;
         let now = self.now_ms();
-        // In its last millisecond a key still exists.
+        // As in Redis, a key still exists in the millisecond of its expiry.
         while self.expiries.first().is_some_and(|(expires, _)| *expires < now) {
             if let Some((_, key)) = self.expiries.pop_first() {
                 self.keys.remove(&key);
@@ -103,7 +103,7 @@ impl Database {
         self.keys.contains_key(key)
     }
 
-    /// The value, if there is one, of the type that the command needs.
+    /// The value of the key, or an error if it has another type than `K`.
     pub(super) fn get<K: Kind>(&mut self, key: &[u8]) -> Result<Option<&mut K>, Failure> {
         match self.keys.get_mut(key) {
             Some(stored) => K::of(&mut stored.value).map(Some).ok_or(Failure::WRONG_TYPE),
@@ -111,14 +111,14 @@ impl Database {
         }
     }
 
-    /// The value, or a new one without expiry.
+    /// The value of the key, which is created without expiry if it does not exist.
     pub(super) fn get_or_new<K: Kind>(&mut self, key: &[u8]) -> Result<&mut K, Failure> {
         let new = || Stored { value: K::default().into_value(), expires: None };
         let stored = self.keys.entry(key.to_vec()).or_insert_with(new);
         K::of(&mut stored.value).ok_or(Failure::WRONG_TYPE)
     }
 
-    /// In place of whatever was there.
+    /// Replaces the value and the expiry of the key.
     pub(super) fn set(&mut self, key: &[u8], value: Value, expires: Option<i64>) {
         self.remove(key);
         self.keys.insert(key.to_vec(), Stored { value, expires: None });
@@ -135,12 +135,12 @@ impl Database {
         true
     }
 
-    /// When the key expires: `None` if it does not exist, `Some(None)` if never.
+    /// When the key expires: `None` if it does not exist, `Some(None)` if it does not expire.
     pub(super) fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
         self.keys.get(key).map(|stored| stored.expires)
     }
 
-    /// Lets the key expire at that time, if it exists.
+    /// Sets when the key expires, if it exists.
     pub(super) fn expire(&mut self, key: &[u8], expires: i64) {
         let Some(stored) = self.keys.get_mut(key) else { return };
         if let Some(old) = stored.expires.replace(expires) {

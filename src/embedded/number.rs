@@ -2,7 +2,7 @@
 
 use std::str::from_utf8;
 
-/// One way to write each integer: no plus sign, no leading zero, no space.
+/// Accepts the canonical spelling only: no plus sign, no leading zero, no space.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = match digits {
@@ -13,7 +13,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     if canonical { from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
-/// A score: finite or spelled as infinite, but not out of range.
+/// A score. It may be spelled as infinite, but a number that overflows or underflows is refused.
 pub(super) fn double(text: &[u8]) -> Option<f64> {
     let text = from_utf8(text).ok()?;
     let value: f64 = text.parse().ok()?;
@@ -30,7 +30,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// `(` excludes the number itself. As the C library reads it, nothing is zero, and space before it is skipped.
+    /// A leading `(` excludes the number itself. As in the C library, an empty text is zero and leading space is skipped.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (text, exclusive) = match text.strip_prefix(b"(") {
             Some(text) => (text, true),
@@ -49,7 +49,7 @@ impl Bound {
     }
 }
 
-/// As C's `%.17g`, which Redis writes the numbers of Lua and the scores with.
+/// Formats as C's `%.17g` does. Redis formats scores and the numbers of Lua that way.
 pub(super) fn general(number: f64) -> String {
     if number.is_nan() {
         return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();

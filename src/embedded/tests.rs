@@ -1,8 +1,13 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use futures::FutureExt;
 use futures::StreamExt;
 
 use super::*;
-use crate::connection::{Connection, Notice};
+use crate::connection::{Connection, ConnectionError, Notice, Reply};
+use crate::mutex::lock;
+use crate::runtime::Executor;
 
 fn bytes(text: &str) -> Reply {
     Reply::Bytes(text.as_bytes().to_vec())

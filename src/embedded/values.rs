@@ -1,11 +1,11 @@
-//! The types of values that have an order of their own.
+//! The types of values whose order is not that of a standard collection.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::number::Bound;
 
-/// Fields in the order in which they came, as in a small hash of Redis.
+/// A hash that keeps its fields in the order of insertion, as a small hash of Redis does.
 #[derive(Default)]
 pub(super) struct Hash {
     fields: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
@@ -13,7 +13,7 @@ pub(super) struct Hash {
 }
 
 impl Hash {
-    /// Whether the field is new.
+    /// Returns whether the field is new.
     pub(super) fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         if let Some((_, old)) = self.fields.get_mut(field) {
             value.clone_into(old);
@@ -43,14 +43,14 @@ impl Hash {
     }
 }
 
-/// Members by score, and by their bytes where scores are equal.
+/// Members in the order of their scores. Members with equal scores are in the order of their bytes.
 #[derive(Default)]
 pub(super) struct SortedSet {
     scores: BTreeMap<Vec<u8>, f64>,
     order: BTreeSet<(Score, Vec<u8>)>,
 }
 
-/// Never NaN, and no negative zero.
+/// A number that is neither NaN nor negative zero, so that it has a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Score(f64);
 
@@ -69,7 +69,7 @@ impl Ord for Score {
 }
 
 impl SortedSet {
-    /// Whether the member is new.
+    /// Returns whether the member is new.
     pub(super) fn set(&mut self, member: &[u8], score: f64) -> bool {
         let score = score + 0.0;
         let old = self.scores.insert(member.to_vec(), score);

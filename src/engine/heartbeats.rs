@@ -11,11 +11,10 @@ use crate::jitter::Jitter;
 use crate::protocol::key::Keys;
 
 mod name;
-mod unread;
+pub(super) mod unread;
 
-use name::Name;
-use unread::Unread;
-pub(crate) use unread::UnreadId;
+use name::{Event, Name};
+use unread::{Unread, UnreadId};
 
 /// Touching the tickets of one name sooner than this after the last time would be polling.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -41,9 +40,6 @@ pub(crate) struct Heartbeats {
     under_way: usize,
     jitter: Jitter,
 }
-
-/// When a name is to be touched, and when the first of its tickets has to be refreshed.
-type Event = (Instant, Instant);
 
 impl Heartbeats {
     pub(crate) fn new(jitter: Jitter) -> Self {

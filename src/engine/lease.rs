@@ -13,8 +13,10 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 
+mod count;
 mod term;
 
+pub(crate) use count::deadline;
 pub(crate) use term::Term;
 
 /// Why a hold was lost.
@@ -153,14 +155,15 @@ impl Hold {
         }
         drop(state);
         if news {
-            self.tell_over();
+            self.notify_over();
         }
         news
     }
 
-    /// Stops being held, and is another guard's from now on, with the same deadline and the next token, if it has one. `None`
-    /// if it was lost, or no more than `least` of its lease is left. Wakes no one: see [`tell_over`](Self::tell_over).
-    pub(crate) fn pass(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
+    /// Ends the hold, and returns its successor with its deadline: for another guard, under the same attempt id, with the next
+    /// token if there are tokens. `None` if the hold was lost, or no more than `least` of its lease is left. Wakes no task: see
+    /// [`notify_over`](Self::notify_over).
+    pub(crate) fn succeed(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
         let deadline = match *state {
             State::Held { deadline } if deadline.saturating_duration_since(now) > least => deadline,
@@ -174,7 +177,7 @@ impl Hold {
         Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
     }
 
-    /// Stops being held, if it still is. Wakes no one: see [`tell_over`](Self::tell_over).
+    /// Stops being held, if it still is. Wakes no one: see [`notify_over`](Self::notify_over).
     pub(crate) fn end(&self, now: Instant) -> bool {
         let mut state = lock(&self.state);
         let held = matches!(*state, State::Held { deadline } if now < deadline);
@@ -191,7 +194,7 @@ impl Hold {
             State::Held { deadline } if now < deadline => {
                 *state = State::Released;
                 drop(state);
-                self.tell_over();
+                self.notify_over();
                 Ok(())
             }
             State::Held { .. } => {
@@ -235,24 +238,9 @@ impl Hold {
     }
 
     /// Wakes those who wait for the end of the hold. Runs their wakers, so no lock may be held.
-    pub(crate) fn tell_over(&self) {
+    pub(crate) fn notify_over(&self) {
         self.over.notify(usize::MAX);
     }
-}
-
-/// How much shorter the client counts a lease than the server: their clocks may run at different rates.
-pub(crate) fn drift(lease: Duration) -> Duration {
-    if mutant::on(Mutant::NoDrift) {
-        return Duration::ZERO;
-    }
-    (lease / 500).max(Duration::from_millis(2))
-}
-
-/// Until when a holder may trust a lease that the server started or renewed some time after `sent`.
-pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
-    // The server is asked for whole milliseconds.
-    let asked = lease - Duration::from_nanos(u64::from(lease.subsec_nanos() % 1_000_000));
-    sent + asked - drift(lease)
 }
 
 fn millis(duration: Duration) -> u64 {

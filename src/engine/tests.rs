@@ -1,9 +1,26 @@
 use futures::FutureExt;
 
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
 use super::*;
+use crate::cohort::budget::HandoffBudget;
+use crate::cohort::id::CohortId;
+use crate::engine::attempt::{Outcome, Queued};
+use crate::engine::cleanups::Cleanup;
+use crate::engine::lease::{Hold, Term};
+use crate::engine::turn::Turn;
+use crate::engine::work::Work;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
+use crate::protocol::limits::HANDOFF_BUDGET;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
+use crate::protocol::token::Token;
 use crate::runtime::an_instant;
+use crate::stats::Stats;
 
 mod counts;
 mod endings;
@@ -32,7 +49,7 @@ impl Setup {
     }
 
     fn queue(&self, id: AttemptId) {
-        let queued = Queued { sent: self.now, asked: 1, holder_left: Some(LEASE), more: false };
+        let queued = Queued { sent: self.now, asked: 1, holder_left: Some(LEASE), call_again: false };
         assert!(!self.engine.queued(id, queued, self.now));
     }
 
@@ -55,7 +72,7 @@ impl Setup {
     fn heartbeat_reply(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
         let answer =
             HeartbeatReply { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };
-        self.engine.heartbeat_reply(keys, ids, self.now, self.now, answer);
+        self.engine.heartbeat_answered(keys, ids, self.now, self.now, answer);
     }
 
     /// Ends what is under way of these, as if the server had answered.
@@ -85,9 +102,8 @@ impl Setup {
     fn assert_empty(&self) {
         self.clean_up();
         let state = lock(&self.engine.state);
-        assert!(state.open.is_empty() && state.holds.is_empty() && state.ending_holds.is_empty(), "{state:?}");
-        assert!(state.heartbeats.is_empty() && state.schedule.is_empty() && state.cohorts.is_empty(), "{state:?}");
-        assert!(state.cleanups.is_empty() && state.is_idle() && state.next().is_none(), "{state:?}");
+        assert!(state.attempts.is_empty() && state.holds.is_empty() && state.cohorts.is_empty(), "{state:?}");
+        assert!(state.cleanups.is_empty() && state.cleanups.is_idle() && state.next().is_none(), "{state:?}");
         drop(state);
         let Stats { held, waiting, .. } = self.engine.stats();
         assert_eq!((held, waiting), (0, 0));

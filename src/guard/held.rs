@@ -1,17 +1,34 @@
-//! What all guards have in common, for generic code.
+//! The traits that guards implement, for generic code.
 
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use super::{LockGuard, LossSignal, Permit, ReadGuard, WriteGuard, sealed};
+use super::{LockGuard, LossSignal, Permit, ReadGuard, WriteGuard};
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
-/// The guards of this crate: [`LockGuard`], [`ReadGuard`], [`WriteGuard`] and [`Permit`], for code that takes any of them. The
-/// methods are those of the guards, and are documented there. The trait is sealed: other crates cannot implement it.
+mod sealed {
+    use std::sync::Arc;
+
+    use crate::owned::Owned;
+
+    /// What a guard holds. Other crates cannot look inside.
+    #[derive(Debug)]
+    pub struct Acquired(pub(crate) Arc<Owned>);
+
+    pub trait Sealed: Sized {
+        fn of(acquired: Acquired) -> Self;
+        fn acquired(&self) -> Acquired;
+    }
+}
+
+pub(crate) use sealed::Acquired;
+
+/// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`] and
+/// [`Permit`]. The methods are documented at [`LockGuard`]. Other crates cannot implement this trait.
 ///
-/// All futures can be sent to other threads; that of [`protect`](Self::protect) for work that can be sent.
+/// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///
 /// # Examples
 /// ```no_run
@@ -28,7 +45,7 @@ use crate::error::Result;
 /// import(client.semaphore("imports", 4).acquire().await?).await
 /// # }
 /// ```
-#[must_use = "what is held is released when the guard is dropped"]
+#[must_use = "the hold is released when the guard is dropped"]
 pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     /// See [`LockGuard::name`].
     fn name(&self) -> &str;
@@ -42,7 +59,7 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     /// See [`LockGuard::lost`].
     ///
     /// # Cancel safety
-    /// As there.
+    /// That of [`LockGuard::lost`].
     fn lost(&self) -> impl Future<Output = Loss> + Send;
 
     /// See [`LockGuard::lost_signal`].
@@ -51,36 +68,44 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     /// See [`LockGuard::protect`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`LockGuard::protect`].
     ///
     /// # Cancel safety
-    /// As there.
+    /// That of [`LockGuard::protect`].
     fn protect<F: Future + Send>(&self, work: F) -> impl Future<Output = Result<F::Output>> + Send;
 
     /// See [`LockGuard::extend`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`LockGuard::extend`].
     ///
     /// # Cancel safety
-    /// As there.
+    /// That of [`LockGuard::extend`].
     fn extend(&self, lease: Duration) -> impl Future<Output = Result<()>> + Send;
 
     /// See [`LockGuard::release`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`LockGuard::release`].
     ///
     /// # Cancel safety
-    /// As there.
+    /// That of [`LockGuard::release`].
     fn release(self) -> impl Future<Output = Result<()>> + Send;
 }
 
 macro_rules! held {
     ($($guard:ident),+) => {$(
-        impl sealed::Sealed for $guard {}
+        impl sealed::Sealed for $guard {
+            fn of(acquired: Acquired) -> Self {
+                Self::new(acquired.0)
+            }
 
-        // The paths name the guards' own methods, which come before those of a trait.
+            fn acquired(&self) -> Acquired {
+                Acquired(self.owned.clone())
+            }
+        }
+
+        // These paths call the guards' own methods, which take precedence over those of the trait.
         impl Held for $guard {
             fn name(&self) -> &str {
                 $guard::name(self)
@@ -118,3 +143,11 @@ macro_rules! held {
 }
 
 held!(LockGuard, ReadGuard, WriteGuard, Permit);
+
+/// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates cannot
+/// implement this trait.
+pub trait Reentrant: Held {}
+
+impl Reentrant for LockGuard {}
+impl Reentrant for ReadGuard {}
+impl Reentrant for WriteGuard {}

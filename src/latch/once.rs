@@ -5,7 +5,6 @@ use futures::future::BoxFuture;
 use crate::connection::ConnectionError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-use crate::latch::CountDownLatch;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
@@ -25,52 +24,50 @@ pub(super) enum Said<T> {
 /// And the server's clock.
 pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
-impl CountDownLatch {
-    /// Every copy of the request has the same attempt id, by which the server knows it again, and the same time until which
-    /// the server remembers it. That is when the last copy may be executed: it is decided before the first copy whose fate
-    /// is unknown, and covers all that are sent while the client's retry timeout lasts.
-    pub(super) async fn once<T>(
-        &self,
-        operation: &'static str,
-        call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
-    ) -> Result<T> {
-        let Primitive { context, .. } = &self.primitive;
-        let keys = self.primitive.keys(operation)?;
-        let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
-        let mut id = fresh()?;
-        let mut retry = context.retry(operation, &keys.name);
-        let (mut known_until, mut resent) = (0, false);
-        loop {
-            let sent = context.now();
-            if !resent {
-                known_until = context.not_after(sent + context.config.retry_timeout, None);
-            }
-            let not_after = context.not_after(sent, None).min(known_until);
-            let copy = LatchCall { id, not_after, known_until, resent };
-            match call(context.scripts(), keys, copy).await {
-                Ok((said, now)) => {
-                    context.observe(now);
-                    match said {
-                        Said::Done { outcome, more } => {
-                            if more {
-                                context.engine.promote_later(keys, context.now(), context.config.lease);
-                            }
-                            return Ok(outcome);
+/// Every copy of the request has the same attempt id, by which the server knows it again, and the same time until which
+/// the server remembers it. That is when the last copy may be executed: it is decided before the first copy whose fate
+/// is unknown, and covers all that are sent while the client's retry timeout lasts.
+pub(super) async fn once<T>(
+    primitive: &Primitive,
+    operation: &'static str,
+    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
+) -> Result<T> {
+    let Primitive { context, .. } = primitive;
+    let keys = primitive.keys(operation)?;
+    let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
+    let mut id = fresh()?;
+    let mut retry = context.retry(operation, &keys.name);
+    let (mut known_until, mut resent) = (0, false);
+    loop {
+        let sent = context.now();
+        if !resent {
+            known_until = context.not_after(sent + context.config.retry_timeout, None);
+        }
+        let not_after = context.not_after(sent, None).min(known_until);
+        let copy = LatchCall { id, not_after, known_until, resent };
+        match call(context.scripts(), keys, copy).await {
+            Ok((said, now)) => {
+                context.observe(now);
+                match said {
+                    Said::Done { outcome, more } => {
+                        if more {
+                            context.engine.promote_later(keys, context.now(), context.config.lease);
                         }
-                        Said::Stale if resent && not_after == known_until => {
-                            let reason = "no answer came to the first request, and it is too late for another";
-                            return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
-                        }
-                        // Our idea of the server's clock was wrong, and is right now.
-                        Said::Stale | Said::Again => {}
+                        return Ok(outcome);
                     }
+                    Said::Stale if resent && not_after == known_until => {
+                        let reason = "no answer came to the first request, and it is too late for another";
+                        return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
+                    }
+                    // Our idea of the server's clock was wrong, and is right now.
+                    Said::Stale | Said::Again => {}
                 }
-                Err(failure) => {
-                    resent |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
-                    retry.again_after(failure).await?;
-                    if mutant::on(Mutant::CallSentAnew) {
-                        id = fresh()?;
-                    }
+            }
+            Err(failure) => {
+                resent |= matches!(failure, Failure::Connection(ConnectionError::Unknown(_)));
+                retry.again_after(failure).await?;
+                if mutant::on(Mutant::CallSentAnew) {
+                    id = fresh()?;
                 }
             }
         }

@@ -64,6 +64,17 @@ impl<'a> Scripts<'a> {
     }
 }
 
+impl Scripts<'_> {
+    /// Sends several calls at once. The answers are in their order, and an error of one leaves the others alone.
+    pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
+        let args: Vec<Vec<Arg<'_>>> = calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect();
+        let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
+        let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
+        let read = |(call, reply): (&ScriptCall<'_, T>, _)| Ok(decode(call.script, &reply?, call.entries, call.read)?);
+        calls.iter().zip(replies).map(read).collect()
+    }
+}
+
 impl<'a, T> ScriptCall<'a, T> {
     pub(super) fn new(script: &'static Script, keys: impl Iterator<Item = &'a str>, read: Read<T>) -> Self {
         Self { script, keys: keys.collect(), args: Vec::with_capacity(11), entries: 0, read }

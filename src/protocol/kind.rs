@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::facts::Facts;
+use super::latch::facts::LATCH;
+use super::mutex::facts::LOCK;
+use super::permits::facts::{READ_WRITE, SEMAPHORE};
 use super::ticket::{Claim, Ticket};
-use super::{latch, mutex, permits};
 
 /// What a name is the name of. It is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,10 +21,10 @@ pub(crate) enum Kind {
 impl Kind {
     pub(super) fn facts(self) -> &'static Facts {
         match self {
-            Self::Lock => &mutex::facts::LOCK,
-            Self::Semaphore { .. } => &permits::facts::SEMAPHORE,
-            Self::ReadWrite => &permits::facts::READ_WRITE,
-            Self::Latch => &latch::facts::LATCH,
+            Self::Lock => &LOCK,
+            Self::Semaphore { .. } => &SEMAPHORE,
+            Self::ReadWrite => &READ_WRITE,
+            Self::Latch => &LATCH,
         }
     }
 
@@ -38,7 +40,7 @@ impl Kind {
         (self.facts().joins_cohort)(amount)
     }
 
-    fn claim(self, amount: u32) -> Claim {
+    pub(crate) fn claim(self, amount: u32) -> Claim {
         let limit = if let Self::Semaphore { limit } = self { Some(limit) } else { None };
         (self.facts().claim)(amount, limit)
     }

@@ -18,9 +18,12 @@ use reply::{
     latch_heartbeat_reply, latch_inspected, latch_set, latch_wait,
 };
 
+mod copy;
 pub(super) mod facts;
 mod rehearsal;
 pub(crate) mod reply;
+
+pub(crate) use copy::LatchCall;
 
 scripts! {
     "latch", "latch":
@@ -36,18 +39,6 @@ scripts! {
 /// What is waited for and never held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latch;
-
-/// One copy of a call that changes a latch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LatchCall {
-    pub(crate) id: AttemptId,
-    /// This copy is refused later.
-    pub(crate) not_after: ServerMillis,
-    /// No copy of the call is executed later: the same for all of them, and not before any `not_after`.
-    pub(crate) known_until: ServerMillis,
-    /// Another copy may have been executed.
-    pub(crate) resent: bool,
-}
 
 impl Resource for Latch {
     fn acquire<'a>(&self, keys: &'a Keys, _: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
@@ -76,22 +67,6 @@ impl Resource for Latch {
     }
 }
 
-impl LatchCall {
-    /// The order in which each script gets these; `more` come after the id.
-    fn put<'a, T>(
-        self,
-        call: ScriptCall<'a, T>,
-        site: Site<'a>,
-        more: impl FnOnce(ScriptCall<'a, T>) -> ScriptCall<'a, T>,
-    ) -> ScriptCall<'a, T> {
-        more(call.id(self.id))
-            .number(self.not_after)
-            .number(self.known_until)
-            .number(self.resent)
-            .text(site.inbox_prefix)
-    }
-}
-
 impl Latch {
     pub(super) fn set<'a>(
         self,
@@ -114,17 +89,6 @@ impl Latch {
 
     pub(super) fn inspect(self, keys: &Keys) -> ScriptCall<'_, LatchInspected> {
         ScriptCall::new(&INSPECT, keys.all(), latch_inspected)
-    }
-
-    /// Takes a member out of a sorted set of the latch, by the script that does so for its tickets.
-    pub(super) fn take<'a>(
-        self,
-        keys: &'a Keys,
-        site: Site<'a>,
-        set: &'a str,
-        id: AttemptId,
-    ) -> ScriptCall<'a, Cancelled> {
-        ScriptCall::new(&CANCEL, [keys.main(), set, set].into_iter(), latch_cancelled).id(id).text(site.inbox_prefix)
     }
 }
 
@@ -149,5 +113,11 @@ impl Scripts<'_> {
 
     pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
         self.send(Latch.inspect(keys)).await
+    }
+
+    /// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+    pub(super) async fn take_member(self, keys: &Keys, set: &str, id: AttemptId) -> Result<Cancelled, Failure> {
+        let keys = [keys.main(), set, set].into_iter();
+        self.send(ScriptCall::new(&CANCEL, keys, latch_cancelled).id(id).text(self.site().inbox_prefix)).await
     }
 }

@@ -1,7 +1,5 @@
 //! Semaphores and read-write locks: their scripts as typed calls. Keys and arguments are put in their order here only.
 
-use std::time::Duration;
-
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -19,9 +17,12 @@ use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 
+mod change;
 pub(super) mod facts;
 mod rehearsal;
 pub(crate) mod reply;
+
+pub(crate) use change::ChangeArgs;
 
 scripts! {
     "permits", "permit":
@@ -39,16 +40,6 @@ scripts! {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permits {
     pub(super) limit: u32,
-}
-
-/// One hold for another, of as many units.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChangeArgs {
-    pub(crate) old: AttemptId,
-    pub(crate) new: AttemptId,
-    pub(crate) units: u32,
-    pub(crate) lease: Duration,
-    pub(crate) not_after: ServerMillis,
 }
 
 impl Permits {

@@ -14,15 +14,16 @@ use ::redis::Value;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use self::deadline::Deadline;
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
+use super::deadline::Deadline;
+use super::handshake::{self, Purpose};
+use super::locate::Locate;
 use super::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::yield_once;
 
-mod deadline;
 mod dial;
 mod wire;
 
@@ -32,16 +33,12 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// Connects and logs in. `None`: it could not be done, or not in time.
-    pub(super) fn connect(target: &Target, within: Duration) -> Option<Self> {
+    /// Asks where the server is, connects and logs in. `None`: it could not be done, or not in time.
+    pub(super) fn connect(locate: &dyn Locate, within: Duration, purpose: Purpose) -> Option<Self> {
         let deadline = Deadline::after(within)?;
-        let stream = dial::dial(target, deadline)?;
-        let mut wire = Wire::new(stream);
-        let login = login(target);
-        let places: Vec<u64> = login.iter().map(|command| wire.queue(command)).collect::<Result<_, _>>().ok()?;
-        for place in places {
-            convert::reply(wire.answer(place).ok()?).ok()?;
-        }
+        let target = locate.locate_blocking(deadline)?;
+        let (wire, hello) = login(&target, deadline)?;
+        handshake::check_server(&hello, purpose).ok()?;
         Some(Self { wire: Mutex::new(wire) })
     }
 
@@ -61,20 +58,38 @@ impl Blocking {
     }
 }
 
-/// As the other connections log in.
-fn login(target: &Target) -> Vec<::redis::Cmd> {
+/// Logs in as the other connections do. Returns the answer to `HELLO` too.
+fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
     let mut hello = ::redis::cmd("HELLO");
     hello.arg(3);
-    if let Some(password) = target.login.password() {
-        hello.arg("AUTH").arg(target.login.username().unwrap_or("default")).arg(password);
+    if let Some(password) = target.login().password() {
+        hello.arg("AUTH").arg(target.login().username().unwrap_or("default")).arg(password);
     }
     let mut commands = vec![hello];
-    if target.db != 0 {
+    if target.db() != 0 {
         let mut select = ::redis::cmd("SELECT");
-        select.arg(target.db);
+        select.arg(target.db());
         commands.push(select);
     }
-    commands
+    let mut wire = Wire::new(dial::dial(target, deadline)?);
+    let mut replies = ask(&mut wire, &commands)?.into_iter();
+    let hello = replies.next()?.ok()?;
+    replies.all(|reply| reply.is_ok()).then_some((wire, hello))
+}
+
+/// Sends commands at once. `None`: no answer in time.
+fn ask(wire: &mut Wire, commands: &[::redis::Cmd]) -> Option<Vec<Result<Reply, ConnectionError>>> {
+    let places: Vec<u64> = commands.iter().map(|command| wire.queue(command)).collect::<Result<_, _>>().ok()?;
+    places.into_iter().map(|place| wire.answer(place).ok().map(convert::reply)).collect()
+}
+
+/// Logs in to a server, and asks it once.
+pub(super) fn ask_once(
+    target: &Target,
+    commands: &[::redis::Cmd],
+    deadline: Deadline,
+) -> Option<Vec<Result<Reply, ConnectionError>>> {
+    ask(&mut login(target, deadline)?.0, commands)
 }
 
 #[async_trait]

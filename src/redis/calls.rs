@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use ::redis::Cmd;
+
 use super::convert;
-use super::handshake::Failure;
+use super::failure::Failure;
 use super::link::Shared;
 use super::sending;
-use crate::connection::{Call, ConnectionError, Reply};
+use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
@@ -33,30 +35,74 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     if calls.is_empty() {
         return Vec::new();
     }
-    let (started, limit) = (shared.executor.now(), limit(shared, calls));
+    let limit = limit(shared, calls);
+    batch(shared, calls, None, limit).await.0
+}
+
+/// As [`run_batch`], followed by `WAIT`: each answer comes with the number of replicas that have acknowledged the calls.
+/// Waits for them until shortly before `within` is over, so that the answer is there in time.
+pub(super) async fn run_acknowledged(
+    shared: &Shared,
+    calls: &[Call<'_>],
+    replicas: u32,
+    within: Duration,
+) -> Vec<Result<Acknowledged, ConnectionError>> {
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    // A server notices ten times a second that a wait is over.
+    let answering = Duration::from_millis(100) + shared.patient();
+    let waiting = within.saturating_sub(answering).max(within / 2);
+    let millis = u64::try_from(waiting.as_millis()).unwrap_or(u64::MAX).max(1);
+    let mut wait = ::redis::cmd("WAIT");
+    wait.arg(replicas).arg(millis);
+    let (answers, waited) = batch(shared, calls, Some(&wait), within.max(shared.patient())).await;
+    let replicas = match waited {
+        Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
+        Some(Err(refusal)) => Err(refusal),
+        // The calls that were answered may have been acknowledged or not.
+        Some(Ok(_)) | None => Ok(0),
+    };
+    let acknowledged = |reply| replicas.clone().map(|replicas| Acknowledged { reply, replicas });
+    answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
+}
+
+/// Sends the calls at once, with `after` behind them, and returns their answers and its own.
+async fn batch(
+    shared: &Shared,
+    calls: &[Call<'_>],
+    after: Option<&Cmd>,
+    limit: Duration,
+) -> (Vec<Answer>, Option<Answer>) {
+    let started = shared.executor.now();
     let mut handed = None;
     let mut values = vec![None; calls.len()];
     let whole = shared
         .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
-            sending::send_all(&up, calls, &mut values).await
+            sending::send_all(&up, calls, after, &mut values).await
         })
         .await;
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
         values.into_iter().map(|value| Some(heed(shared, handed?, convert::reply(value?)))).collect();
-    let missing = match whole {
-        Some(Ok(())) => ConnectionError::Unknown("the answer is missing".to_owned()),
-        Some(Err(error)) => ended(shared, error, handed),
-        None => late(shared, started, limit, handed),
+    let (missing, last) = match whole {
+        Some(Ok(last)) => (ConnectionError::Unknown("the answer is missing".to_owned()), last),
+        Some(Err(error)) => (ended(shared, error, handed), None),
+        None => (late(shared, started, limit, handed), None),
     };
-    answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
+    let last = handed.zip(last).map(|(generation, value)| heed(shared, generation, convert::reply(value)));
+    (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
 /// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
 /// is found by connecting anew only.
 fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
+    if shared.is_disowned(generation) {
+        // A grant of the old primary, for instance, which the new one may know nothing of.
+        return Err(ConnectionError::Unknown("another server is the primary now".to_owned()));
+    }
     if let Err(refusal) = &answer
         && convert::is_of_a_replica(refusal)
     {

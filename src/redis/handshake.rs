@@ -1,6 +1,5 @@
 //! From an address to a connection that is logged in and checked.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -9,11 +8,12 @@ use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline,
 use futures::future::{BoxFuture, Either, select};
 
 use super::convert;
-use super::link::Shared;
+use super::dial::Dial;
+use super::failure::Failure;
 use super::progress::Progress;
-use crate::connection::refusal::explain;
+use super::target::Target;
 use crate::connection::{ConnectionError, Reply, Warning};
-use crate::error::{Error, ErrorKind};
+use crate::error::ErrorKind;
 
 /// The oldest servers that the scripts work on.
 const OLDEST: (u32, u32) = (6, 2);
@@ -23,63 +23,10 @@ pub(super) type Driver = BoxFuture<'static, ()>;
 
 /// A fresh connection, not polled yet.
 pub(super) struct Fresh {
+    /// The server that was dialled.
+    pub(super) target: Arc<Target>,
     pub(super) connection: MultiplexedConnection,
     pub(super) driver: Driver,
-}
-
-/// Why there is no connection.
-#[derive(Clone, Debug)]
-pub(super) enum Failure {
-    /// The socket or the TLS session failed, or nothing was answered.
-    Io(String),
-    /// The server answered with an error.
-    Refused(ConnectionError),
-    /// TLS failed for want of a certificate that is accepted.
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
-    Certificate(String),
-    /// The server is nothing that bowline can work with.
-    Unsupported(String),
-    /// The server has no such database.
-    Invalid(String),
-}
-
-impl Failure {
-    pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
-        let kind = match self {
-            Self::Io(_) => ErrorKind::Unavailable,
-            Self::Refused(refusal) => {
-                let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
-                let reason = format!("{target}{explained}");
-                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
-            }
-            Self::Certificate(_) => ErrorKind::Certificate,
-            Self::Unsupported(_) => ErrorKind::Unsupported,
-            Self::Invalid(_) => ErrorKind::InvalidInput,
-        };
-        Error::because(kind, "connect", format!("{target}: {self}"))
-    }
-}
-
-/// The error of a call that finds no connection.
-impl From<Failure> for ConnectionError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Refused(refusal) => refusal,
-            Failure::Certificate(reason) => Self::Certificate(reason),
-            failure => Self::Unreachable(failure.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
-                f.write_str(reason)
-            }
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
 }
 
 /// More calls than are ever under way at once. When the buffer is full, a call waits for its place outside of the queue,
@@ -88,11 +35,12 @@ const MOST_CALLS: usize = 1 << 20;
 
 /// Dials and logs in, with messages going to `push` if there is one.
 pub(super) async fn login(
-    shared: &Shared,
+    target: Arc<Target>,
+    dialer: &dyn Dial,
     push: Option<Arc<dyn AsyncPushSender>>,
     progress: &Arc<Progress>,
 ) -> Result<Fresh, Failure> {
-    let stream = shared.target.dial(&*shared.dialer, progress).await?;
+    let stream = target.dial(dialer, progress).await?;
     // No timeouts of redis-rs: it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
@@ -101,10 +49,10 @@ pub(super) async fn login(
     if let Some(push) = push {
         config = config.set_push_sender(push);
     }
-    let opened = MultiplexedConnection::new_with_config(&shared.target.login, stream, config).await;
+    let opened = MultiplexedConnection::new_with_config(target.login(), stream, config).await;
     match opened {
-        Ok((connection, driver)) => Ok(Fresh { connection, driver: Box::pin(driver) }),
-        Err(error) => Err(progress.explain(login_failure(shared, &error))),
+        Ok((connection, driver)) => Ok(Fresh { target, connection, driver: Box::pin(driver) }),
+        Err(error) => Err(progress.explain(login_failure(&target, &error))),
     }
 }
 
@@ -114,7 +62,7 @@ fn too_old(is: &str) -> String {
     format!("the server {is}; bowline needs Redis or Valkey {major}.{minor} or newer")
 }
 
-fn login_failure(shared: &Shared, error: &RedisError) -> Failure {
+fn login_failure(target: &Target, error: &RedisError) -> Failure {
     match (error.kind(), error.code()) {
         // Not its details: the server quotes the whole command, password included.
         (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
@@ -122,21 +70,31 @@ fn login_failure(shared: &Shared, error: &RedisError) -> Failure {
         (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
             let line = format!("{} {}", code.unwrap_or("ERR"), error.detail().unwrap_or(""));
             let line = line.split(", with args beginning with").next().unwrap_or("");
-            let refusal = ConnectionError::refused(shared.target.redact(line).trim_end());
+            let refusal = ConnectionError::refused(target.redact(line).trim_end());
             match refusal.kind() {
                 ErrorKind::Unsupported => Failure::Unsupported(too_old("does not know HELLO")),
                 _ => Failure::Refused(refusal),
             }
         }
-        _ => Failure::Io(shared.target.redact(&error.to_string())),
+        _ => Failure::Io(target.redact(&error.to_string())),
     }
 }
 
-/// Selects the database and finds out what kind of server it is; on the `first` connection, also how it is set up.
-pub(super) async fn prepare(shared: &Shared, fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A server that is on its own, and takes writes.
+    Server,
+    /// A node of a cluster, whatever its role: a replica knows the master of each slot.
+    Node,
+}
+
+/// Selects the database and finds out whether the server fits the purpose; on the `first` connection, also how it is set up.
+pub(super) async fn prepare(fresh: &mut Fresh, purpose: Purpose, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
-    if shared.target.db != 0 {
-        pipeline.cmd("SELECT").arg(shared.target.db);
+    let db = fresh.target.db();
+    if db != 0 {
+        pipeline.cmd("SELECT").arg(db);
     }
     // Without arguments it is open to every user.
     pipeline.cmd("HELLO");
@@ -151,13 +109,13 @@ pub(super) async fn prepare(shared: &Shared, fresh: &mut Fresh, first: bool) -> 
         Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
     };
     let mut values = values.into_iter();
-    if shared.target.db != 0 {
+    if db != 0 {
         accept(values.next()).map_err(|failure| match failure {
             Failure::Refused(ConnectionError::Refused { code, message }) if code == "ERR" => Failure::Invalid(message),
             other => other,
         })?;
     }
-    check_server(&accept(values.next())?)?;
+    check_server(&accept(values.next())?, purpose)?;
     if !first {
         return Ok(Vec::new());
     }
@@ -176,7 +134,7 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
 }
 
 /// `hello` is the reply to `HELLO`: names and values by turns.
-fn check_server(hello: &Reply) -> Result<(), Failure> {
+pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
         // What has no readable version is no Redis, and may do all the same.
@@ -186,21 +144,30 @@ fn check_server(hello: &Reply) -> Result<(), Failure> {
             return Err(Failure::Unsupported(too_old(&format!("is version {version}"))));
         }
     }
-    if let Some(mode @ ("cluster" | "sentinel")) = field(hello, "mode").as_deref() {
-        let reason = format!("the server runs in {mode} mode, this connection is for a single server");
-        return Err(Failure::Unsupported(reason));
+    match (field(hello, "mode").as_deref(), purpose) {
+        (Some("cluster"), Purpose::Server) => return Err(Failure::Cluster),
+        (Some("sentinel"), _) => {
+            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
+            return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        (Some("standalone"), Purpose::Node) => {
+            let reason = "the server is no node of a cluster; use redis://";
+            return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        _ => {}
     }
     match field(hello, "role").as_deref() {
         // As it would refuse the first script that writes.
-        Some("replica" | "slave") => {
+        Some("replica" | "slave") if purpose == Purpose::Server => {
             Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
         }
         _ => Ok(()),
     }
 }
 
-fn field(hello: &Reply, name: &str) -> Option<String> {
-    let Reply::Array(items) = hello else { return None };
+/// A field of a reply that consists of names and values by turns.
+pub(super) fn field(pairs: &Reply, name: &str) -> Option<String> {
+    let Reply::Array(items) = pairs else { return None };
     items.chunks_exact(2).find_map(|pair| match pair {
         [Reply::Bytes(key), Reply::Bytes(value)] if key == name.as_bytes() => {
             Some(String::from_utf8_lossy(value).into_owned())
@@ -234,23 +201,31 @@ mod tests {
     #[test]
     fn versions() {
         for version in ["6.2.0", "6.2", "7.0.15", "10.0.0", "255.255.255", "unstable"] {
-            assert!(check_server(&hello(&[("server", "redis"), ("version", version)])).is_ok(), "{version}");
+            assert!(
+                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).is_ok(),
+                "{version}"
+            );
         }
         for version in ["6.0.9", "6.1.99", "2.8.24"] {
-            let failure = check_server(&hello(&[("server", "redis"), ("version", version)])).unwrap_err();
+            let failure =
+                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).unwrap_err();
             assert!(matches!(failure, Failure::Unsupported(_)));
             assert!(failure.to_string().contains(version));
         }
-        assert!(check_server(&hello(&[("mode", "standalone")])).is_ok());
-        assert!(check_server(&hello(&[("mode", "cluster")])).is_err());
-        assert!(check_server(&Reply::Nil).is_ok());
+        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Server).is_ok());
+        let node = hello(&[("mode", "cluster"), ("role", "replica")]);
+        assert!(matches!(check_server(&node, Purpose::Server), Err(Failure::Cluster)));
+        assert!(check_server(&node, Purpose::Node).is_ok());
+        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Node).is_err());
+        assert!(check_server(&hello(&[("mode", "sentinel")]), Purpose::Node).is_err());
+        assert!(check_server(&Reply::Nil, Purpose::Server).is_ok());
     }
 
     #[test]
     fn roles() {
-        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")])).is_ok());
+        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")]), Purpose::Server).is_ok());
         for role in ["replica", "slave"] {
-            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)])).unwrap_err();
+            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)]), Purpose::Server).unwrap_err();
             assert!(matches!(&failure, Failure::Refused(refusal) if refusal.kind() == ErrorKind::Refused), "{failure}");
         }
     }

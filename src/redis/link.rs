@@ -1,4 +1,4 @@
-//! The connection that carries commands: its state, and the task that keeps it up.
+//! The connection that carries commands: its state, which its supervisor, the calls and the subscriptions share.
 //!
 //! | state | what calls do | left by |
 //! |---|---|---|
@@ -8,24 +8,23 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::redis::aio::MultiplexedConnection;
+use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use event_listener::Event;
-use futures::channel::oneshot;
 use futures::future::select;
 
 use super::dial::Dial;
-use super::handshake::{self, Driver, Failure, Fresh};
+use super::failure::Failure;
+use super::handshake::{self, Fresh};
 use super::loaded::Loaded;
-use super::progress::Progress;
-use super::target::Target;
-use crate::backoff::{Backoff, Pauses};
+use super::locate::Locate;
+use super::progress::{Progress, Stage};
+use crate::backoff::Pauses;
 use crate::config::Config;
-use crate::connection::{ConnectionError, Warning};
+use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 use crate::trace;
@@ -37,8 +36,8 @@ pub(super) const RECONNECT: Pauses =
 /// What the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
-    pub(super) dialer: Box<dyn Dial>,
-    pub(super) target: Target,
+    pub(super) dialer: Arc<dyn Dial>,
+    pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
     /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat.
     pub(super) upkeep: Duration,
@@ -48,6 +47,8 @@ pub(super) struct Shared {
     /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
     /// lock.
     pub(super) current: AtomicU64,
+    /// Answers of connections up to this generation do not count any more: another server is the primary.
+    disowned: AtomicU64,
     /// Connections made after the first ones.
     pub(super) reconnects: AtomicU64,
     state: Mutex<State>,
@@ -73,16 +74,44 @@ pub(super) struct Up {
 impl Shared {
     pub(super) fn new(
         executor: Arc<dyn Executor>,
-        dialer: Box<dyn Dial>,
-        target: Target,
+        dialer: Arc<dyn Dial>,
+        locate: Arc<dyn Locate>,
         config: &Config,
         seed: u64,
     ) -> Self {
-        let (timeout, upkeep) = (config.command_timeout, upkeep(config));
+        Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
+    }
+
+    /// For another connection to the same server.
+    pub(super) fn sibling(&self) -> Self {
+        let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
+        Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1))
+    }
+
+    fn with(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        locate: Arc<dyn Locate>,
+        [timeout, upkeep]: [Duration; 2],
+        seed: u64,
+    ) -> Self {
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
-        let [round_trip, current, reconnects] = [0; 3].map(AtomicU64::new);
+        let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
         let changed = Event::new();
-        Self { executor, dialer, target, timeout, upkeep, round_trip, seed, current, reconnects, state, changed }
+        Self {
+            executor,
+            dialer,
+            locate,
+            timeout,
+            upkeep,
+            round_trip,
+            seed,
+            current,
+            disowned,
+            reconnects,
+            state,
+            changed,
+        }
     }
 
     /// Waits for a connection, without waiting when there is one.
@@ -108,12 +137,39 @@ impl Shared {
         self.change(|_| Some(State::Closed));
     }
 
+    /// Hands calls to this connection from now on.
+    pub(super) fn take_up(&self, connection: MultiplexedConnection, generation: u64) {
+        self.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
+    }
+
+    /// An attempt at a new connection has failed.
+    pub(super) fn failed(&self, failure: Failure) {
+        self.change(|_| Some(State::Down(failure)));
+    }
+
+    /// Notes how long the server takes for one answer.
+    pub(super) fn measured(&self, round_trip: Duration) {
+        self.round_trip.store(u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// Gives a connection up, because of `why`; calls that are under way on it fail.
     pub(super) fn suspect(&self, generation: u64, why: Failure) {
         self.change(|state| match state {
             State::Up(up) if up.generation == generation => Some(State::Down(why)),
             _ => None,
         });
+    }
+
+    /// Gives a connection up whose server is not the primary any more: what it has answered and nobody has looked at yet is no
+    /// answer.
+    pub(super) fn disown(&self, generation: u64) {
+        self.disowned.fetch_max(generation, Ordering::SeqCst);
+        self.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
+    }
+
+    /// Whether answers of that connection do not count any more.
+    pub(super) fn is_disowned(&self, generation: u64) -> bool {
+        generation <= self.disowned.load(Ordering::SeqCst)
     }
 
     /// The error of a call for which there was no connection before its deadline. A server that refuses the login has said
@@ -129,6 +185,24 @@ impl Shared {
     /// `future`, or `None` once `timeout` has passed.
     pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
         runtime::timeout(&self.executor, timeout, future).await
+    }
+
+    /// Asks where the server is, connects and logs in, with messages going to `push` if there is one.
+    pub(super) async fn dial(
+        &self,
+        push: Option<Arc<dyn AsyncPushSender>>,
+        progress: &Arc<Progress>,
+    ) -> Result<Fresh, Failure> {
+        progress.enter(Stage::Locate);
+        let target = self.locate.locate().await?;
+        progress.enter(Stage::Dial);
+        let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
+        dialled.map_err(|failure| self.locate.explain(&target, failure))
+    }
+
+    /// Waits before the next dial, unless there is another server to dial.
+    pub(super) async fn pause(&self, pause: Duration) {
+        select(self.executor.sleep(pause), self.locate.moved()).await;
     }
 
     /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one
@@ -201,12 +275,6 @@ impl Shared {
     }
 }
 
-/// No longer than a third of the lease: what is lost in a black hole must leave time for another attempt.
-fn upkeep(config: &Config) -> Duration {
-    const SHORTEST: Duration = Duration::from_millis(500);
-    config.command_timeout.min(SHORTEST.max(config.lease / 3))
-}
-
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
@@ -214,83 +282,9 @@ impl fmt::Debug for Shared {
             State::Up(_) => "up",
             State::Closed => "closed",
         };
-        f.debug_struct("Shared").field("target", &self.target).field("state", &state).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("target", &format_args!("{}", self.locate))
+            .field("state", &state)
+            .finish_non_exhaustive()
     }
 }
-
-/// Closes the connection when the supervisor's task is dropped, which is what a runtime does when it shuts down.
-struct CloseOnDrop(Arc<Shared>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
-/// is the end.
-pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
-    let mut work = pin!(keep_up(&shared, first));
-    let _close = CloseOnDrop(Arc::clone(&shared));
-    select(work.as_mut(), pin!(shared.closed())).await;
-}
-
-async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let mut backoff = Backoff::new(RECONNECT, shared.seed);
-    let mut generation = 1;
-    let mut limit = shared.timeout;
-    let mut driver = match open(shared, true, &mut limit).await {
-        Ok((fresh, warnings)) => {
-            let driver = take_up(shared, fresh, generation);
-            if first.send(Ok(warnings)).is_err() {
-                return;
-            }
-            driver
-        }
-        Err(failure) => {
-            let _ = first.send(Err(failure));
-            return;
-        }
-    };
-    loop {
-        let since = shared.executor.now();
-        select(&mut driver, pin!(shared.gone(generation))).await;
-        drop(driver);
-        shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
-        backoff.lasted(shared.executor.now().saturating_duration_since(since));
-        generation += 1;
-        driver = loop {
-            shared.executor.sleep(backoff.pause()).await;
-            match open(shared, false, &mut limit).await {
-                Ok((fresh, _)) => {
-                    shared.reconnected("commands");
-                    break take_up(shared, fresh, generation);
-                }
-                Err(failure) => shared.change(|_| Some(State::Down(failure))),
-            }
-        };
-    }
-}
-
-async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fresh, Vec<Warning>), Failure> {
-    let progress = Arc::default();
-    let attempt = async {
-        let mut fresh = handshake::login(shared, None, &progress).await?;
-        let sent = shared.executor.now();
-        let warnings = handshake::prepare(shared, &mut fresh, first).await?;
-        let took = shared.executor.now().saturating_duration_since(sent);
-        shared.round_trip.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        Ok((fresh, warnings))
-    };
-    shared.attempt(limit, &progress, attempt).await
-}
-
-fn take_up(shared: &Shared, fresh: Fresh, generation: u64) -> Driver {
-    let Fresh { connection, driver } = fresh;
-    shared.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
-    driver
-}
-
-#[cfg(test)]
-mod tests;

@@ -16,7 +16,8 @@ use std::time::Duration;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::dial::{DialError, Stream};
-use super::handshake::Failure;
+use super::failure::Failure;
+use super::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::mutex::lock;
@@ -24,6 +25,8 @@ use crate::mutex::lock;
 /// The part of an attempt that is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// The address of the server is being asked for.
+    Locate,
     #[default]
     Dial,
     #[cfg(feature = "tls")]
@@ -38,6 +41,7 @@ pub(super) struct Progress(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     stage: Stage,
+    spelling: Spelling,
     tls: bool,
     /// The first bytes that the server sent, inside TLS if there is any.
     first: Vec<u8>,
@@ -58,17 +62,26 @@ impl Progress {
         }
     }
 
+    /// The server that is dialled now is asked for in this way.
+    pub(super) fn spell(&self, spelling: Spelling) {
+        lock(&self.0).spelling = spelling;
+    }
+
     /// The attempt took longer than `limit`.
     pub(super) fn late(&self, limit: Duration) -> Failure {
         let state = lock(&self.0);
+        let Spelling { plain, tls } = state.spelling;
+        #[cfg(not(feature = "tls"))]
+        let _ = plain;
         Failure::Io(match state.stage {
+            Stage::Locate => format!("the address of the server was not learned within {limit:?}"),
             Stage::Dial => format!("unreachable: no connection within {limit:?}"),
             #[cfg(feature = "tls")]
             Stage::Tls => {
-                format!("no answer to the TLS greeting within {limit:?}; for a port without TLS use redis://")
+                format!("no answer to the TLS greeting within {limit:?}; for a port without TLS use {plain}")
             }
             Stage::Login if state.first.is_empty() && !state.tls => {
-                format!("connected, but no answer within {limit:?}; for a port with TLS use rediss://")
+                format!("connected, but no answer within {limit:?}; for a port with TLS use {tls}")
             }
             Stage::Login => format!("no answer within {limit:?}"),
         })
@@ -83,10 +96,10 @@ impl Progress {
         }
         if state.first.is_empty() && !state.tls {
             // As Redis does on its TLS port.
-            let hint = "if the port is for TLS, use rediss://";
+            let hint = format!("if the port is for TLS, use {}", state.spelling.tls);
             return Failure::Io(format!("the server hung up before its first answer; {hint} ({reason})"));
         }
-        foreign(&state.first).map_or(failure, |what| Failure::Unsupported(what.to_owned()))
+        foreign(&state.first, state.spelling).map_or(failure, Failure::Unsupported)
     }
 
     /// Listens to the stream until it has said enough.
@@ -97,17 +110,17 @@ impl Progress {
 }
 
 /// What speaks so, if it is not Redis.
-fn foreign(first: &[u8]) -> Option<&'static str> {
+fn foreign(first: &[u8], spelling: Spelling) -> Option<String> {
     match first {
         [] => None,
         // An alert: its type, and the version of the protocol.
-        [0x15, 3, ..] => Some("the server speaks TLS on this port; use rediss://"),
-        [b'H', b'T', b'T', b'P', ..] | [b'<', ..] => Some("this is a web server (HTTP), not Redis"),
+        [0x15, 3, ..] => Some(format!("the server speaks TLS on this port; use {}", spelling.tls)),
+        [b'H', b'T', b'T', b'P', ..] | [b'<', ..] => Some("this is a web server (HTTP), not Redis".to_owned()),
         [
             b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'|' | b'>',
             ..,
         ] => None,
-        _ => Some("the server does not speak the Redis protocol"),
+        _ => Some("the server does not speak the Redis protocol".to_owned()),
     }
 }
 
@@ -144,7 +157,7 @@ impl AsyncRead for Watched {
                     state.first.extend(buffer.filled()[before..].iter().take(missing));
                 }
                 #[cfg(feature = "tls")]
-                Err(error) => state.failure = tls::failure(error),
+                Err(error) => state.failure = tls::failure(error, state.spelling),
                 #[cfg(not(feature = "tls"))]
                 Err(_) => {}
             }

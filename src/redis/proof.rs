@@ -10,7 +10,7 @@ use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::convert;
-use super::handshake::Failure;
+use super::failure::Failure;
 use super::link::{Shared, Up};
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};

@@ -44,27 +44,36 @@ async fn send_whole(up: &Up, script: &'static Script, command: Cmd) -> Sent<Valu
     Ok(value)
 }
 
-/// Sends several calls at once, and puts each answer at the place of its call.
-pub(super) async fn send_all(up: &Up, calls: &[Call<'_>], values: &mut [Option<Value>]) -> Sent<()> {
+/// Sends several calls at once, and puts each answer at the place of its call. `after` is sent right behind them, in the same
+/// write; its answer is returned.
+pub(super) async fn send_all(
+    up: &Up,
+    calls: &[Call<'_>],
+    after: Option<&Cmd>,
+    values: &mut [Option<Value>],
+) -> Sent<Option<Value>> {
     let mut left: Vec<usize> = (0..calls.len()).collect();
+    let mut last = None;
     for round in 0..=ROUNDS {
-        left = send_some(up, calls, &left, round == ROUNDS, values).await?;
+        // What follows is sent with each round: only the last one is behind all calls.
+        (left, last) = send_some(up, calls, &left, after, round == ROUNDS, values).await?;
         if left.is_empty() {
             break;
         }
     }
-    Ok(())
+    Ok(last)
 }
 
-/// Sends those of the calls that are `left`, and returns those for which the server had no script.
+/// Sends those of the calls that are `left`, and returns those for which the server had no script, and the answer to `after`.
 async fn send_some(
     up: &Up,
     calls: &[Call<'_>],
     left: &[usize],
+    after: Option<&Cmd>,
     all_whole: bool,
     values: &mut [Option<Value>],
-) -> Sent<Vec<usize>> {
-    let mut pipeline = Pipeline::with_capacity(left.len());
+) -> Sent<(Vec<usize>, Option<Value>)> {
+    let mut pipeline = Pipeline::with_capacity(left.len() + 1);
     // By script: where it is sent whole, or which time that was before.
     let mut whole: Vec<(&'static Script, usize)> = Vec::new();
     let mut before: Vec<(&'static Script, u64)> = Vec::new();
@@ -72,7 +81,8 @@ async fn send_some(
         let script = calls[index].script;
         // The server takes the batch in order: after its first use, the script is there for the rest.
         let here = whole.iter().any(|(other, _)| std::ptr::eq(*other, script));
-        let known = if here || all_whole { None } else { up.loaded.sent(script) };
+        // What is waited for behind the batch must not be waited for twice: its scripts are sent whole.
+        let known = if here || all_whole || after.is_some() { None } else { up.loaded.sent(script) };
         pipeline.add_command(command(&calls[index], !here && known.is_none()));
         match known {
             Some(time) => before.push((script, time)),
@@ -80,9 +90,12 @@ async fn send_some(
             None => {}
         }
     }
-    let (mut connection, count) = (up.connection.clone(), left.len());
+    if let Some(after) = after {
+        pipeline.add_command(after.clone());
+    }
+    let (mut connection, count) = (up.connection.clone(), pipeline.len());
     let sending = async move { connection.send_packed_commands(&pipeline, 0, count).await.map_err(lost) };
-    let answers = if whole.is_empty() {
+    let mut answers = if whole.is_empty() {
         in_order(sending).await?
     } else {
         let scripts: Vec<&'static Script> = whole.iter().map(|(script, _)| *script).collect();
@@ -96,6 +109,7 @@ async fn send_some(
         }
         answers
     };
+    let last = after.and_then(|_| answers.pop());
     let mut again = Vec::new();
     for (&index, answer) in left.iter().zip(answers) {
         if is_noscript(&answer) && !all_whole {
@@ -109,7 +123,7 @@ async fn send_some(
             up.loaded.remove(script, time);
         }
     }
-    Ok(again)
+    Ok((again, last))
 }
 
 /// An error is no sign that the server has the script.
@@ -164,19 +178,19 @@ impl<T: Send + 'static> Drop for Outliving<T> {
 
 /// Errors of the server come as values. What redis-rs calls an error is a connection that ended, and it says the same
 /// for a command that was never written as for one whose answer was lost.
-fn lost(error: RedisError) -> ConnectionError {
+pub(super) fn lost(error: RedisError) -> ConnectionError {
     ConnectionError::Unknown(error.to_string())
 }
 
 /// Takes a call out of tokio's cooperative scheduling: a task that has used up its budget would be sent away before
 /// the call is in the queue, and a later call of another task would overtake it.
 #[cfg(feature = "tokio")]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     ::tokio::task::unconstrained(future)
 }
 
 /// Without tokio there are no budgets.
 #[cfg(not(feature = "tokio"))]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     future
 }

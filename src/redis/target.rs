@@ -8,12 +8,13 @@ use std::sync::Arc;
 use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
 use super::dial::{Dial, Stream};
-use super::handshake::Failure;
+use super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::progress::Stage;
 use super::progress::{self, Progress};
+use super::spelling::Spelling;
 #[cfg(feature = "tls")]
-use super::tls::Tls;
+use super::tls::{Tls, Trust};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Shown as `host:port/db`, and never with the user's name or password.
@@ -21,16 +22,60 @@ pub(super) struct Target {
     pub(super) address: Address,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Tls>,
-    /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
-    pub(super) login: RedisConnectionInfo,
-    pub(super) db: i64,
+    access: Access,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     Tcp(String, u16),
     #[cfg(unix)]
     Unix(PathBuf),
+}
+
+/// How to log in, wherever the server is.
+#[derive(Clone)]
+pub(super) struct Access {
+    #[cfg(feature = "tls")]
+    trust: Option<Trust>,
+    /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
+    login: RedisConnectionInfo,
+    db: i64,
+    spelling: Spelling,
+}
+
+impl Access {
+    pub(super) fn new(login: &RedisConnectionInfo, tls: bool, spelling: Spelling) -> Result<Self> {
+        if login.username().is_some() && login.password().is_none() {
+            // The login would be left out, and the connection would be the default user's.
+            return Err(invalid("a user name needs a password"));
+        }
+        if tls && cfg!(not(feature = "tls")) {
+            return Err(invalid("TLS needs bowline's feature `tls`"));
+        }
+        let db = login.db();
+        // Without CLIENT SETINFO: a user with few rights would leave a line in the ACL log at each connect.
+        let login = login.clone().set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name();
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            trust: if tls { Some(Trust::load()?) } else { None },
+            login,
+            db,
+            spelling,
+        })
+    }
+
+    /// The server at this address.
+    pub(super) fn at(&self, address: Address) -> Result<Target> {
+        Ok(Target {
+            #[cfg(feature = "tls")]
+            tls: match (&self.trust, &address) {
+                (Some(trust), Address::Tcp(host, _)) => Some(trust.of(host)?),
+                _ => None,
+            },
+            address,
+            access: self.clone(),
+        })
+    }
 }
 
 impl Target {
@@ -56,9 +101,6 @@ impl Target {
         }
         let tls = matches!(url.scheme(), "rediss" | "valkeys");
         if tls {
-            if cfg!(not(feature = "tls")) {
-                return Err(invalid("rediss:// needs bowline's feature `tls`"));
-            }
             // redis-rs refuses the scheme unless its own TLS is built in, which this crate does not use.
             url.set_scheme("redis").map_err(|()| invalid("not a usable scheme"))?;
         }
@@ -69,26 +111,26 @@ impl Target {
             ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
             _ => return Err(invalid("not a usable address")),
         };
-        let login = info.redis_settings().clone();
-        if login.username().is_some() && login.password().is_none() {
-            // The login would be left out, and the connection would be the default user's.
-            return Err(invalid("a user name needs a password"));
-        }
-        Ok(Self {
-            #[cfg(feature = "tls")]
-            tls: match &address {
-                Address::Tcp(host, _) if tls => Some(Tls::new(host)?),
-                _ => None,
-            },
-            address,
-            db: login.db(),
-            // Without CLIENT SETINFO: a user with few rights would leave a line in the ACL log at each connect.
-            login: login.set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name(),
-        })
+        Access::new(info.redis_settings(), tls, Spelling::default())?.at(address)
+    }
+
+    /// Another server, which the same user logs in to in the same way.
+    pub(super) fn at(&self, host: &str, port: u16) -> Result<Self> {
+        self.access.at(Address::Tcp(host.to_owned(), port))
+    }
+
+    /// The credentials, without the database.
+    pub(super) fn login(&self) -> &RedisConnectionInfo {
+        &self.access.login
+    }
+
+    pub(super) fn db(&self) -> i64 {
+        self.access.db
     }
 
     /// Opens a stream to it, TLS included.
     pub(super) async fn dial(&self, dialer: &dyn Dial, progress: &Arc<Progress>) -> Result<Stream, Failure> {
+        progress.spell(self.access.spelling);
         let dialled = match &self.address {
             Address::Tcp(host, port) => dialer.tcp(host, *port).await,
             #[cfg(unix)]
@@ -98,33 +140,38 @@ impl Target {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             progress.enter(Stage::Tls);
-            return Ok(progress.watch(tls.wrap(stream).await?));
+            return Ok(progress.watch(tls.wrap(stream, self.access.spelling).await?));
         }
         Ok(progress.watch(stream))
     }
 
     /// `text` without the password, in case the server quoted the login.
     pub(super) fn redact(&self, text: &str) -> String {
-        match self.login.password() {
+        match self.access.login.password() {
             Some(password) if !password.is_empty() => text.replace(password, "***"),
             _ => text.to_owned(),
         }
     }
 }
 
-fn invalid(reason: &str) -> Error {
+pub(super) fn invalid(reason: &str) -> Error {
     Error::because(ErrorKind::InvalidInput, "connect", reason)
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            #[cfg(unix)]
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}")?,
-            Address::Tcp(host, port) => write!(f, "{host}:{port}")?,
-            #[cfg(unix)]
-            Address::Unix(path) => write!(f, "{}", path.display())?,
-        }
-        write!(f, "/{}", self.db)
+        write!(f, "{}/{}", self.address, self.access.db)
     }
 }
 
@@ -150,7 +197,7 @@ mod tests {
         #[cfg(unix)]
         assert_eq!(shown("unix:///tmp/redis.sock?db=2&user=a&pass=s3cret"), "/tmp/redis.sock/2");
         let target = Target::parse("redis://alice:s%2F3@localhost").unwrap();
-        assert_eq!((target.login.username(), target.login.password()), (Some("alice"), Some("s/3")));
+        assert_eq!((target.login().username(), target.login().password()), (Some("alice"), Some("s/3")));
         assert_eq!(target.redact("args `AUTH` `s/3`"), "args `AUTH` `***`");
     }
 

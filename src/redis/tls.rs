@@ -10,20 +10,17 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Stream;
-use super::handshake::Failure;
+use super::failure::Failure;
+use super::spelling::Spelling;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The server's name and whom to believe it from: the system's certificates, or those of `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR` when set.
-pub(super) struct Tls {
-    name: ServerName<'static>,
-    config: Arc<ClientConfig>,
-}
+/// Whom to believe that a server is who it says: the system's certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`
+/// when set.
+#[derive(Clone)]
+pub(super) struct Trust(Arc<ClientConfig>);
 
-impl Tls {
-    pub(super) fn new(host: &str) -> Result<Self> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+impl Trust {
+    pub(super) fn load() -> Result<Self> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         // Systems carry certificates that rustls does not read; the others are enough.
@@ -39,15 +36,31 @@ impl Tls {
             .map_err(|error| Error::new(ErrorKind::Unsupported, "connect").with_source(error))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { name, config: Arc::new(config) })
+        Ok(Self(Arc::new(config)))
     }
 
-    pub(super) async fn wrap(&self, stream: Stream) -> std::result::Result<Stream, Failure> {
+    /// TLS to the server of this name or address, which its certificate must be for.
+    pub(super) fn of(&self, host: &str) -> Result<Tls> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+        Ok(Tls { name, config: Arc::clone(&self.0) })
+    }
+}
+
+/// The name of a server, and whom to believe it from.
+pub(super) struct Tls {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+impl Tls {
+    pub(super) async fn wrap(&self, stream: Stream, spelling: Spelling) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(self.name.clone(), stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => {
-                Err(failure(&error).unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
+                Err(failure(&error, spelling)
+                    .unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
             }
         }
     }
@@ -61,7 +74,7 @@ impl Tls {
 
 /// What rustls found wrong, if it was rustls that ended the stream. Also after the handshake: a server that asks for a
 /// certificate says no only when the first command arrives.
-pub(super) fn failure(error: &io::Error) -> Option<Failure> {
+pub(super) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> {
     use tokio_rustls::rustls::AlertDescription as Alert;
     Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {
         error @ rustls::Error::InvalidCertificate(_) => {
@@ -72,7 +85,7 @@ pub(super) fn failure(error: &io::Error) -> Option<Failure> {
                 .to_owned(),
         ),
         rustls::Error::InvalidMessage(_) => {
-            Failure::Unsupported("the server does not speak TLS on this port; use redis://".to_owned())
+            Failure::Unsupported(format!("the server does not speak TLS on this port; use {}", spelling.plain))
         }
         error => Failure::Io(format!("TLS: {error}")),
     })

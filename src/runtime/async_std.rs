@@ -1,4 +1,4 @@
-//! bowline on async-std.
+//! Runs bowline on async-std.
 //!
 //! ```no_run
 //! fn main() -> bowline::Result<()> {
@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//! Without a Redis server (feature `embedded`), replace the line with `connect`:
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { async_std::task::block_on(async {
@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 
-/// Runs bowline on async-std's global executor, which starts when it is first used and never shuts down.
+/// The global executor of async-std. It starts when it is first used and never shuts down.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsyncStd;
 
@@ -47,7 +47,7 @@ impl Executor for AsyncStd {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        // async-std counts from the first poll, `Executor` from the call.
+        // async-std counts from the first poll, but `Executor::sleep` counts from the call.
         let called = Instant::now();
         Box::pin(async move { ::async_std::task::sleep(duration.saturating_sub(called.elapsed())).await })
     }
@@ -57,7 +57,7 @@ impl Executor for AsyncStd {
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
-        // There may be no other thread that drives the tasks that the future waits for.
+        // The future may wait for tasks that only this thread drives.
         if ::async_std::task::try_current().is_some() {
             return Err(must_not_block("async_std::task::spawn_blocking"));
         }

@@ -1,4 +1,4 @@
-//! bowline on smol.
+//! Runs bowline on smol.
 //!
 //! ```no_run
 //! fn main() -> bowline::Result<()> {
@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! Without a Redis (feature `embedded`), in place of the line with `connect`:
+//! Without a Redis server (feature `embedded`), replace the line with `connect`:
 //!
 //! ```
 //! # fn main() -> bowline::Result<()> { smol::block_on(async {
@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 
-/// Runs bowline on smol's global executor, which starts when it is first used and never shuts down.
+/// The global executor of smol. It starts when it is first used and never shuts down.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smol;
 
@@ -55,8 +55,7 @@ impl Executor for Smol {
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {
-        // There may be no other thread that drives the tasks that the future waits for. smol tells its threads from others
-        // by nothing but their names.
+        // The future may wait for tasks that only this thread drives. smol marks its threads by their names only.
         if std::thread::current().name().is_some_and(|name| name.starts_with("smol-")) {
             return Err(must_not_block("smol::unblock"));
         }

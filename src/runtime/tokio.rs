@@ -1,6 +1,6 @@
-//! bowline on tokio: the example is that of [the crate](crate).
+//! Runs bowline on tokio. The [documentation of the crate](crate) has an example.
 //!
-//! In a module with `use bowline::*`, `tokio` would be ambiguous: import [`bowline::prelude::*`](crate::prelude) instead.
+//! `use bowline::*` makes the name `tokio` ambiguous. Import [`bowline::prelude::*`](crate::prelude) instead.
 
 use std::fmt;
 use std::future::{pending, poll_fn};
@@ -26,16 +26,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 
-/// Runs bowline on a tokio runtime, multi-threaded or current-thread.
+/// A tokio runtime, multi-threaded or current-thread.
 ///
-/// It holds the runtime's handle, so it works from every thread, also from those outside the runtime. The runtime
-/// needs its timer and its sockets enabled ([`enable_all`](tokio::runtime::Builder::enable_all), as `#[tokio::main]`
-/// does): without the timer, sleeping panics.
+/// It keeps the runtime's handle, so it also works on threads outside of the runtime. The runtime needs its timer and its
+/// sockets ([`enable_all`](tokio::runtime::Builder::enable_all), which `#[tokio::main]` calls). Without the timer, sleeping
+/// panics.
 ///
-/// Time is tokio's: under a paused test clock bowline's leases and timeouts stand still as well.
+/// The clock is tokio's: if a test pauses it, bowline's leases and timeouts stand still too.
 ///
-/// A current-thread runtime moves only while one of its threads drives it (`Runtime::block_on`); until then tasks
-/// and timers wait, and so does [`block_on`](Executor::block_on) of a future that needs them.
+/// A current-thread runtime makes progress only while a thread drives it by `Runtime::block_on`. Until then its tasks and timers
+/// wait, and so does [`block_on`](Executor::block_on) of a future that depends on them.
 #[derive(Clone)]
 pub struct Tokio {
     inner: Arc<Inner>,
@@ -44,14 +44,14 @@ pub struct Tokio {
 struct Inner {
     handle: Handle,
     shutdown: Arc<Shutdown>,
-    /// A task that does nothing but be dropped with the runtime, which is the only sign tokio gives of it.
+    /// A task that does nothing. tokio drops it with the runtime, and gives no other sign of the shutdown.
     sentinel: AbortHandle,
 }
 
 #[derive(Default)]
 struct Shutdown {
-    /// Held for reading while a timer is polled: tokio panics when one is polled after its timer driver has stopped,
-    /// and it stops the driver only after it has dropped all tasks, the sentinel among them.
+    /// Locked for reading while a timer is polled. tokio panics if a timer is polled after the timer driver has stopped, and
+    /// stops the driver only after it has dropped all tasks, including the sentinel.
     down: RwLock<bool>,
     event: Event,
 }
@@ -79,7 +79,7 @@ impl Drop for Inner {
 }
 
 impl Tokio {
-    /// The executor for the runtime that `handle` belongs to.
+    /// An executor for the runtime of `handle`.
     pub fn new(handle: Handle) -> Self {
         let shutdown = Arc::new(Shutdown::default());
         let mark = Mark(Arc::clone(&shutdown));
@@ -90,7 +90,7 @@ impl Tokio {
         Self { inner: Arc::new(Inner { sentinel: sentinel.abort_handle(), handle, shutdown }) }
     }
 
-    /// The executor for the runtime that the caller runs in.
+    /// An executor for the runtime that the caller runs in.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) outside of a tokio runtime.
@@ -102,7 +102,8 @@ impl Tokio {
     }
 }
 
-/// The thread is dropping its locals, tokio's among them: entering a runtime would panic, which ends the process here.
+/// Whether the thread is destroying its thread-locals, tokio's included. Entering a runtime would panic then, and a panic in a
+/// destructor of a thread-local aborts the process.
 fn thread_ends() -> bool {
     Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed())
 }
@@ -113,8 +114,8 @@ impl Executor for Tokio {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        // A task that is running when the runtime is shut down is dropped at its next pause. A loop around a sleep that ended
-        // at once would never make one.
+        // tokio drops a running task at its next pending poll. A loop around a sleep that is ready at once would never be
+        // pending.
         if *self.inner.shutdown.down() || thread_ends() {
             return Box::pin(yield_once());
         }
@@ -123,11 +124,11 @@ impl Executor for Tokio {
             let _runtime = self.inner.handle.enter();
             ::tokio::time::sleep(duration)
         };
-        // The sleep keeps the sentinel alive: without it a sleep that outlives the last executor would end early.
+        // The sleep keeps the sentinel alive. Otherwise a sleep that outlives the last executor would end early.
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
             let mut timer = pin!(timer);
-            // No listener for the shutdown: the timer driver fires every timer when it stops.
+            // This needs no listener for the shutdown, because the timer driver fires every timer when it stops.
             let down = poll_fn(move |cx| {
                 let down = inner.shutdown.down();
                 if *down { Poll::Ready(true) } else { timer.as_mut().poll(cx).map(|()| false) }
@@ -144,7 +145,7 @@ impl Executor for Tokio {
             #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
             return Instant::now();
         }
-        // Inside the runtime's context, or a paused clock would not be seen from other threads.
+        // Other threads see a paused clock only inside the runtime's context.
         let _runtime = self.inner.handle.enter();
         ::tokio::time::Instant::now().into_std()
     }
@@ -161,7 +162,7 @@ impl Executor for Tokio {
             polled = true;
             both.poll_unpin(cx)
         });
-        // tokio refuses by a panic, before it polls anything, and has no other way to ask.
+        // tokio refuses to block by a panic before the first poll. It offers no way to ask beforehand.
         match catch_unwind(AssertUnwindSafe(|| self.inner.handle.block_on(both))) {
             Ok(Either::Left(_)) => Ok(()),
             Ok(Either::Right(_)) => closed(),

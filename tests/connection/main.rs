@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acknowledged;
 mod calls;
 mod closing;
 mod connecting;
@@ -18,6 +19,7 @@ mod without_runtime;
 
 use std::time::Duration;
 
+use acknowledged::*;
 use bowline::{Client, ConnectionError};
 use calls::*;
 use closing::*;
@@ -57,6 +59,7 @@ macro_rules! suite {
     };
     ($on:path) => {
         suite!($on:
+            answers_come_with_the_number_of_replicas the_wait_is_at_the_server_of_the_calls a_user_who_may_not_wait
             replies_and_scripts_that_the_server_lost every_script_is_sent_whole_once_and_by_its_sha_later
             a_reconnect_sends_each_script_whole_once a_dropped_call_sends_its_script_all_the_same
             a_flush_sends_each_script_whole_few_times

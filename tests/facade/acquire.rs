@@ -28,7 +28,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn of<G, T>(&self, mut builder: Blocking<G, T>) -> Blocking<G, T> {
+    pub fn of<G>(&self, mut builder: real::Acquire<G>) -> real::Acquire<G> {
         builder = match self.fair {
             None => builder,
             Some(true) => builder.fair(),
@@ -41,7 +41,7 @@ impl Settings {
         if let Some(limit) = self.max_waiters { builder.max_waiters(limit) } else { builder }
     }
 
-    pub fn of_try<G, T>(&self, mut builder: TryBlocking<G, T>) -> TryBlocking<G, T> {
+    pub fn of_try<G>(&self, mut builder: real::TryAcquire<G>) -> real::TryAcquire<G> {
         builder = if let Some(timeout) = self.timeout { builder.timeout(timeout) } else { builder };
         builder = if let Some(lease) = self.expires_after { builder.expires_after(lease) } else { builder };
         builder = if let Some(limit) = self.hold_at_most { builder.hold_at_most(limit) } else { builder };

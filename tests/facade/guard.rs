@@ -1,77 +1,33 @@
 //! The guards.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use real::blocking::{self, AnyThread};
-use real::{Loss, Result, Token};
+use real::{Held, Loss, Result, Token};
 
 use crate::thread::on_a_thread;
 
-/// Any guard of the facade.
-pub trait Blocking: Debug + Send + Sync + Sized + 'static {
-    fn name(&self) -> &str;
-    fn remaining(&self) -> Duration;
-    fn is_valid(&self) -> bool;
-    fn lost_within(&self, duration: Duration) -> Result<Option<Loss>>;
-    fn extend(&self, lease: Duration) -> Result<()>;
-    fn release(self) -> Result<()>;
-}
-
-macro_rules! blocking {
-    ($($guard:ident),+) => {$(
-        impl Blocking for blocking::Guard<real::$guard, AnyThread> {
-            fn name(&self) -> &str {
-                self.name()
-            }
-
-            fn remaining(&self) -> Duration {
-                self.remaining()
-            }
-
-            fn is_valid(&self) -> bool {
-                self.is_valid()
-            }
-
-            fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
-                self.lost_within(duration)
-            }
-
-            fn extend(&self, lease: Duration) -> Result<()> {
-                self.extend(lease)
-            }
-
-            fn release(self) -> Result<()> {
-                self.release()
-            }
-        }
-
-        pub type $guard = Guard<blocking::Guard<real::$guard, AnyThread>>;
-    )+};
-}
-
-blocking!(LockGuard, ReadGuard, WriteGuard, Permit);
-
 /// Shared with the threads that wait for its loss. Dropped where an async guard is, it releases in the background.
 #[derive(Debug)]
-pub struct Guard<B: Blocking>(Arc<B>);
+pub struct Guard<G: Held>(Arc<blocking::Guard<G, AnyThread>>);
 
-#[derive(Debug)]
-pub enum Upgrade {
-    Writing(WriteGuard),
-    WouldDeadlock(ReadGuard),
-}
+pub type LockGuard = Guard<real::LockGuard>;
+pub type ReadGuard = Guard<real::ReadGuard>;
+pub type WriteGuard = Guard<real::WriteGuard>;
+pub type Permit = Guard<real::Permit>;
 
-impl<B: Blocking> Guard<B> {
-    pub fn new(guard: B) -> Self {
+pub type Upgrade = real::Upgrade<WriteGuard, ReadGuard>;
+
+impl<G: Held> Guard<G> {
+    pub fn new(guard: blocking::Guard<G, AnyThread>) -> Self {
         Self(Arc::new(guard))
     }
 
     /// Out of the hands of those who do not wait for its loss any more.
-    fn into_inner(self) -> B {
+    fn into_inner(self) -> blocking::Guard<G, AnyThread> {
         let mut guard = self.0;
         loop {
             match Arc::try_unwrap(guard) {
@@ -117,13 +73,13 @@ impl<B: Blocking> Guard<B> {
     }
 }
 
-impl Guard<blocking::LockGuard<AnyThread>> {
+impl LockGuard {
     pub fn token(&self) -> Token {
         self.0.token()
     }
 }
 
-impl Guard<blocking::ReadGuard<AnyThread>> {
+impl ReadGuard {
     pub fn token(&self) -> Token {
         self.0.token()
     }
@@ -132,13 +88,13 @@ impl Guard<blocking::ReadGuard<AnyThread>> {
         on_a_thread(move || {
             Ok(match self.into_inner().try_upgrade()? {
                 blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::new(guard)),
-                blocking::Upgrade::WouldDeadlock(guard) => Upgrade::WouldDeadlock(Guard::new(guard)),
+                blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::new(guard)),
             })
         })
     }
 }
 
-impl Guard<blocking::WriteGuard<AnyThread>> {
+impl WriteGuard {
     pub fn token(&self) -> Token {
         self.0.token()
     }
@@ -148,7 +104,7 @@ impl Guard<blocking::WriteGuard<AnyThread>> {
     }
 }
 
-impl Guard<blocking::Permit> {
+impl Permit {
     pub fn count(&self) -> u32 {
         self.0.count()
     }

@@ -18,7 +18,7 @@ on_every_runtime! {
 
 fn reading(upgrade: Upgrade) -> ReadGuard {
     match upgrade {
-        Upgrade::WouldDeadlock(guard) => guard,
+        Upgrade::Shared(guard) => guard,
         Upgrade::Writing(_) => panic!("somebody else reads"),
     }
 }

@@ -74,7 +74,7 @@ async fn there_is_one_subscription_however_many_locks(env: Env) {
     }
     assert_eq!((client.counts.subscribes(), other.counts.subscribes()), (1, 1));
     // Each has its inbox, and a probe: the channel by which its two connections prove that they are on one server.
-    let channels: Vec<String> = env.redis(&["PUBSUB", "CHANNELS"]);
+    let channels: Vec<String> = env.redis(&["PUBSUB", "CHANNELS", "bowline:*"]);
     let (probes, inboxes): (Vec<_>, Vec<_>) =
         channels.iter().partition(|channel| channel.trim_start_matches("bowline:inbox:").contains(':'));
     assert_eq!((inboxes.len(), probes.len()), (2, 2), "{channels:?}");

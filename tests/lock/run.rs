@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bowline::{Acquire, ErrorKind, Holder, Loss, Result};
+use bowline::{ErrorKind, Holder, Loss, Result};
 use futures::FutureExt;
 
 use crate::support::env::{Env, on_every_server};
@@ -221,7 +221,7 @@ async fn run_inside_a_hold_of_its_holder_keeps_the_hold(env: Env) {
 async fn a_guard_that_outlives_its_run_keeps_the_hold(env: Env) {
     let client = env.client().await;
     let lock = client.lock("a");
-    let guard = Acquire::run(lock.lock(), async |guard| guard).await.unwrap();
+    let guard = lock.lock().run(async |guard| guard).await.unwrap();
     assert!(guard.is_valid());
     assert!(lock.try_lock().await.unwrap().is_none());
     let released: Result<()> = guard.release().await;

@@ -60,10 +60,23 @@ fn is_there(page: &Path, target: &str) -> bool {
     path.exists() && (heading.is_empty() || has_heading())
 }
 
-/// Whether rustdoc may show it: a link to somewhere else, to a place in the same page, or to a path of Rust.
+/// Whether rustdoc may show it: a link to somewhere else, to a place in the same page, to a path of Rust, or a picture that the
+/// page carries itself.
 fn works_in_rustdoc(target: &str) -> bool {
     let rust = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '(' | ')' | '!' | '@' | '<' | '>');
-    target.starts_with("https://") || target.starts_with('#') || target.chars().all(rust)
+    let elsewhere = ["https://", PICTURE].into_iter().any(|start| target.starts_with(start));
+    elsewhere || target.starts_with('#') || target.chars().all(rust)
+}
+
+/// What the URL of a picture begins with in rustdoc, which has no file to show.
+const PICTURE: &str = "data:image/svg+xml,";
+
+/// The description and the label of each `![description][label]`.
+fn pictures(page: &str) -> Vec<(&str, &str)> {
+    let found = page.split("![").skip(1).filter_map(|image| image.split_once(']'));
+    found
+        .map(|(text, rest)| (text, rest.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or("")))
+        .collect()
 }
 
 /// The docs in a source file.
@@ -102,13 +115,8 @@ fn what_rustdoc_shows_has_no_link_into_the_repository() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let mut shown = Vec::new();
     for (targets, page) in [("src/links/readme.md", "README.md"), ("src/links/guide.md", "docs/guide.md")] {
-        shown.push((
-            page.to_owned(),
-            prose(&[read(targets), read(page)].join(
-                "
-",
-            )),
-        ));
+        let parts = [read("src/links/pictures.md"), read(targets), read(page)];
+        shown.push((page.to_owned(), prose(&parts.join("\n"))));
     }
     for path in sources(&root().join("src")) {
         shown.push((path.display().to_string(), prose(&doc_comments(&fs::read_to_string(&path).unwrap()))));
@@ -124,6 +132,47 @@ fn what_rustdoc_shows_has_no_link_into_the_repository() {
     }
     assert!(dead.is_empty(), "{dead:#?}");
     assert!(followed > 100, "{followed}");
+}
+
+#[test]
+fn every_label_of_a_page_is_defined_in_it() {
+    let mut labels = 0;
+    let mut undefined = Vec::new();
+    for (path, page) in pages().iter().filter(|(path, _)| !path.starts_with(root().join("src"))) {
+        let page = prose(page);
+        let definitions = definitions(&page);
+        for label in page.split("][").skip(1).filter_map(|rest| rest.split(']').next()) {
+            labels += 1;
+            if !definitions.contains_key(label) {
+                undefined.push(format!("{}: {label}", path.display()));
+            }
+        }
+    }
+    assert!(undefined.is_empty(), "GitHub shows them as they stand: {undefined:#?}");
+    assert!(labels > 100, "{labels}");
+}
+
+#[test]
+fn what_rustdoc_shows_as_a_picture_is_the_file_that_github_shows() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let carried = read("src/links/pictures.md");
+    let carried = definitions(&carried);
+    for path in ["README.md", "docs/guide.md"] {
+        let page = read(path);
+        let (pictures, targets) = (pictures(&page), definitions(&page));
+        assert!(!pictures.is_empty(), "{path} has no picture");
+        for (description, label) in pictures {
+            assert!(description.len() > 20, "{path}: {label} is not described for those who do not see it");
+            // `docs/a.svg` is the label everywhere, so that one definition serves both pages of rustdoc.
+            let file = root().join(path).parent().unwrap().join(targets[label]);
+            assert_eq!(file.canonicalize().unwrap(), root().join(label).canonicalize().unwrap(), "{path}: {label}");
+            let url = carried.get(label).unwrap_or_else(|| panic!("{label} is not in src/links: run scripts/pictures"));
+            let data = url.strip_prefix(PICTURE).unwrap();
+            let shown = percent_encoding::percent_decode_str(data).decode_utf8().unwrap();
+            let svg = read(label).lines().map(str::trim).collect::<Vec<_>>().join(" ");
+            assert!(shown == svg, "{label} has changed: run scripts/pictures");
+        }
+    }
 }
 
 /// The second column of the table of guarantees, by the first.

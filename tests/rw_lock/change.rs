@@ -22,7 +22,7 @@ on_every_server! {
 fn upgraded(upgrade: Upgrade) -> WriteGuard {
     match upgrade {
         Upgrade::Writing(guard) => guard,
-        Upgrade::WouldDeadlock(_) => panic!("not the only reader"),
+        Upgrade::Shared(_) => panic!("not the only reader"),
     }
 }
 
@@ -69,8 +69,8 @@ async fn the_only_reader_upgrades_before_those_who_wait(env: Env) {
 async fn an_upgrade_beside_others_would_deadlock_and_keeps_the_guard(env: Env) {
     let (a, b) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
     let (one, other) = (a.read().await.unwrap(), b.read().await.unwrap());
-    let Upgrade::WouldDeadlock(one) = one.try_upgrade().await.unwrap() else { panic!("beside another reader") };
-    let Upgrade::WouldDeadlock(other) = other.try_upgrade().await.unwrap() else { panic!("beside another reader") };
+    let Upgrade::Shared(one) = one.try_upgrade().await.unwrap() else { panic!("beside another reader") };
+    let Upgrade::Shared(other) = other.try_upgrade().await.unwrap() else { panic!("beside another reader") };
     assert!(one.is_valid() && other.is_valid());
     assert_eq!(a.inspect().await.unwrap().readers.len(), 2);
     other.release().await.unwrap();
@@ -83,7 +83,7 @@ async fn an_upgrade_that_failed_leaves_a_lease_that_is_kept(env: Env) {
     let client = env.client_with(|config| config.lease(lease)).await;
     let lock = client.rw_lock("a");
     let (one, other) = (lock.read().await.unwrap(), lock.read().await.unwrap());
-    let Upgrade::WouldDeadlock(one) = one.try_upgrade().await.unwrap() else { panic!("beside another reader") };
+    let Upgrade::Shared(one) = one.try_upgrade().await.unwrap() else { panic!("beside another reader") };
     env.sleep(lease * 3 / 2).await;
     assert!(one.is_valid() && other.is_valid(), "the watchdog keeps both");
     other.release().await.unwrap();
@@ -150,7 +150,7 @@ async fn guards_that_share_a_hold_are_changed_by_none_of_them(env: Env) {
     let (lock, holder) = (client.rw_lock("a"), Holder::new());
     let outer = lock.read().holder(&holder).await.unwrap();
     let inner = lock.read().holder(&holder).await.unwrap();
-    let Upgrade::WouldDeadlock(inner) = inner.try_upgrade().await.unwrap() else { panic!("the outer one reads") };
+    let Upgrade::Shared(inner) = inner.try_upgrade().await.unwrap() else { panic!("the outer one reads") };
     inner.release().await.unwrap();
     outer.release().await.unwrap();
 

@@ -215,7 +215,7 @@ impl Actor {
                 Guard::Write(guard) => guard.downgrade().await.map(Guard::Read),
                 Guard::Read(guard) => guard.try_upgrade().await.map(|upgraded| match upgraded {
                     Upgrade::Writing(guard) => Guard::Write(guard),
-                    Upgrade::WouldDeadlock(guard) => Guard::Read(guard),
+                    Upgrade::Shared(guard) => Guard::Read(guard),
                 }),
                 guard => Ok(guard),
             }

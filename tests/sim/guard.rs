@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use bowline::{Acquire, Client, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard};
+use bowline::{
+    Acquire, Client, Held, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard,
+};
 
 use crate::judge::view::{WRITE, permits};
 
@@ -95,7 +97,7 @@ impl How<'_> {
         }
     }
 
-    fn reenter<G: Reentrant + 'static>(
+    fn reenter<G: Reentrant>(
         &self,
         acquire: Acquire<G>,
         attempt: TryAcquire<G>,
@@ -106,7 +108,7 @@ impl How<'_> {
         }
     }
 
-    async fn enter<G: 'static>(&self, mut acquire: Acquire<G>, mut attempt: TryAcquire<G>) -> Result<Option<G>> {
+    async fn enter<G: Held>(&self, mut acquire: Acquire<G>, mut attempt: TryAcquire<G>) -> Result<Option<G>> {
         if let Some(lease) = self.lease {
             (acquire, attempt) = (acquire.expires_after(lease), attempt.expires_after(lease));
         }

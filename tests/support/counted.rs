@@ -100,6 +100,10 @@ impl<C: Connection> Connection for Counting<C> {
         self.inner.topology()
     }
 
+    fn node_of(&self, key: &str) -> u64 {
+        self.inner.node_of(key)
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         self.inner.warnings()
     }

@@ -5,6 +5,7 @@
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
 pub mod bounded;
+pub mod cluster;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod cost;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
@@ -19,6 +20,7 @@ pub mod request;
 pub mod rows;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod run;
+pub mod sentinels;
 pub mod server;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod stepped;

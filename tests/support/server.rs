@@ -2,34 +2,31 @@
 //!
 //! `BOWLINE_SERVER` is the path of the binary to run; without it, `redis-server` from `PATH`.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use redis::{Client, Connection, RedisResult};
+use redis::Connection;
 
 // With paths, because `tests/facade` has this file by a path too, and there they would be looked for beside it.
 #[path = "server/process.rs"]
-mod process;
+pub(crate) mod process;
 #[path = "server/replica.rs"]
 mod replica;
+#[path = "server/sentinel.rs"]
+pub(crate) mod sentinel;
 #[path = "server/watcher.rs"]
 mod watcher;
 
-use process::{Failed, free_port, new_dir};
+use process::{Process, connect, free_port, info_field};
 use watcher::{Watch, Watcher};
-
-const START_DEADLINE: Duration = Duration::from_secs(20);
 
 /// One server. Dropping it kills the process, and fails the test if a key without a TTL was ever seen.
 pub struct Server {
-    child: Option<Child>,
-    /// Kills the server and removes its directory when this process is gone without having done so.
-    reaper: Option<Child>,
-    port: u16,
-    dir: PathBuf,
+    /// Dropped first, or it would take the end of the server for a failure.
+    sentinel: OnceLock<Process>,
+    process: Process,
     args: Vec<String>,
     watcher: Option<Watcher>,
 }
@@ -42,45 +39,32 @@ impl Server {
 
     /// A server with further arguments, which win over the fixture's own.
     pub fn start_with(args: &[&str]) -> Self {
+        Self::start_on(free_port, args)
+    }
+
+    /// A server on a port that `free_port` chooses.
+    pub(crate) fn start_on(free_port: fn() -> u16, args: &[&str]) -> Self {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let dir = new_dir();
-        for _ in 0..20 {
-            let mut server = Self {
-                child: None,
-                reaper: None,
-                port: free_port(),
-                dir: dir.clone(),
-                args: args.clone(),
-                watcher: None,
-            };
-            match server.launch() {
-                Ok(()) => {
-                    server.watcher = Some(Watcher::start(server.url()));
-                    return server;
-                }
-                // Somebody else was given the port in between.
-                Err(Failed::AddressInUse) => server.forget(),
-                Err(Failed::Other(log)) => panic!("the server did not start:\n{log}"),
-            }
-        }
-        panic!("no free port in 20 tries");
+        let process = Process::start(free_port, &|process| arguments(process, &args));
+        let watcher = Some(Watcher::start(process.url()));
+        Self { sentinel: OnceLock::new(), process, args, watcher }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.process.port()
     }
 
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
+        self.process.url()
     }
 
     /// As the user whose rights docs/acl.md names, and who has no others.
     pub fn user_url(&self) -> String {
-        format!("redis://bowline:secret@127.0.0.1:{}/", self.port)
+        format!("redis://bowline:secret@127.0.0.1:{}/", self.port())
     }
 
     pub fn socket_path(&self) -> PathBuf {
-        self.dir.join("redis.sock")
+        socket_path(&self.process)
     }
 
     pub fn socket_url(&self) -> String {
@@ -88,12 +72,12 @@ impl Server {
     }
 
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.process.dir()
     }
 
     /// The process, if it runs.
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.process.pid()
     }
 
     /// A blocking connection for looking inside, past everything that is tested.
@@ -104,10 +88,9 @@ impl Server {
     /// For example `redis 7.0.15` or `valkey 9.1.0`.
     pub fn version(&self) -> String {
         let info: String = redis::cmd("INFO").arg("server").query(&mut self.client()).unwrap();
-        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(|v| v.trim().to_owned());
-        match field("valkey_version:") {
+        match info_field(&info, "valkey_version") {
             Some(version) => format!("valkey {version}"),
-            None => format!("redis {}", field("redis_version:").unwrap()),
+            None => format!("redis {}", info_field(&info, "redis_version").unwrap()),
         }
     }
 
@@ -130,36 +113,22 @@ impl Server {
 
     /// SIGKILL: whatever was not on disk is lost. A paused server can be killed too.
     pub fn kill(&mut self) {
-        // The reaper first: the number of a process that has ended may be given to another.
-        for mut child in [self.reaper.take(), self.child.take()].into_iter().flatten() {
-            let _ = child.kill();
-            child.wait().expect("the killed process");
-        }
+        self.process.kill();
     }
 
     /// Starts the server again on the same port and directory and with the same arguments; kills it first.
     pub fn restart(&mut self) {
-        self.kill();
-        let start = Instant::now();
-        loop {
-            match self.launch() {
-                Ok(()) => return,
-                Err(Failed::AddressInUse) if start.elapsed() < START_DEADLINE => {
-                    thread::sleep(Duration::from_millis(50));
-                }
-                Err(Failed::AddressInUse) => panic!("port {} was taken by another process", self.port),
-                Err(Failed::Other(log)) => panic!("the server did not restart:\n{log}"),
-            }
-        }
+        let args = &self.args;
+        self.process.restart(&|process| arguments(process, args));
     }
 
     /// SIGSTOP: connections stay open, and nothing is answered until [`resume`](Self::resume).
     pub fn pause(&self) {
-        self.signal("STOP");
+        self.process.signal("STOP");
     }
 
     pub fn resume(&self) {
-        self.signal("CONT");
+        self.process.signal("CONT");
     }
 
     /// Ends the server and asserts that no key without a TTL was ever seen; dropping does the same.
@@ -167,20 +136,13 @@ impl Server {
         drop(self);
     }
 
-    fn signal(&self, signal: &str) {
-        let pid = self.pid().expect("the server runs");
-        let status = Command::new("sh").arg("-c").arg(format!("kill -s {signal} {pid}")).status().unwrap();
-        assert!(status.success(), "kill -s {signal} {pid}: {status}");
+    /// Tells the watcher to take its last look, without waiting for it: many servers end faster so.
+    pub(crate) fn end_watch(&self) {
+        self.watch().end();
     }
 
     fn watch(&self) -> &Watch {
         &self.watcher.as_ref().expect("the watcher runs as long as the server").watch
-    }
-
-    /// Keeps the directory: the next try uses it.
-    fn forget(mut self) {
-        self.kill();
-        self.dir = PathBuf::new();
     }
 }
 
@@ -188,26 +150,44 @@ impl Drop for Server {
     fn drop(&mut self) {
         let seen = self.watcher.take().map(Watcher::stop).unwrap_or_default();
         self.kill();
-        if !self.dir.as_os_str().is_empty() {
-            let _ = fs::remove_dir_all(&self.dir);
-        }
-        if !thread::panicking() {
+        if !std::thread::panicking() {
             assert!(seen.is_empty(), "keys without a TTL: {seen:?}");
         }
     }
 }
 
-/// No read or write on the connection takes longer than `timeout`.
-fn connect(url: &str, timeout: Duration) -> RedisResult<Connection> {
-    let connection = Client::open(url)?.get_connection_with_timeout(timeout)?;
-    connection.set_read_timeout(Some(timeout))?;
-    connection.set_write_timeout(Some(timeout))?;
-    Ok(connection)
+fn socket_path(process: &Process) -> PathBuf {
+    process.dir().join("redis.sock")
+}
+
+fn arguments(process: &Process, args: &[String]) -> Vec<OsString> {
+    let (port, socket) = (process.port().to_string(), socket_path(process).into_os_string());
+    let mut all: Vec<OsString> = ["--port", &port, "--bind", "127.0.0.1"].map(OsString::from).into();
+    all.extend(["--unixsocket".into(), socket, "--dir".into(), process.dir().as_os_str().to_owned()]);
+    all.extend(["--save", "", "--appendonly", "no", "--daemonize", "no"].map(OsString::from));
+    all.extend(["--user", "bowline", "on", ">secret"].map(OsString::from));
+    all.extend(documented_rights().into_iter().map(OsString::from));
+    if args.iter().any(|arg| arg == "--cluster-enabled") {
+        all.extend(documented_rights_in_a_cluster().into_iter().map(OsString::from));
+    }
+    all.extend(args.iter().map(OsString::from));
+    all
 }
 
 /// The rights in the command that docs/acl.md tells operators to run.
 pub fn documented_rights() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline on >PASSWORD ")
+}
+
+/// Those that docs/acl.md adds for the nodes of a cluster.
+pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +")
+}
+
+fn rights_after(command: &str) -> Vec<&'static str> {
     let page = include_str!("../../docs/acl.md");
-    let rule = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER bowline on >PASSWORD "));
+    let rule = page
+        .lines()
+        .find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
     rule.expect("the command").split(' ').collect()
 }

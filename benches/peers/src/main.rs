@@ -11,13 +11,22 @@ use bowline_benches::measure::Samples;
 use bowline_benches::report::Report;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
+use futures::future::try_join_all;
+use tokio::time::timeout;
 
+mod chart;
 mod peer;
 
 use peer::{Peer, Taker};
 
 /// Pairs of one peer before it is the next one's turn.
 const BLOCK: u32 = 100;
+
+/// How much longer than planned a turn of one peer may take: a lock that hangs ends the bench.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits that a task keeps per slice. Later ones are only counted, so that the length of a slice does not decide the memory.
+const MOST_WAITS: u64 = 200_000;
 
 fn main() -> Result<()> {
     let args = Args::parse(&["pairs", "seconds", "slices"])?;
@@ -32,7 +41,7 @@ fn main() -> Result<()> {
         Ok(report)
     })?;
     report.print_tables();
-    report.chart("acquisitions_per_second", "peers", "Acquisitions per second")
+    chart::draw(&report)
 }
 
 /// One peer's lock, and what was seen of it so far.
@@ -44,6 +53,14 @@ struct Contender {
     counts: Counts,
     /// Acquisitions, by task.
     shares: Vec<u64>,
+    /// Of each slice: acquisitions per second, and the 99th percentile of its waits.
+    slices: Vec<[f64; 2]>,
+}
+
+impl Contender {
+    fn hangs(&self) -> String {
+        format!("{}: no end after {PATIENCE:?} more than its turn", self.case)
+    }
 }
 
 async fn contenders(what: &str, url: &str, args: &Args) -> Result<Vec<Contender>> {
@@ -54,8 +71,8 @@ async fn contenders(what: &str, url: &str, args: &Args) -> Result<Vec<Contender>
             let taker = peer.open(url, what).await?;
             // Scripts are sent whole once, and connections opened.
             taker.once().await?;
-            let (waits, counts, shares) = (Samples::default(), Counts::default(), Vec::new());
-            all.push(Contender { peer, case, taker, waits, counts, shares });
+            let (waits, counts) = (Samples::default(), Counts::default());
+            all.push(Contender { peer, case, taker, waits, counts, shares: Vec::new(), slices: Vec::new() });
         }
     }
     Ok(all)
@@ -69,11 +86,8 @@ async fn pairs(url: &str, args: &Args, report: &mut Report) -> Result<()> {
     for _ in 0..pairs.div_ceil(BLOCK) {
         for contender in &mut all {
             let before = looks.look(contender.peer).await?;
-            for _ in 0..BLOCK {
-                let start = Instant::now();
-                contender.taker.once().await?;
-                contender.waits.add(start.elapsed());
-            }
+            let waits = timeout(PATIENCE, block(&contender.taker));
+            contender.waits.extend(waits.await.map_err(|_| contender.hangs())??);
             contender.counts.add(before, looks.look(contender.peer).await?);
         }
     }
@@ -98,22 +112,29 @@ async fn contention(tasks: usize, url: &str, args: &Args, report: &mut Report) -
             let until = Instant::now() + time;
             let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(repeat(contender.taker.clone(), until))).collect();
             contender.shares.resize(tasks, 0);
-            for (task, share) in running.into_iter().zip(&mut contender.shares) {
-                let (count, waits) = task.await??;
+            let results = timeout(time + PATIENCE, try_join_all(running));
+            let results = results.await.map_err(|_| contender.hangs())??;
+            let (mut done, mut slice) = (0, Samples::default());
+            for (result, share) in results.into_iter().zip(&mut contender.shares) {
+                let (count, waits) = result?;
                 *share += count;
-                contender.waits.extend(waits);
+                done += count;
+                slice.extend(waits);
             }
+            contender.slices.push([done as f64 / time.as_secs_f64(), slice.percentile(99.0)]);
+            contender.waits.extend(slice);
             contender.counts.add(before, looks.look(contender.peer).await?);
         }
     }
-    for Contender { case, waits, counts, shares, .. } in &mut all {
+    for Contender { case, waits, counts, shares, slices, .. } in &mut all {
         let done = shares.iter().sum::<u64>() as f64;
         let ends = [shares.iter().min(), shares.iter().max()].map(|end| end.map_or(0.0, |share| *share as f64));
         let mean = done / tasks as f64;
-        report.add(case, "acquisitions_per_second", done / (time * slices).as_secs_f64());
+        // Medians of the slices: a burst of other load spoils one of them.
+        report.add(case, "acquisitions_per_second", median(slices.iter().map(|slice| slice[0])));
         counts.report(case, done, report);
         report.add(case, "wait_p50_us", waits.percentile(50.0));
-        report.add(case, "wait_p99_us", waits.percentile(99.0));
+        report.add(case, "wait_p99_us", median(slices.iter().map(|slice| slice[1])));
         report.add(case, "wait_max_us", waits.percentile(100.0));
         report.add(case, "task_min_share", ends[0] / mean);
         report.add(case, "task_max_share", ends[1] / mean);
@@ -121,11 +142,31 @@ async fn contention(tasks: usize, url: &str, args: &Args, report: &mut Report) -
     Ok(())
 }
 
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// The times of a block of pairs.
+async fn block(taker: &Taker) -> Result<Samples> {
+    let mut waits = Samples::default();
+    for _ in 0..BLOCK {
+        let start = Instant::now();
+        taker.once().await?;
+        waits.add(start.elapsed());
+    }
+    Ok(waits)
+}
+
 /// The last acquisition may end after the time is over: it counts too, in all that is told.
 async fn repeat(taker: Taker, until: Instant) -> Result<(u64, Samples)> {
     let (mut count, mut waits) = (0, Samples::default());
     while Instant::now() < until {
-        waits.add(taker.once().await?);
+        let wait = taker.once().await?;
+        if count < MOST_WAITS {
+            waits.add(wait);
+        }
         count += 1;
     }
     Ok((count, waits))

@@ -41,6 +41,10 @@ impl Peer {
         }
     }
 
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Self::Bowline | Self::BowlineNonFair)
+    }
+
     /// The commands that it sends: what its scripts call in the server is part of them.
     pub(crate) fn commands(self) -> &'static [&'static str] {
         match self {

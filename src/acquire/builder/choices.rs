@@ -1,10 +1,8 @@
-//! What both builders collect, and what it amounts to.
+//! The options that both builders collect, and the request that they make.
 
-use std::fmt;
 use std::time::Duration;
 
-use crate::acquire::Request;
-use crate::acquire::builder::{Acquire, TryAcquire};
+use crate::acquire::request::Request;
 use crate::config::{MIN_LEASE, check_lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
@@ -62,23 +60,25 @@ impl Options {
             fair: self.fair,
             joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
             timeout: self.timeout,
-            holder: holder.map(|holder| (holder, primitive.reentry.clone())),
+            holder,
         })
     }
 
     fn check(&self, operation: &'static str) -> Result<()> {
         let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return invalid("a timeout of zero; the try_ form does not wait".to_owned());
+            return invalid("timeout is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.max_waiters == Some(0) {
-            return invalid("max_waiters is zero; the try_ form does not wait".to_owned());
+            return invalid("max_waiters is zero; use the try_ method to acquire without waiting".to_owned());
         }
         if self.amount == 0 {
-            return invalid("zero permits".to_owned());
+            return invalid("the number of permits is zero".to_owned());
         }
         if self.expires_after.is_some() && (self.lease.is_some() || self.at_most.is_some()) {
-            return invalid("expires_after is a fixed lease; lease and hold_at_most are for renewed ones".to_owned());
+            return invalid(
+                "expires_after sets a fixed lease; lease and hold_at_most apply to renewed leases only".to_owned(),
+            );
         }
         for lease in self.lease.iter().chain(&self.expires_after) {
             check_lease(operation, *lease)?;
@@ -89,30 +89,5 @@ impl Options {
             }
             _ => Ok(()),
         }
-    }
-}
-
-// Not derived: a builder is what it is whatever its guard can do.
-impl<G> Clone for Acquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> Clone for TryAcquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: self.guard }
-    }
-}
-
-impl<G> fmt::Debug for Acquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
-    }
-}
-
-impl<G> fmt::Debug for TryAcquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
     }
 }

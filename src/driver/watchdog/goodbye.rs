@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use crate::driver::watchdog::Watchdog;
-use crate::engine::Cleanup;
+use crate::connection::Connection;
+use crate::engine::cleanups::Cleanup;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
+use crate::runtime::Executor;
 
 /// So many calls are made at once.
 const BATCH: usize = 256;
@@ -20,18 +21,23 @@ const BATCH: usize = 256;
 const POLLS: u32 = 1_000;
 
 /// Ends what is left, by a connection that works without a runtime, within the client's shutdown timeout. Blocks.
-pub(super) fn say(watchdog: &Watchdog, mut left: Vec<Cleanup>) {
-    let within = watchdog.shutdown_timeout;
+pub(super) fn say(
+    executor: &dyn Executor,
+    connection: &dyn Connection,
+    inbox_prefix: &str,
+    within: Duration,
+    mut left: Vec<Cleanup>,
+) {
     if left.is_empty() || within.is_zero() {
         return;
     }
-    let until = watchdog.executor.now() + within;
-    let Some(connection) = watchdog.connection.without_runtime(within) else { return };
-    let scripts = Scripts { connection: &*connection, inbox_prefix: &watchdog.inbox_prefix };
+    let until = executor.now() + within;
+    let Some(connection) = connection.without_runtime(within) else { return };
+    let scripts = Scripts { connection: &*connection, inbox_prefix };
     while !left.is_empty() {
         let rest = left.split_off(left.len().min(BATCH));
         let calls = left.iter().map(|cleanup| scripts.cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail));
-        let Some(answers) = poll_until(watchdog, until, join_all(calls)) else { break };
+        let Some(answers) = poll_until(executor, until, join_all(calls)) else { break };
         if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
         }
@@ -51,13 +57,13 @@ fn is_refusal(failure: &Failure) -> bool {
     }
 }
 
-fn poll_until<F: Future>(watchdog: &Watchdog, until: Instant, future: F) -> Option<F::Output> {
+fn poll_until<F: Future>(executor: &dyn Executor, until: Instant, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..POLLS {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Some(output);
         }
-        if watchdog.executor.now() >= until {
+        if executor.now() >= until {
             break;
         }
     }

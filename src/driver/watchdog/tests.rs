@@ -202,7 +202,7 @@ fn a_renewal_that_is_refused_is_not_repeated_without_pause() {
 fn heartbeats_that_are_refused_are_not_repeated_without_pause() {
     let mut setup = setup(refusal());
     let (id, now) = (setup.open(), setup.executor.now());
-    let queued = crate::engine::Queued { sent: now, asked: 1, holder_left: None, more: false };
+    let queued = crate::engine::attempt::Queued { sent: now, asked: 1, holder_left: None, call_again: false };
     setup.engine.queued(id, queued, now);
     setup.run(LEASE);
     assert!((8..=30).contains(&setup.called("lock_heartbeat")), "{}", setup.called("lock_heartbeat"));

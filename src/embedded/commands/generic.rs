@@ -1,6 +1,7 @@
 //! Commands on keys of any type, the clock and the channels.
 
-use super::{Answer, Failure, is};
+use super::option::is;
+use crate::embedded::answer::{Answer, Failure};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::integer;
 
@@ -12,7 +13,7 @@ pub(super) fn exists(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer
     Ok(Answer::count(args.iter().filter(|key| database.exists(key)).count()))
 }
 
-/// A time that has passed removes the key.
+/// A time to live that is zero or negative removes the key.
 pub(super) fn pexpire(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let ttl = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
     let expires = database.now_ms().checked_add(ttl).ok_or_else(|| Failure::expire_time("pexpire"))?;
@@ -39,7 +40,7 @@ pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answe
     Ok(Answer::count(database.channels.publish(&args[0], &args[1])))
 }
 
-/// `NUMSUB` only.
+/// Supports `PUBSUB NUMSUB` only.
 pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     if !is(&args[0], "NUMSUB") {
         return Err(Failure::UNKNOWN);

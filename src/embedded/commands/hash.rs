@@ -1,6 +1,6 @@
 //! Commands on hashes.
 
-use super::{Answer, Failure};
+use crate::embedded::answer::{Answer, Failure};
 use crate::embedded::keyspace::Database;
 use crate::embedded::values::Hash;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Answer, Failure};
+use crate::embedded::answer::{Answer, Failure};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::integer;
 
@@ -14,7 +14,8 @@ pub(super) fn rpush(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer,
     Ok(Answer::count(list.len()))
 }
 
-/// The first `count` that are equal, from the head, or from the tail if `count` is negative; all if it is 0.
+/// `LREM key count element`: removes at most `count` equal elements from the head, or from the tail if `count` is negative. Zero
+/// removes all of them.
 pub(super) fn lrem(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let count = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
     let Some(list) = database.get::<List>(&args[0])? else { return Ok(Answer::Integer(0)) };
@@ -33,7 +34,7 @@ pub(super) fn lrem(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, 
     Ok(Answer::count(removed))
 }
 
-/// From the tail if the index is negative. It is read only if there is a list.
+/// A negative index counts from the tail. As in Redis, the index is not parsed if the list does not exist.
 pub(super) fn lindex(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let Some(list) = database.get::<List>(&args[0])? else { return Ok(Answer::Nil) };
     let index = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;

@@ -1,11 +1,12 @@
 //! Commands on sorted sets.
 
-use super::{Answer, Failure, is};
+use super::option::is;
+use crate::embedded::answer::{Answer, Failure};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::{Bound, double, general, integer};
 use crate::embedded::values::SortedSet;
 
-/// `ZADD key [XX] [score member]...`: how many are new. With `XX` only what is there gets another score.
+/// `ZADD key [XX] [score member]...`: replies the number of new members. `XX` only changes the scores of existing members.
 pub(super) fn zadd(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let options = args[1..].iter().take_while(|word| is(word, "XX")).count();
     let update = options > 0;
@@ -53,7 +54,7 @@ pub(super) fn zcount(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer
     Ok(Answer::count(database.get::<SortedSet>(&args[0])?.map_or(0, |set| set.range(min, max).count())))
 }
 
-/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count is no limit, a negative offset is past the end.
+/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count means no limit. A negative offset selects nothing.
 pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (limits, []) = args[3..].as_chunks::<3>() else { return Err(Failure::SYNTAX) };
     let (mut offset, mut count) = (0, -1);
@@ -70,7 +71,7 @@ pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result
     Ok(Answer::array(range.cloned()))
 }
 
-/// `ZRANGE key start stop [WITHSCORES]`, by rank: from the end if negative.
+/// `ZRANGE key start stop [WITHSCORES]`, by rank. A negative rank counts from the end.
 pub(super) fn zrange(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let scores = args.len() > 3;
     if !args[3..].iter().all(|word| is(word, "WITHSCORES")) {

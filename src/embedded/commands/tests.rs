@@ -1,4 +1,4 @@
-//! The commands by table. That the tables say what Redis does is proved by the differential test.
+//! Tables of commands and their replies. The differential test proves that Redis replies the same.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::protocol::Script;
 
 const NOW: u64 = 1_000_000;
 
-/// The command's words, separated by spaces; `''` is the empty one.
+/// Words are separated by spaces. `''` is the empty word.
 fn run(database: &mut Database, command: &str) -> Result<Answer, Failure> {
     let word = |word: &str| if word == "''" { Vec::new() } else { word.as_bytes().to_vec() };
     execute(database, &command.split(' ').map(word).collect::<Vec<_>>())
@@ -37,7 +37,7 @@ fn shown(outcome: Result<Answer, Failure>) -> String {
     }
 }
 
-/// Runs the commands in turn on one database.
+/// Runs the commands in order on one database.
 #[track_caller]
 fn table(rows: &[(&str, &str)]) {
     let mut database = Database::default();
@@ -232,12 +232,12 @@ fn keys_expire_after_their_last_millisecond() {
     assert_eq!(at(NOW, "PEXPIRE b 200"), "1");
     assert_eq!(at(NOW + 100, "PTTL a"), "0");
     assert_eq!(at(NOW + 101, "EXISTS a b"), "1");
-    // A new value does not expire with the old one.
+    // A new value does not inherit the expiry of the old one.
     assert_eq!(at(NOW + 150, "SET b 1"), "OK");
     assert_eq!(at(NOW + 900, "EXISTS a b"), "1");
 }
 
-/// Before the key is looked at, and after the words were counted, as Redis does.
+/// As in Redis, a write is refused after its arguments are counted and before its key is read.
 #[test]
 fn a_server_that_takes_no_writes_still_reads_and_publishes() {
     let mut database = Database::default();

@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use crate::engine::heartbeats::Event;
 use crate::mutant::{self, Mutant};
+
+/// When a heartbeat of a name is due, and when the first of its tickets has to be refreshed.
+pub(super) type Event = (Instant, Instant);
 
 #[derive(Debug)]
 pub(super) struct Name {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::lease::drift;
+use crate::engine::lease::count::drift;
 
 /// The server is asked for whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);

@@ -35,7 +35,7 @@ fn those_who_watch_hear_of_every_end() {
         (
             |hold, now| {
                 assert!(hold.end(now));
-                hold.tell_over();
+                hold.notify_over();
             },
             None,
         ),
@@ -103,7 +103,7 @@ fn an_answer_after_the_deadline_revives_nothing() {
 fn the_next_guard_has_the_next_token_if_there_are_tokens() {
     let now = an_instant();
     for (token, next) in [(Token::new(1), Token::new(2)), (Token::NONE, Token::NONE)] {
-        let (passed, _) = Hold { token, ..hold(now) }.pass(now, Duration::ZERO).unwrap();
+        let (passed, _) = Hold { token, ..hold(now) }.succeed(now, Duration::ZERO).unwrap();
         assert_eq!(passed.token, next);
     }
 }

@@ -19,7 +19,7 @@ fn in_a_line_those_who_wait_count_and_not_their_tickets() {
     assert_eq!(counted(&setup), [0, 1, 0, 0, 0, 0]);
     let second = join();
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
-    let queued = Queued { sent: setup.now, asked: 1, holder_left: Some(LEASE), more: false };
+    let queued = Queued { sent: setup.now, asked: 1, holder_left: Some(LEASE), call_again: false };
     assert!(setup.engine.queued(handoff.id, queued, setup.now), "it is the cohort's");
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
     // One who waits beside the cohort.
@@ -41,17 +41,17 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     let first = setup.engine.join(&cohort, 0).ok().unwrap();
     let second = setup.engine.join(&cohort, 0).ok().unwrap();
     let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
-    assert_eq!(handoff.amount, passing::SPAN, "with tokens for those who wait");
+    assert_eq!(handoff.amount, HANDOFF_BUDGET, "with tokens for those who wait");
     let hold = setup
         .engine
         .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now)
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
-    let span = Span::of(&hold, setup.now + LEASE);
-    assert!(setup.engine.pass(&hold, span, setup.now));
+    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
+    assert!(setup.engine.hand_off(&hold, budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "nobody has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
-    let Poll::Ready(Ok(Turn::Held { hold, .. })) = turn else { panic!("{turn:?}") };
+    let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
     setup.engine.release(&hold);
     setup.assert_empty();
@@ -71,12 +71,12 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
-        let span = Span::of(&hold, setup.now + LEASE);
-        assert!(setup.engine.pass(&hold, span, setup.now));
+        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
+        assert!(setup.engine.hand_off(&hold, budget, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
-            Poll::Ready(Ok(Turn::Held { .. })) => assert!(passed, "with {left:?} left"),
-            Poll::Ready(Ok(Turn::Attempt(handoff))) => {
+            Poll::Ready(Ok(Ok(Turn::Held { .. }))) => assert!(passed, "with {left:?} left"),
+            Poll::Ready(Ok(Ok(Turn::Attempt(handoff)))) => {
                 assert!(!passed && handoff.before.is_some_and(|before| before.id == hold.id), "with {left:?} left");
             }
             turn => panic!("{turn:?}"),

@@ -11,7 +11,7 @@ pub(super) fn failure() -> Failure {
 
 impl Setup {
     fn fail_heartbeat(&self, keys: &Arc<Keys>, id: AttemptId) {
-        self.engine.not_touched(keys, &[id.n], self.now, self.now, &failure(), RETRY_TIMEOUT);
+        self.engine.heartbeat_failed(keys, &[id.n], self.now, self.now, &failure(), RETRY_TIMEOUT);
     }
 
     pub(super) fn outcome(&self, id: AttemptId) -> Poll<Outcome> {
@@ -93,7 +93,7 @@ fn a_ticket_that_is_gone_is_touched_no_more() {
     assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
     setup.heartbeat_reply(&a, &[id.n], 0, TicketState::Gone);
     assert_eq!(setup.outcome(id), Poll::Ready(Outcome::Gone));
-    assert!(lock(&setup.engine.state).heartbeats.is_empty());
+    assert!(lock(&setup.engine.state).attempts.heartbeats.is_empty());
     setup.engine.forget(id);
     setup.assert_empty();
 }

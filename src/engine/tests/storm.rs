@@ -82,7 +82,7 @@ fn more_names_than_the_cap_are_told_that_the_server_is_away() {
         late.get_or_insert_with(|| setup.waits(&keys("late")));
         for heartbeat in work.heartbeat {
             let ids: Vec<_> = heartbeat.tickets.iter().map(|(id, ..)| *id).collect();
-            setup.engine.not_touched(&heartbeat.keys, &ids, sent, setup.now, &failure(), RETRY_TIMEOUT);
+            setup.engine.heartbeat_failed(&heartbeat.keys, &ids, sent, setup.now, &failure(), RETRY_TIMEOUT);
         }
     }
     assert!(ids.iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(_)))));
@@ -97,7 +97,7 @@ fn others_do_not_fail_for_one_names_failures() {
     let (a, b) = (keys("a"), keys("b"));
     let ids = [setup.waits(&a), setup.waits(&b)];
     let fail = |setup: &Setup| {
-        setup.engine.not_touched(&a, &[ids[0].n], setup.now, setup.now, &failure(), RETRY_TIMEOUT * 9);
+        setup.engine.heartbeat_failed(&a, &[ids[0].n], setup.now, setup.now, &failure(), RETRY_TIMEOUT * 9);
     };
     setup.now += RETRY_TIMEOUT;
     setup.engine.gap(setup.now);

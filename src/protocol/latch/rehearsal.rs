@@ -1,6 +1,6 @@
 //! Every command that the scripts of a latch issue.
 
-use super::{Latch, LatchCall};
+use super::copy::LatchCall;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::failure::Failure;
 use crate::protocol::rehearsal::LEASE;
@@ -38,5 +38,5 @@ fn copy(id: AttemptId, known_until: ServerMillis) -> LatchCall {
 /// Forgets a call.
 async fn forget(rehearsal: &Rehearsal<'_>, id: AttemptId) -> Result<ServerMillis, Failure> {
     let Rehearsal { scripts, keys, .. } = *rehearsal;
-    Ok(scripts.send(Latch.take(keys, scripts.site(), keys.ending(":calls"), id)).await?.now)
+    Ok(scripts.take_member(keys, keys.ending(":calls"), id).await?.now)
 }

@@ -1,7 +1,6 @@
 //! Every command that the scripts of permits issue. An operator's limit, which is stored for longer, is not tried.
 
 use crate::protocol::failure::Failure;
-use crate::protocol::latch::Latch;
 use crate::protocol::limits::{READ, WRITE};
 use crate::protocol::permits::ChangeArgs;
 use crate::protocol::rehearsal::LEASE;
@@ -18,7 +17,7 @@ pub(super) async fn rehearse(rehearsal: Rehearsal<'_>) -> Result<ServerMillis, F
     scripts.change(keys, WRITE, change).await?;
     // The lease of one of two is lost, which is the only case that reads all holds.
     rehearsal.try_acquire(other_reader).await?;
-    scripts.send(Latch.take(keys, scripts.site(), keys.ending(":leases"), writer.id)).await?;
+    scripts.take_member(keys, keys.ending(":leases"), writer.id).await?;
     rehearsal.try_acquire(reader).await?;
     scripts.release(keys, reader.id).await?;
     Ok(scripts.inspect(keys, WRITE).await?.now)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
 
-use super::super::handshake::Failure;
+use super::super::failure::Failure;
 use super::super::link::{RECONNECT, Shared};
 use super::super::proof::Proof;
 use super::Told;
@@ -92,7 +92,7 @@ impl Feed {
                 Err(failure @ Failure::Io(_)) => *last = failure,
                 Err(failure) => return Err(failure),
             }
-            self.shared.executor.sleep(self.backoff.pause()).await;
+            self.shared.pause(self.backoff.pause()).await;
         }
     }
 
@@ -130,7 +130,7 @@ impl Feed {
             self.notify(Notice::Gap);
         }
         loop {
-            self.shared.executor.sleep(self.backoff.pause()).await;
+            self.shared.pause(self.backoff.pause()).await;
             let (mut limit, progress) = (self.limit, Arc::default());
             let opened = Socket::open(&self.shared, &self.channel, &self.notices, &progress);
             let opened = self.shared.attempt(&mut limit, &progress, opened).await;

@@ -12,7 +12,8 @@ use futures::channel::mpsc::UnboundedSender;
 use futures::future::{Either, join, select};
 
 use super::super::convert;
-use super::super::handshake::{self, Failure, Fresh};
+use super::super::failure::Failure;
+use super::super::handshake::{self, Fresh, Purpose};
 use super::super::link::Shared;
 use super::super::progress::Progress;
 use super::super::proof::{self, Proof};
@@ -33,7 +34,7 @@ pub(super) struct Socket {
 /// Why a subscription does not stand any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its own socket ended, or gave no answer to a heartbeat.
+    /// Its own socket ended, gave no answer to a heartbeat, or is that of a server that is not the primary any more.
     Socket,
     /// The connection for commands ended, and with it the proof.
     Commands,
@@ -53,8 +54,8 @@ impl Socket {
             let (notices, proven) = (notices.clone(), Arc::clone(&proven));
             move |push: PushInfo| deliver(&notices, &proven, push)
         };
-        let mut fresh = handshake::login(shared, Some(Arc::new(push)), progress).await?;
-        handshake::prepare(shared, &mut fresh, false).await.map_err(|failure| match failure {
+        let mut fresh = shared.dial(Some(Arc::new(push)), progress).await?;
+        handshake::prepare(&mut fresh, Purpose::Server, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
         })?;
@@ -84,7 +85,7 @@ impl Socket {
     /// Waits for a connection that carries commands, and asks its server for a proof, and the own one for a sign of life:
     /// a server may not have noticed yet that a socket is dead. `None`: the socket has ended meanwhile.
     pub(super) async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
-        let Fresh { connection, driver } = &mut self.fresh;
+        let Fresh { connection, driver, .. } = &mut self.fresh;
         let asked = pin!(async {
             let Ok(up) = shared.ready().await else {
                 // Closed, and this task is about to be dropped. An answer would have it ask again at once.
@@ -107,7 +108,7 @@ impl Socket {
 
     /// Reads for as long as the subscription is that of the connection for commands of this generation.
     pub(super) async fn stand(&mut self, shared: &Shared, generation: u64) -> End {
-        let Fresh { connection, driver } = &mut self.fresh;
+        let Fresh { target, connection, driver } = &mut self.fresh;
         let heartbeat = async {
             let ping = handshake::ping();
             loop {
@@ -119,7 +120,8 @@ impl Socket {
             }
         };
         let heartbeat = pin!(heartbeat);
-        match select(select(driver, heartbeat), pin!(shared.gone(generation))).await {
+        let own = select(select(driver, heartbeat), shared.locate.left(target));
+        match select(own, pin!(shared.gone(generation))).await {
             Either::Left(_) => End::Socket,
             Either::Right(_) => End::Commands,
         }

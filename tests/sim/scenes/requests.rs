@@ -114,7 +114,7 @@ pub async fn refused_upgrade(mut stage: Stage) -> Played {
     // Sent, and not there yet.
     stage.sleep(MS / 20).await;
     stage.link(process).cut(true, false, 10 * MS);
-    let Upgrade::WouldDeadlock(guard) = upgrading.await.unwrap() else {
+    let Upgrade::Shared(guard) = upgrading.await.unwrap() else {
         return Err("I6 it writes beside a reader".to_owned());
     };
     in_the_way.release().await.unwrap();

@@ -31,7 +31,10 @@ impl Env {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
         }
-        let url = url(&self.server());
+        let url = {
+            let server = self.server();
+            server.behind(&url(&server))
+        };
         self.client_at(&url, configure).await.unwrap()
     }
 

@@ -1,6 +1,8 @@
-//! The process of a server, its directory and its end.
+//! A child process that listens on a port: its port, its directory and its end.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,23 +10,91 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::RedisResult;
+use redis::{Client, Connection, RedisResult};
 
-use super::{START_DEADLINE, Server, connect, documented_rights};
+pub(crate) const START_DEADLINE: Duration = Duration::from_secs(20);
 
-impl Server {
-    pub(super) fn launch(&mut self) -> Result<(), Failed> {
+/// A Redis server or sentinel. Dropping it kills the process and removes the directory.
+pub(crate) struct Process {
+    port: u16,
+    dir: PathBuf,
+    child: Option<Child>,
+    /// Kills the process and removes the directory if this process ends without having done so.
+    reaper: Option<Child>,
+}
+
+/// The arguments of a process, which depend on its port and directory.
+pub(crate) type Arguments<'a> = &'a dyn Fn(&Process) -> Vec<OsString>;
+
+impl Process {
+    /// Starts a process on a port that `free_port` chooses.
+    pub(crate) fn start(free_port: fn() -> u16, arguments: Arguments<'_>) -> Self {
+        let mut process = Self { port: 0, dir: new_dir(), child: None, reaper: None };
+        for _ in 0..20 {
+            process.port = free_port();
+            match process.launch(arguments) {
+                Ok(()) => return process,
+                // Another process was given the port in between.
+                Err(Failed::AddressInUse) => {}
+                Err(Failed::Other(log)) => panic!("the server did not start:\n{log}"),
+            }
+        }
+        panic!("no free port in 20 tries");
+    }
+
+    /// Starts the process again on the same port and directory; kills it first.
+    pub(crate) fn restart(&mut self, arguments: Arguments<'_>) {
+        self.kill();
+        let start = Instant::now();
+        loop {
+            match self.launch(arguments) {
+                Ok(()) => return,
+                Err(Failed::AddressInUse) if start.elapsed() < START_DEADLINE => {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                Err(Failed::AddressInUse) => panic!("port {} was taken by another process", self.port),
+                Err(Failed::Other(log)) => panic!("the server did not restart:\n{log}"),
+            }
+        }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// SIGKILL, also of a stopped process.
+    pub(crate) fn kill(&mut self) {
+        // The reaper first: the number of a process that has ended may be given to another.
+        for mut child in [self.reaper.take(), self.child.take()].into_iter().flatten() {
+            let _ = child.kill();
+            child.wait().expect("the killed process");
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.pid().expect("the server runs");
+        let status = Command::new("sh").arg("-c").arg(format!("kill -s {signal} {pid}")).status().unwrap();
+        assert!(status.success(), "kill -s {signal} {pid}: {status}");
+    }
+
+    fn launch(&mut self, arguments: Arguments<'_>) -> Result<(), Failed> {
         let binary = std::env::var("BOWLINE_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
         let log_path = self.dir.join("server.log");
         let log = File::create(&log_path).unwrap();
         let child = Command::new(&binary)
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--unixsocket".as_ref(), self.socket_path().as_os_str()])
-            .args(["--dir".as_ref(), self.dir.as_os_str()])
-            .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
-            .args(["--user", "bowline", "on", ">secret"])
-            .args(documented_rights())
-            .args(&self.args)
+            .args(arguments(self))
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -39,8 +109,8 @@ impl Server {
         self.child = Some(child);
         let start = Instant::now();
         while start.elapsed() < START_DEADLINE {
-            // Whoever answers must be ours: another process may own the port.
-            if self.answers().is_ok_and(|dir| Path::new(&dir) == self.dir) {
+            // The process that answers must be this one: another may own the port.
+            if self.answers().is_ok_and(|pid| Some(pid) == self.pid()) {
                 return Ok(());
             }
             if self.child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
@@ -59,18 +129,38 @@ impl Server {
         Err(Failed::Other(format!("no answer within {START_DEADLINE:?}\n{log}")))
     }
 
-    /// The directory of the server that answers on the port.
-    fn answers(&self) -> RedisResult<String> {
+    /// The number of the process that answers on the port.
+    fn answers(&self) -> RedisResult<u32> {
         let mut connection = connect(&self.url(), Duration::from_secs(1))?;
         redis::cmd("PING").exec(&mut connection)?;
-        let (_, dir): (String, String) = redis::cmd("CONFIG").arg("GET").arg("dir").query(&mut connection)?;
-        Ok(dir)
+        let info: String = redis::cmd("INFO").arg("server").query(&mut connection)?;
+        Ok(info_field(&info, "process_id").and_then(|pid| pid.parse().ok()).unwrap_or_default())
     }
 }
 
-pub(super) enum Failed {
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+pub(crate) enum Failed {
     AddressInUse,
     Other(String),
+}
+
+/// No read or write on the connection takes longer than `timeout`.
+pub(crate) fn connect(url: &str, timeout: Duration) -> RedisResult<Connection> {
+    let connection = Client::open(url)?.get_connection_with_timeout(timeout)?;
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))?;
+    Ok(connection)
+}
+
+/// The value of a field in an answer of `INFO`.
+pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 /// Waits for the end of its standard input: this process holds the other end, however it comes to its own end.
@@ -85,12 +175,22 @@ fn reaper(pid: u32, dir: &Path) -> Child {
         .unwrap()
 }
 
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
+/// A port whose cluster bus port, which is 10,000 higher, is free too. Both are below the ports that the system gives to
+/// outgoing connections.
+pub(crate) fn free_cluster_port() -> u16 {
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    // Processes that run at the same time begin at random places, or they would all be given the same port.
+    let random = || RandomState::new().hash_one(0);
+    let mut candidates = std::iter::repeat_with(|| 11_000 + (random() % 10_000) as u16);
+    candidates.find(|&port| free(port) && free(port + 10_000)).expect("an endless iterator")
+}
+
 /// Short, because the path of a unix socket has about a hundred bytes at most.
-pub(super) fn new_dir() -> PathBuf {
+fn new_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);

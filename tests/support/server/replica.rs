@@ -3,7 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{START_DEADLINE, Server};
+use redis::RedisResult;
+
+use super::Server;
+use super::process::{START_DEADLINE, connect};
+
+/// A sentinel takes 10 s to make a master of old follow the one of now.
+const SYNC_DEADLINE: Duration = Duration::from_secs(30);
 
 impl Server {
     /// What a replica or its primary needs beyond a server alone, so that it follows at once.
@@ -20,11 +26,28 @@ impl Server {
     /// Becomes a replica of `primary`, and waits until it has all of its data.
     pub fn follow(&self, primary: &Server) {
         self.demote(primary);
+        self.await_sync();
+    }
+
+    /// Waits until this replica has all data of its primary. A sentinel that makes a server a replica cuts its connections.
+    pub fn await_sync(&self) {
         let start = Instant::now();
-        while !self.replication().contains("master_link_status:up") {
-            assert!(start.elapsed() < START_DEADLINE, "never in sync: {}", self.replication());
+        let mut last = self.try_replication();
+        while !last.as_ref().is_ok_and(|info| info.contains("master_link_status:up")) {
+            assert!(start.elapsed() < SYNC_DEADLINE, "never in sync: {last:?}");
             thread::sleep(Duration::from_millis(5));
+            last = self.try_replication();
         }
+    }
+
+    /// Whether it runs, answers and is no replica.
+    pub fn is_master(&self) -> bool {
+        self.try_replication().is_ok_and(|info| info.contains("role:master"))
+    }
+
+    fn try_replication(&self) -> RedisResult<String> {
+        let mut client = connect(&self.url(), Duration::from_millis(500))?;
+        redis::cmd("INFO").arg("replication").query(&mut client)
     }
 
     /// Becomes a replica of `primary`, without waiting.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisResult};
 
-use super::connect;
+use super::process::connect;
 
 /// Looks at every key all the time: none may ever be without a TTL.
 pub(super) struct Watcher {
@@ -35,13 +35,18 @@ impl Watcher {
 
     /// What was seen, after a last look.
     pub(super) fn stop(self) -> BTreeSet<String> {
-        self.watch.stop.store(true, Ordering::SeqCst);
+        self.watch.end();
         let _ = self.thread.join();
         std::mem::take(&mut self.watch.seen.lock().unwrap())
     }
 }
 
 impl Watch {
+    /// The next look is the last.
+    pub(super) fn end(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
     fn run(&self, url: &str) {
         let mut connection = None;
         loop {
@@ -50,7 +55,7 @@ impl Watch {
             // The server may be paused, dead or busy: then it is asked again, on a new connection.
             let looked = match connection.take() {
                 Some(open) => Ok(open),
-                None => connect(url, Duration::from_millis(250)),
+                None => open(url),
             }
             .and_then(|mut open| self.look(&mut open).map(|()| connection = Some(open)));
             if last {
@@ -84,4 +89,11 @@ impl Watch {
             cursor = next;
         }
     }
+}
+
+/// A replica in a cluster would send the reader to its master; a server without a cluster refuses, which changes nothing.
+fn open(url: &str) -> RedisResult<Connection> {
+    let mut connection = connect(url, Duration::from_millis(250))?;
+    let _ = redis::cmd("READONLY").exec(&mut connection);
+    Ok(connection)
 }

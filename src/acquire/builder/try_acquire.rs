@@ -1,0 +1,112 @@
+//! The builder of an attempt that does not wait for other holders.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::choices::Options;
+use crate::acquire::acquire;
+use crate::error::Result;
+use crate::guard::{Acquired, Held, LockGuard, Reentrant};
+use crate::handle::Primitive;
+use crate::holder::Holder;
+use crate::owned::Owned;
+use crate::runtime::Executor;
+
+/// An attempt to acquire without waiting for other holders. It resolves to `Some` guard `G`, or to `None`.
+///
+/// Returned by [`Lock::try_lock`](crate::Lock::try_lock) and the other `try_` methods. Nothing is sent before it is awaited.
+/// `None` means that others hold what it asks for, or wait for it, or that the grant arrived after its lease had expired.
+///
+/// # Errors
+/// As for [`Acquire`](crate::Acquire), but never [`QueueFull`](crate::ErrorKind::QueueFull).
+///
+/// # Cancel safety
+/// As for [`Acquire`](crate::Acquire).
+#[must_use = "an acquisition does nothing unless awaited"]
+pub struct TryAcquire<G = LockGuard> {
+    options: Options,
+    guard: PhantomData<G>,
+}
+
+impl<G> TryAcquire<G> {
+    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+        Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
+    }
+
+    /// The same attempt with another type of guard.
+    pub(crate) fn with_guard<H>(self) -> TryAcquire<H> {
+        TryAcquire { options: self.options, guard: PhantomData }
+    }
+
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.options.primitive.context.executor
+    }
+
+    /// Limits the wait for the server's answer. The default is the client's
+    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// See [`Acquire::lease`](crate::Acquire::lease).
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = Some(lease);
+        self
+    }
+
+    /// See [`Acquire::expires_after`](crate::Acquire::expires_after).
+    pub fn expires_after(mut self, lease: Duration) -> Self {
+        self.options.expires_after = Some(lease);
+        self
+    }
+
+    /// See [`Acquire::hold_at_most`](crate::Acquire::hold_at_most).
+    pub fn hold_at_most(mut self, limit: Duration) -> Self {
+        self.options.at_most = Some(limit);
+        self
+    }
+
+    pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
+        acquire(&self.options.primitive, &self.options.request(false)?).await
+    }
+
+    pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
+        self.options.holder = Some(*holder);
+        self
+    }
+}
+
+impl<G: Reentrant> TryAcquire<G> {
+    /// See [`Acquire::holder`](crate::Acquire::holder). Resolves to `None` while another task acquires for the same holder.
+    pub fn holder(self, holder: &Holder) -> Self {
+        self.held_by(holder)
+    }
+}
+
+impl<G: Held> IntoFuture for TryAcquire<G> {
+    type Output = Result<Option<G>>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { Ok(self.owned().await?.map(|owned| G::of(Acquired(owned)))) })
+    }
+}
+
+// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
+impl<G> Clone for TryAcquire<G> {
+    fn clone(&self) -> Self {
+        Self { options: self.options.clone(), guard: PhantomData }
+    }
+}
+
+impl<G> fmt::Debug for TryAcquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}

@@ -1,0 +1,100 @@
+//! A member of a cohort, on the side of the acquisition.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::acquire::request::Request;
+use crate::cohort::budget::HandoffBudget;
+use crate::cohort::id::CohortId;
+use crate::context::Context;
+use crate::engine::closed::{CannotJoin, Closed};
+use crate::engine::lease::Hold;
+use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Membership for as long as an acquisition waits, asks or holds. Dropped, the member leaves, and its turn goes to the next.
+#[derive(Debug)]
+pub(crate) struct Member {
+    context: Arc<Context>,
+    cohort: CohortId,
+    number: u64,
+    since: Instant,
+    /// Of the hold, once there is one.
+    budget: Option<HandoffBudget>,
+}
+
+impl Member {
+    pub(super) fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
+        let cohort = CohortId::of(&request.keys, request.amount);
+        let joined = context.engine.join(&cohort, request.max_waiters);
+        let number = joined.map_err(|error| match error {
+            CannotJoin::Closed => request.error(ErrorKind::Closed),
+            CannotJoin::Full => request.error(ErrorKind::QueueFull),
+        })?;
+        Ok(Self { context: context.clone(), cohort, number, since: context.now(), budget: None })
+    }
+
+    /// Waits for the turn of the member.
+    pub(super) async fn turn(&mut self, request: &Request) -> Result<Turn> {
+        let Self { context, cohort, number, .. } = &*self;
+        let given = poll_fn(|task| context.engine.poll_turn(cohort, *number, context.now(), task)).await;
+        match given.map_err(|Closed| request.error(ErrorKind::Closed))? {
+            Err(failure) if self.since <= failure.since => {
+                let error = failure.error.clone();
+                self.share(failure);
+                Err(error)
+            }
+            Err(SharedFailure { .. }) => Ok(Turn::Lead),
+            Ok(turn) => {
+                if let Turn::Held { budget, .. } = &turn {
+                    self.budget = Some(*budget);
+                }
+                Ok(turn)
+            }
+        }
+    }
+
+    /// Opens an attempt for the member.
+    pub(super) fn open(&self, request: &Request) -> Result<AttemptHandoff, Closed> {
+        let Request { keys, amount, lease, .. } = request;
+        self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, self.context.now())
+    }
+
+    /// The member, which began to ask at `began`, has failed. Waiting members that would fail for the same reason fail now, and not
+    /// one after the other: after a failure to reach the server, those that have waited for the client's retry timeout; after
+    /// a request for more than the limit, those that have waited since `began`.
+    pub(super) fn fail(&self, error: &Error, began: Instant) {
+        let since = match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::Refused => {
+                self.context.now().checked_sub(self.context.config.retry_timeout)
+            }
+            ErrorKind::OverLimit => Some(began),
+            _ => None,
+        };
+        if let Some(since) = since {
+            self.share(SharedFailure { error: error.clone(), since });
+        }
+    }
+
+    fn share(&self, failure: SharedFailure) {
+        self.context.engine.fail(&self.cohort, self.number, failure, self.context.now());
+    }
+
+    /// The member has been granted the hold.
+    pub(super) fn set_held(&mut self, hold: &Hold) {
+        let until = self.context.now() + self.context.config.handoff_time;
+        self.budget = Some(HandoffBudget::of(hold.keys.kind.claim(hold.amount), until));
+    }
+
+    /// The member is done with the hold. `true`: the next member has it. `false`: it is to be released.
+    pub(crate) fn hand_off(self, hold: &Arc<Hold>) -> bool {
+        self.budget.is_some_and(|budget| self.context.engine.hand_off(hold, budget, self.context.now()))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.context.engine.leave(&self.cohort, self.number, self.context.now());
+    }
+}

@@ -1,0 +1,134 @@
+//! Queued until decided: how acquisitions and latches ask the server, and wait for what becomes of their attempt.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::future::{Either, select};
+
+use crate::acquire::pending::PendingAttempt;
+use crate::context::Context;
+use crate::driver::retry::Retry;
+use crate::engine::attempt::{Outcome, Queued};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mutant::{self, Mutant};
+use crate::protocol::dispatch::Failure;
+use crate::protocol::reply::ServerMillis;
+use crate::runtime::timeout;
+
+/// An attempt with what it takes to ask the server about it.
+pub(crate) struct Waiter<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) attempt: PendingAttempt<'a>,
+    /// When the caller gives up.
+    until: Option<Instant>,
+}
+
+/// What came of one request.
+pub(crate) enum Asked<T> {
+    Answered(T),
+    /// A message or a heartbeat told first what became of the attempt.
+    Decided(Outcome),
+    /// The request failed. The pause before the next one is over.
+    Failed,
+}
+
+impl<'a> Waiter<'a> {
+    pub(crate) fn new(context: &'a Arc<Context>, attempt: PendingAttempt<'a>, until: Option<Instant>) -> Self {
+        Self { context, attempt, until }
+    }
+
+    /// Counts one more request, which is sent at the returned time. `None`: the client is closed. Closing has cancelled the
+    /// attempt id, so a later request would acquire for a future that has failed.
+    pub(crate) fn next_request(&mut self) -> Option<Instant> {
+        if self.context.engine.is_closed() {
+            return None;
+        }
+        self.attempt.state.asked += 1;
+        Some(self.context.now())
+    }
+
+    /// Waits for the answer to the request, or for a message that overtakes the answer or makes up for it. A message about an
+    /// attempt whose request was sent more than once may concern the first copy, so only the answer counts then.
+    pub(crate) async fn ask<T>(
+        &mut self,
+        retry: &mut Retry<'_>,
+        request: Pin<&mut impl Future<Output = Result<T, Failure>>>,
+    ) -> Result<Asked<T>> {
+        let answered = match select(request, self.outcome(self.attempt.state.asked == 1)).await {
+            Either::Left((answered, _)) => answered,
+            Either::Right((outcome, _)) => return Ok(Asked::Decided(outcome)),
+        };
+        match answered {
+            Ok(answer) => Ok(Asked::Answered(answer)),
+            Err(failure) => self.pause(retry, failure).await,
+        }
+    }
+
+    /// Pauses after a failed request, unless it becomes known what came of the earlier ones. An attempt whose retry timeout is over
+    /// is abandoned, and no other member of its cohort continues it: those that have waited for as long fail as well.
+    pub(crate) async fn pause<T>(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Asked<T>> {
+        let pause = pin!(retry.again_after(failure));
+        let again = match select(pause, self.outcome(true)).await {
+            Either::Left((again, _)) => again,
+            Either::Right((outcome, _)) => return Ok(Asked::Decided(outcome)),
+        };
+        self.attempt.alone |= again.is_err();
+        again.map(|()| Asked::Failed)
+    }
+
+    /// The answer to the request sent at `sent` was that the attempt waits. `true`: its ticket belongs to its cohort now.
+    pub(crate) fn set_queued(&mut self, sent: Instant, holder_left: Option<Duration>, call_again: bool) -> bool {
+        let queued = Queued { sent, asked: self.attempt.state.asked, holder_left, call_again };
+        self.context.engine.queued(self.attempt.id(), queued, self.context.now())
+    }
+
+    /// What became of a queued attempt.
+    pub(crate) async fn decided(&self) -> Outcome {
+        poll_fn(|context| self.context.engine.poll_outcome(self.attempt.id(), context)).await
+    }
+
+    /// As [`decided`](Self::decided); never, unless `listens`.
+    fn outcome(&self, mut listens: bool) -> impl Future<Output = Outcome> + Unpin {
+        if mutant::on(Mutant::DeafWhileAsking) {
+            listens = false;
+        }
+        poll_fn(move |context| match listens {
+            true => self.context.engine.poll_outcome(self.attempt.id(), context),
+            false => Poll::Pending,
+        })
+    }
+
+    /// Until when the server may execute a request sent at `sent`: later, no future waits for the answer.
+    pub(crate) fn not_after(&self, sent: Instant) -> ServerMillis {
+        if mutant::on(Mutant::NoNotAfter) {
+            return 0;
+        }
+        self.context.not_after(sent, self.until.map(|until| until.saturating_duration_since(sent)))
+    }
+}
+
+/// When a caller with this timeout gives up. A time past the range of the clock is no limit.
+pub(crate) fn end_of(context: &Context, limit: Option<Duration>) -> Option<Instant> {
+    limit.and_then(|limit| context.now().checked_add(limit))
+}
+
+/// Runs the work within the time that is left until `until`. `timed_out` makes the error for work that takes longer.
+pub(crate) async fn in_time<T>(
+    context: &Context,
+    until: Option<Instant>,
+    mut work: Pin<&mut impl Future<Output = Result<T>>>,
+    timed_out: impl FnOnce(ErrorKind) -> Error,
+) -> Result<T> {
+    let Some(until) = until else { return work.await };
+    if mutant::on(Mutant::TimeoutIgnored) {
+        return work.await;
+    }
+    let limit = until.saturating_duration_since(context.now());
+    match timeout(&context.executor, limit, work.as_mut()).await {
+        Some(done) => done,
+        None => Err(timed_out(ErrorKind::TimedOut)),
+    }
+}

@@ -1,0 +1,113 @@
+//! The client of the blocking API.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(feature = "blocking")]
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::latch::CountDownLatch;
+use super::lock::Lock;
+use super::rw_lock::RwLock;
+use super::semaphore::Semaphore;
+#[cfg(feature = "blocking")]
+use super::thread::block;
+#[cfg(feature = "blocking")]
+use crate::Executor;
+use crate::{Result, Stats, Warning};
+
+/// A client for blocking code: see [`bowline::Client`](crate::Client). Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: crate::Client,
+}
+
+/// Connects to the server at `url` with the default settings. The client's tasks run on a thread of smol's global executor.
+///
+/// # Errors
+/// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking).
+#[cfg(feature = "blocking")]
+pub fn connect(url: &str) -> Result<Client> {
+    connect_with(url, crate::Config::default())
+}
+
+/// Connects as [`connect`] does, with the settings in `config`.
+///
+/// # Errors
+/// Those of [`connect`].
+#[cfg(feature = "blocking")]
+pub fn connect_with(url: &str, config: crate::Config) -> Result<Client> {
+    let executor: Arc<dyn Executor> = Arc::new(crate::smol::Smol);
+    block(&executor, "connect", Box::pin(crate::smol::connect_with(url, config))).map(Client::new)
+}
+
+impl Client {
+    /// Wraps an async client. Both share all state.
+    pub fn new(client: crate::Client) -> Self {
+        Self { inner: client }
+    }
+
+    /// The async client that this one wraps.
+    pub fn as_async(&self) -> &crate::Client {
+        &self.inner
+    }
+
+    /// Returns the lock `name`: see [`bowline::Client::lock`](crate::Client::lock).
+    pub fn lock(&self, name: &str) -> Lock {
+        Lock::new(self.inner.lock(name), self.inner.executor().clone())
+    }
+
+    /// Returns the read-write lock `name`: see [`bowline::Client::rw_lock`](crate::Client::rw_lock).
+    pub fn rw_lock(&self, name: &str) -> RwLock {
+        RwLock::new(self.inner.rw_lock(name), self.inner.executor().clone())
+    }
+
+    /// Returns the semaphore `name`: see [`bowline::Client::semaphore`](crate::Client::semaphore).
+    pub fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
+        Semaphore::new(self.inner.semaphore(name, limit), self.inner.executor().clone())
+    }
+
+    /// Returns the count-down latch `name`: see [`bowline::Client::latch`](crate::Client::latch).
+    pub fn latch(&self, name: &str) -> CountDownLatch {
+        CountDownLatch::new(self.inner.latch(name), self.inner.executor().clone())
+    }
+
+    /// The identity of the client in Redis: see [`bowline::Client::id`](crate::Client::id).
+    pub fn id(&self) -> Uuid {
+        self.inner.id()
+    }
+
+    /// Problems found in the server's setup: see [`bowline::Client::warnings`](crate::Client::warnings).
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.inner.warnings()
+    }
+
+    /// Counters of this client: see [`bowline::Client::stats`](crate::Client::stats).
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    /// Closes the client and all its clones: see [`bowline::Client::close`](crate::Client::close).
+    ///
+    /// # Errors
+    /// Only [those of blocking](crate::blocking).
+    pub fn close(&self) -> Result<()> {
+        self.inner.executor().block_on(Box::pin(self.inner.close()))
+    }
+
+    /// Calls `work` with this client and then closes the client, even if `work` panics: see
+    /// [`bowline::Client::scope`](crate::Client::scope). On a thread that may not block, the client is closed in the background.
+    pub fn scope<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
+        let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if self.close().is_err() {
+            self.inner.begin_close();
+        }
+        worked.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl From<crate::Client> for Client {
+    fn from(client: crate::Client) -> Self {
+        Self::new(client)
+    }
+}

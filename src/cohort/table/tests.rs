@@ -1,0 +1,155 @@
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
+use crate::protocol::limits::WRITE;
+
+struct Setup {
+    cohorts: Cohorts<&'static str>,
+    id: CohortId,
+}
+
+/// Writers, of a read-write lock.
+fn setup(kind: Kind) -> Setup {
+    let keys = Arc::new(Keys::new("p", kind, "n").unwrap());
+    let amount = if kind == Kind::ReadWrite { WRITE } else { 1 };
+    Setup { cohorts: Cohorts::new(), id: CohortId::of(&keys, amount) }
+}
+
+const NOTHING: Poll<Option<&str>> = Poll::Ready(None);
+
+impl Setup {
+    fn join(&mut self) -> u64 {
+        self.cohorts.join(&self.id)
+    }
+
+    fn change<R>(&mut self, change: impl FnOnce(&mut Change<'_, &'static str>) -> R) -> R {
+        self.cohorts.change(&self.id, change).unwrap()
+    }
+
+    fn poll(&mut self, member: u64) -> Poll<Option<&'static str>> {
+        self.cohorts.poll(&self.id, member, &mut Some(Waker::noop().clone()))
+    }
+
+    /// Returns what comes back, and how many were woken.
+    fn give(&mut self, turn: &'static str) -> (Result<u64, &'static str>, usize) {
+        let given = self.cohorts.change(&self.id, |cohort| cohort.give(turn)).unwrap_or(Err(turn));
+        (given, self.cohorts.take_woken().len())
+    }
+
+    fn leave(&mut self, member: u64) -> (Option<&'static str>, usize) {
+        let given = self.change(|cohort| cohort.leave(member));
+        (given, self.cohorts.take_woken().len())
+    }
+
+    fn set_held(&mut self, member: u64, hold: u64) {
+        self.cohorts.set_held(&self.id, member, hold);
+    }
+
+    fn end_hold(&mut self, hold: u64) {
+        self.cohorts.end_hold(&self.id, hold);
+    }
+
+    fn surplus(&mut self) -> Option<AttemptId> {
+        self.change(|cohort| cohort.take_surplus_ticket())
+    }
+}
+
+fn ticket(n: u64) -> AttemptId {
+    AttemptId { client: Uuid::nil(), n }
+}
+
+#[test]
+fn turns_go_in_order_of_arrival() {
+    let mut cohort = setup(Kind::Lock);
+    let members = [cohort.join(), cohort.join(), cohort.join()];
+    assert_eq!(cohort.poll(members[0]), NOTHING);
+    cohort.set_held(members[0], 1);
+    assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Pending, Poll::Pending));
+    assert_eq!(cohort.give("one"), (Ok(members[1]), 1));
+    assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Ready(Some("one")), Poll::Pending));
+    assert_eq!(cohort.give("two"), (Ok(members[2]), 1));
+    assert_eq!(cohort.poll(members[2]), Poll::Ready(Some("two")));
+    assert_eq!(cohort.give("three"), (Err("three"), 0));
+    cohort.end_hold(1);
+    assert!(cohort.cohorts.cohorts.is_empty());
+}
+
+#[test]
+fn whoever_leaves_is_passed_over_and_what_it_was_given_comes_back() {
+    let mut cohort = setup(Kind::Lock);
+    let members = [cohort.join(), cohort.join(), cohort.join(), cohort.join()];
+    cohort.set_held(members[0], 1);
+    assert_eq!(cohort.poll(members[2]), Poll::Pending);
+    assert_eq!(cohort.leave(members[2]), (None, 1));
+    assert_eq!(cohort.give("one"), (Ok(members[1]), 0));
+    assert_eq!(cohort.leave(members[1]), (Some("one"), 0));
+    assert_eq!(cohort.give("one"), (Ok(members[3]), 0));
+    assert_eq!(cohort.poll(members[3]), Poll::Ready(Some("one")));
+}
+
+#[test]
+fn one_asks_at_a_time_for_what_is_one() {
+    for kind in [Kind::Lock, Kind::ReadWrite] {
+        let mut cohort = setup(kind);
+        let members = [cohort.join(), cohort.join(), cohort.join()];
+        assert_eq!((cohort.poll(members[0]), cohort.poll(members[1])), (NOTHING, Poll::Pending));
+        cohort.set_held(members[0], 1);
+        assert_eq!(cohort.poll(members[1]), Poll::Pending);
+        // Lost, or changed.
+        cohort.end_hold(1);
+        assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (NOTHING, Poll::Pending));
+        cohort.leave(members[1]);
+        assert_eq!(cohort.poll(members[2]), NOTHING);
+    }
+}
+
+#[test]
+fn as_many_ask_at_once_as_there_may_be_permits_and_one_when_they_are_held() {
+    let mut cohort = setup(Kind::Semaphore { limit: 2 });
+    let members = [cohort.join(), cohort.join(), cohort.join(), cohort.join()];
+    assert_eq!(members.map(|member| cohort.poll(member).is_ready()), [true, true, false, false]);
+    cohort.set_held(members[0], 1);
+    assert_eq!(cohort.poll(members[2]), Poll::Pending);
+    cohort.set_held(members[1], 2);
+    // An operator may have set a larger limit.
+    assert_eq!((cohort.poll(members[2]), cohort.poll(members[3])), (NOTHING, Poll::Pending));
+    cohort.set_held(members[2], 3);
+    assert_eq!(cohort.poll(members[3]), NOTHING);
+}
+
+#[test]
+fn a_ticket_is_for_whoever_is_first() {
+    let mut cohort = setup(Kind::Semaphore { limit: 1 });
+    let members = [cohort.join(), cohort.join(), cohort.join()];
+    cohort.set_held(members[0], 1);
+    cohort.cohorts.set_queued(&cohort.id, members[1], ticket(2));
+    assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Pending, Poll::Pending));
+    assert!(cohort.change(|cohort| cohort.needs_turn()));
+    // What the first is done with does not wait for the ticket.
+    assert_eq!(cohort.give("held"), (Ok(members[1]), 1));
+    assert!(!cohort.change(|cohort| cohort.needs_turn()));
+    assert_eq!(cohort.give("another"), (Err("another"), 0));
+    let granted =
+        cohort.change(|cohort| (cohort.take_ticket(ticket(2)), cohort.take_ticket(ticket(2)), cohort.give("granted")));
+    assert_eq!(granted, (true, false, Ok(members[2])));
+}
+
+#[test]
+fn a_ticket_that_nobody_waits_for_is_given_up() {
+    let mut cohort = setup(Kind::Semaphore { limit: 2 });
+    let members = [cohort.join(), cohort.join()];
+    for (member, n) in members.into_iter().zip([1, 2]) {
+        cohort.cohorts.set_queued(&cohort.id, member, ticket(n));
+    }
+    assert_eq!(cohort.surplus(), None);
+    cohort.leave(members[0]);
+    assert_eq!(cohort.surplus(), Some(ticket(2)));
+    assert_eq!(cohort.surplus(), None);
+    cohort.leave(members[1]);
+    assert_eq!(cohort.surplus(), Some(ticket(1)));
+    assert!(cohort.cohorts.cohorts.is_empty());
+}

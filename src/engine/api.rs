@@ -1,0 +1,7 @@
+//! The methods of the engine: each locks the tables, changes them once, and sets off the effects.
+
+mod attempts;
+mod cohorts;
+mod driver;
+mod ends;
+mod holds;

@@ -1,0 +1,75 @@
+//! The life of an attempt.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::engine::Engine;
+use crate::engine::attempt::{Attempt, Outcome, Queued};
+use crate::engine::closed::Closed;
+use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::key::Keys;
+
+impl Engine {
+    /// An attempt id for a request that waits for nothing.
+    pub(crate) fn fresh(&self) -> Result<AttemptId, Closed> {
+        self.change(|state| if state.is_closed { Err(Closed) } else { Ok(state.attempts.fresh_id()) })
+    }
+
+    /// Opens an attempt under a new attempt id. The attempt is open before its first request is sent, because the message of its
+    /// grant can overtake the answer.
+    pub(crate) fn open(
+        &self,
+        keys: &Arc<Keys>,
+        amount: u32,
+        lease: Duration,
+        now: Instant,
+    ) -> Result<AttemptId, Closed> {
+        self.change(|state| {
+            if state.is_closed {
+                return Err(Closed);
+            }
+            Ok(state.open(Attempt::new(keys, amount, lease, now)))
+        })
+    }
+
+    /// The server answered that the attempt waits. `true`: its ticket belongs to a cohort now.
+    pub(crate) fn queued(&self, id: AttemptId, queued: Queued, now: Instant) -> bool {
+        self.change(|state| state.handoff_handler().set_queued(id, queued, now))
+    }
+
+    /// Waits until it is known what became of the attempt.
+    pub(crate) fn poll_outcome(&self, id: AttemptId, context: &mut Context<'_>) -> Poll<Outcome> {
+        // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
+        let mut waker = Some(context.waker().clone());
+        let mut state = self.look();
+        let polled = state.attempts.poll(id, &mut waker);
+        drop(state);
+        polled
+    }
+
+    /// Decides the attempt: the server said that it has nothing of it.
+    pub(crate) fn forget(&self, id: AttemptId) {
+        self.change(|state| state.attempts.remove(id.n));
+    }
+
+    /// Decides the attempt: it is given up, and cleaned up in Redis in the background.
+    pub(crate) fn abandon(&self, id: AttemptId, now: Instant) {
+        self.change(|state| state.attempt_handler().give_up(id, now));
+    }
+
+    /// The future that waited for the attempt is gone. The next member of its cohort continues the attempt; without one, it is
+    /// given up.
+    pub(crate) fn drop_pending(&self, id: AttemptId, now: Instant) {
+        self.change(|state| {
+            if mutant::on(Mutant::NoCleanUpOnDrop) {
+                state.attempts.remove(id.n);
+                return;
+            }
+            if !state.handoff_handler().hand_on(id, now) {
+                state.attempt_handler().give_up(id, now);
+            }
+        });
+    }
+}

@@ -1,0 +1,96 @@
+//! The members of cohorts.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
+use crate::cohort::id::CohortId;
+use crate::engine::Engine;
+use crate::engine::attempt::Attempt;
+use crate::engine::closed::{CannotJoin, Closed};
+use crate::engine::lease::Hold;
+use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
+use crate::protocol::key::Keys;
+
+impl Engine {
+    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit.
+    pub(crate) fn join(&self, cohort: &CohortId, max_waiters: u32) -> Result<u64, CannotJoin> {
+        self.change(|state| {
+            if state.is_closed {
+                return Err(CannotJoin::Closed);
+            }
+            let waiting = u32::try_from(state.cohorts.waiting(cohort)).unwrap_or(u32::MAX);
+            if max_waiters > 0 && waiting >= max_waiters {
+                return Err(CannotJoin::Full);
+            }
+            Ok(state.cohorts.join(cohort))
+        })
+    }
+
+    /// Waits for the turn of the member.
+    pub(crate) fn poll_turn(
+        &self,
+        cohort: &CohortId,
+        member: u64,
+        now: Instant,
+        context: &Context<'_>,
+    ) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
+        // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
+        let mut waker = Some(context.waker().clone());
+        self.change(|state| {
+            if state.is_closed {
+                return Poll::Ready(Err(Closed));
+            }
+            let given = ready!(state.cohorts.poll(cohort, member, &mut waker)).unwrap_or(Ok(Turn::Lead));
+            if let Ok(Turn::Held { hold, .. }) = &given {
+                state.stats.acquired += 1;
+                state.stats.passed_on += 1;
+                state.holds.start_renewals(hold, now);
+            }
+            Poll::Ready(Ok(given))
+        })
+    }
+
+    /// As [`open`](Self::open), for a member. Once it is queued, its ticket belongs to the cohort; if it is dropped before,
+    /// another member continues it.
+    pub(crate) fn open_in_cohort(
+        &self,
+        keys: &Arc<Keys>,
+        member: u64,
+        amount: u32,
+        lease: Duration,
+        now: Instant,
+    ) -> Result<AttemptHandoff, Closed> {
+        self.change(|state| {
+            if state.is_closed {
+                return Err(Closed);
+            }
+            let cohort = CohortId::of(keys, amount);
+            let others_wait = state.cohorts.waiting(&cohort) > 0;
+            let amount = if others_wait { amount_to_hand_off(keys.kind.claim(amount)) } else { amount };
+            state.cohorts.set_asking(&cohort, member);
+            let id = state.open(Attempt { member: Some(member), ..Attempt::new(keys, amount, lease, now) });
+            Ok(AttemptHandoff::new(id, amount))
+        })
+    }
+
+    /// The member has failed, and every other one that has waited since then fails too.
+    pub(crate) fn fail(&self, cohort: &CohortId, member: u64, failure: SharedFailure, now: Instant) {
+        self.change(|state| state.handoff_handler().fail(cohort, member, failure, now));
+    }
+
+    /// The member leaves, whether its turn has come or not.
+    pub(crate) fn leave(&self, cohort: &CohortId, member: u64, now: Instant) {
+        self.change(|state| state.handoff_handler().leave(cohort, member, now));
+    }
+
+    /// The owner of the hold is done with it. `true`: the next member has it. `false`: the owner is to release it.
+    pub(crate) fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
+        let handed_off = self.change(|state| state.handoff_handler().hand_off(hold, budget, now));
+        if handed_off {
+            hold.notify_over();
+        }
+        handed_off
+    }
+}

@@ -1,0 +1,229 @@
+//! The attempts that are open: sent, or waiting in a queue in Redis.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::engine::attempt::{Attempt, Outcome, Queued};
+use crate::engine::heartbeats::Heartbeats;
+use crate::engine::silence::Silence;
+use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
+use crate::protocol::ticket::ticket_ttl;
+
+/// An attempt that is given up this soon after it was queued is looked for from the tail of the queue.
+const NEAR_TAIL: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct Attempts {
+    client: Uuid,
+    open: HashMap<u64, Attempt>,
+    last_id: u64,
+    pub(super) heartbeats: Heartbeats,
+    pub(super) silence: Silence,
+    /// When a message may have been missed last.
+    last_gap: Option<Instant>,
+    /// Of futures whose attempt is decided or removed. The caller wakes them once the tables are unlocked.
+    woken: Vec<Waker>,
+}
+
+impl Attempts {
+    pub(super) fn new(client: Uuid, heartbeats: Heartbeats) -> Self {
+        let silence = Silence::default();
+        Self { client, open: HashMap::new(), last_id: 0, heartbeats, silence, last_gap: None, woken: Vec::new() }
+    }
+
+    pub(super) fn id(&self, n: u64) -> AttemptId {
+        AttemptId { client: self.client, n }
+    }
+
+    pub(super) fn is_own(&self, id: AttemptId) -> bool {
+        id.client == self.client
+    }
+
+    /// Those of the attempt ids that belong to this client.
+    pub(super) fn own(&self, ids: Vec<AttemptId>) -> impl Iterator<Item = AttemptId> + use<> {
+        let client = self.client;
+        ids.into_iter().filter(move |id| id.client == client)
+    }
+
+    /// An attempt id for a request that waits for nothing.
+    pub(super) fn fresh_id(&mut self) -> AttemptId {
+        self.last_id += 1;
+        self.id(self.last_id)
+    }
+
+    /// Opens the attempt under a new attempt id. `is_held` says whether an attempt id is held.
+    pub(super) fn open(&mut self, attempt: Attempt, is_held: impl Fn(u64) -> bool) -> AttemptId {
+        let mut id = self.fresh_id();
+        if mutant::on(Mutant::AttemptIdReused) {
+            id.n = (1..).find(|n| !self.open.contains_key(n) && !is_held(*n)).unwrap_or(1);
+            self.last_id = id.n;
+        }
+        self.open.insert(id.n, attempt);
+        id
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Attempt)> {
+        self.open.iter().map(|(n, attempt)| (*n, attempt))
+    }
+
+    pub(super) fn get(&self, n: u64) -> Option<&Attempt> {
+        self.open.get(&n)
+    }
+
+    pub(super) fn get_mut(&mut self, n: u64) -> Option<&mut Attempt> {
+        self.open.get_mut(&n)
+    }
+
+    /// The server answered that the attempt waits.
+    pub(super) fn set_queued(&mut self, id: AttemptId, queued: Queued, now: Instant) {
+        let Queued { sent, asked, holder_left, call_again } = queued;
+        let Some(attempt) = self.open.get_mut(&id.n) else { return };
+        attempt.asked = asked;
+        attempt.counted_from = sent;
+        attempt.unanswered_since = None;
+        attempt.queued_at.get_or_insert(now);
+        attempt.before = None;
+        if attempt.outcome.is_some() {
+            return;
+        }
+        self.heartbeats.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
+        // A gap may have swallowed the message of the grant, and the attempt was not known to wait then.
+        let mut missed = self.last_gap.is_some_and(|gap| gap >= sent);
+        if mutant::on(Mutant::GapBeforeAnswerForgotten) {
+            missed = false;
+        }
+        if call_again || missed {
+            self.heartbeats.heartbeat_soon(&attempt.keys, now);
+        }
+    }
+
+    /// Sets what became of the attempt. The first outcome stays until it is taken.
+    pub(super) fn set_outcome(&mut self, n: u64, outcome: Outcome) {
+        if let Some(attempt) = self.open.get_mut(&n)
+            && attempt.outcome.is_none()
+        {
+            attempt.outcome = Some(outcome);
+            self.woken.extend(attempt.waker.take());
+        }
+    }
+
+    /// Takes what became of the attempt. While there is none, `waker` is exchanged for the former one.
+    pub(super) fn poll(&mut self, id: AttemptId, waker: &mut Option<Waker>) -> Poll<Outcome> {
+        let Some(attempt) = self.open.get_mut(&id.n) else { return Poll::Ready(Outcome::Closed) };
+        if let Some(outcome) = attempt.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        std::mem::swap(&mut attempt.waker, waker);
+        Poll::Pending
+    }
+
+    /// Removes the attempt. A future that waits for it is woken, and finds it gone.
+    pub(super) fn remove(&mut self, n: u64) -> Option<Attempt> {
+        let mut attempt = self.open.remove(&n)?;
+        if attempt.queued_at.is_some() {
+            self.heartbeats.remove(&attempt.keys, n);
+        }
+        self.woken.extend(attempt.waker.take());
+        Some(attempt)
+    }
+
+    /// Whether the ticket of the attempt is nearer to the tail of its queue.
+    pub(super) fn is_near_tail(&self, n: u64, now: Instant) -> bool {
+        let queued_at = self.open.get(&n).and_then(|attempt| attempt.queued_at);
+        queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL)
+    }
+
+    /// A reply that may have had messages about the name was lost. Heartbeats of its tickets are due at once, and of tickets
+    /// that are not known to wait yet as soon as they are.
+    pub(super) fn set_reply_lost(&mut self, keys: &Arc<Keys>, now: Instant) {
+        if mutant::on(Mutant::UnreadReplyForgotten) {
+            return;
+        }
+        self.last_gap = Some(now);
+        self.heartbeats.heartbeat_soon(keys, now);
+    }
+
+    /// Messages may have been missed. Heartbeats of all tickets are due at once.
+    pub(super) fn set_gap(&mut self, now: Instant) {
+        self.last_gap = Some(now);
+        if mutant::on(Mutant::NoHeartbeatAfterGap) {
+            return;
+        }
+        self.heartbeats.heartbeat_all(now);
+    }
+
+    /// No usable answer came to a heartbeat. Returns the attempts that had none for as long as `retry_timeout`.
+    pub(super) fn set_unanswered(
+        &mut self,
+        keys: &Arc<Keys>,
+        ids: &[u64],
+        sent: Instant,
+        now: Instant,
+        retry_timeout: Duration,
+    ) -> Vec<u64> {
+        // The next heartbeat is due before a ticket expires, and when the retry timeout of an attempt is over.
+        let mut longest = Duration::MAX;
+        let mut failed = Vec::new();
+        for &id in ids {
+            let Some(attempt) = self.open.get_mut(&id) else { continue };
+            let since = *attempt.unanswered_since.get_or_insert(sent);
+            let left = retry_timeout.saturating_sub(now.saturating_duration_since(since));
+            if left.is_zero() {
+                self.heartbeats.remove(keys, id);
+                failed.push(id);
+            } else {
+                longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
+            }
+        }
+        self.heartbeats.unanswered(keys, now, longest);
+        failed
+    }
+
+    /// The server has answered no heartbeat for as long as the client's retry timeout. Returns all attempts that have waited
+    /// for as long: there may be more names than heartbeats under way, so some of them had no heartbeat of their own.
+    pub(super) fn set_silent(&mut self, since: Instant) -> Vec<u64> {
+        let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
+        let mut failed = Vec::new();
+        for (n, attempt) in self.open.iter().filter(|(_, attempt)| waits(attempt)) {
+            self.heartbeats.remove(&attempt.keys, *n);
+            failed.push(*n);
+        }
+        failed
+    }
+
+    /// Since when the server has answered no heartbeat, if that is longer than `retry_timeout`.
+    pub(super) fn silent_since(
+        &mut self,
+        failure: &Failure,
+        sent: Instant,
+        now: Instant,
+        retry_timeout: Duration,
+    ) -> Option<Instant> {
+        if !failure.kind().is_retryable() || retry_timeout.is_zero() {
+            return None;
+        }
+        let since = self.silence.goes_on(sent, now);
+        (now.saturating_duration_since(since) >= retry_timeout).then_some(since)
+    }
+
+    /// The wakers of all attempts that were decided or removed since the last call.
+    pub(super) fn take_woken(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.woken)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.heartbeats.is_empty()
+    }
+}

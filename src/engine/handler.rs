@@ -1,0 +1,5 @@
+//! Changes that concern several tables of the engine. Each handler borrows the tables that it changes, and no others.
+
+pub(super) mod attempt;
+pub(super) mod handoff;
+pub(super) mod hold;

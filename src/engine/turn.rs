@@ -1,0 +1,55 @@
+//! What a member of a cohort gets when it has its turn.
+//!
+//! | turn | given when | the member |
+//! |---|---|---|
+//! | lead | the cohort has nothing to expect a turn from | asks the server |
+//! | held | a member is done with a hold | holds it, with a token of its own |
+//! | attempt | the hand-off budget of the hold is spent | releases the hold and queues up, in one request |
+//! | attempt | a member gave up while its request was under way | continues it |
+//! | attempt | a ticket of the cohort is decided | continues it |
+//! | failure | a member failed, and waiting members would fail for the same reason | fails, or asks the server |
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cohort::budget::HandoffBudget;
+use crate::engine::lease::Hold;
+use crate::error::Error;
+use crate::protocol::attempt_id::AttemptId;
+
+#[derive(Debug)]
+pub(crate) enum Turn {
+    Lead,
+    Held { hold: Arc<Hold>, budget: HandoffBudget },
+    Attempt(AttemptHandoff),
+}
+
+/// The failure of a member, which is also that of every other one that has waited since `since`.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedFailure {
+    pub(crate) error: Error,
+    pub(crate) since: Instant,
+}
+
+/// What lies in a cohort for a member.
+pub(super) type Given = Result<Turn, SharedFailure>;
+
+/// What the owner of an open attempt knows about it. Another member can continue from here.
+#[derive(Clone, Debug)]
+pub(crate) struct AttemptHandoff {
+    pub(crate) id: AttemptId,
+    pub(crate) amount: u32,
+    /// The hold that the first request releases, until the server has answered that request.
+    pub(crate) before: Option<Arc<Hold>>,
+    /// How many requests about it may have been sent.
+    pub(crate) asked: u32,
+    /// It has waited, and the engine knows what became of it.
+    pub(crate) is_decided: bool,
+}
+
+impl AttemptHandoff {
+    /// No request was sent yet.
+    pub(crate) fn new(id: AttemptId, amount: u32) -> Self {
+        Self { id, amount, before: None, asked: 0, is_decided: false }
+    }
+}

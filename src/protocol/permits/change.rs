@@ -1,0 +1,16 @@
+//! What a change of a hold asks for.
+
+use std::time::Duration;
+
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::reply::ServerMillis;
+
+/// One hold for another, of as many units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChangeArgs {
+    pub(crate) old: AttemptId,
+    pub(crate) new: AttemptId,
+    pub(crate) units: u32,
+    pub(crate) lease: Duration,
+    pub(crate) not_after: ServerMillis,
+}

@@ -1,0 +1,81 @@
+//! Why there is no connection, and what a caller is told of it.
+
+use std::fmt;
+
+use crate::connection::ConnectionError;
+use crate::connection::refusal::explain;
+use crate::error::{Error, ErrorKind};
+
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// The socket or the TLS session failed, or nothing was answered.
+    Io(String),
+    /// The server answered with an error.
+    Refused(ConnectionError),
+    /// As `Refused`, with what it means for those who set it up.
+    Explained(ConnectionError, String),
+    /// TLS failed for want of a certificate that is accepted.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    Certificate(String),
+    /// The server is nothing that bowline can work with.
+    Unsupported(String),
+    /// The server is a node of a cluster, and was taken for a server of its own.
+    Cluster,
+    /// The server has no such database.
+    Invalid(String),
+}
+
+impl Failure {
+    /// Whether another server that is found soon may do.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Io(_) => true,
+            Self::Refused(refusal) | Self::Explained(refusal, _) => refusal.kind().is_retryable(),
+            Self::Certificate(_) | Self::Unsupported(_) | Self::Cluster | Self::Invalid(_) => false,
+        }
+    }
+
+    pub(super) fn into_error(self, target: &str, prefix: &str) -> Error {
+        let kind = match self {
+            Self::Io(_) => ErrorKind::Unavailable,
+            Self::Refused(refusal) => {
+                let explained = explain(&refusal, prefix).map_or(String::new(), |what| format!(": {what}"));
+                let reason = format!("{target}{explained}");
+                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
+            }
+            Self::Explained(refusal, explained) => {
+                let reason = format!("{target}: {explained}");
+                return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
+            }
+            Self::Certificate(_) => ErrorKind::Certificate,
+            Self::Unsupported(_) | Self::Cluster => ErrorKind::Unsupported,
+            Self::Invalid(_) => ErrorKind::InvalidInput,
+        };
+        Error::because(kind, "connect", format!("{target}: {self}"))
+    }
+}
+
+/// The error of a call that finds no connection.
+impl From<Failure> for ConnectionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(refusal) | Failure::Explained(refusal, _) => refusal,
+            Failure::Certificate(reason) => Self::Certificate(reason),
+            failure => Self::Unreachable(failure.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
+                f.write_str(reason)
+            }
+            Self::Cluster => f.write_str("the server is a node of a cluster"),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Explained(refusal, explained) => write!(f, "{explained}: {refusal}"),
+        }
+    }
+}

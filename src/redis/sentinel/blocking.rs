@@ -1,0 +1,30 @@
+//! Asking the sentinels when there is no runtime any more.
+
+use super::super::blocking::ask_once;
+use super::super::deadline::Deadline;
+use super::board::{Answer, Board, Named};
+use super::{Sentinels, query};
+
+/// So many are asked at most: the time that is left is for the master.
+const MOST: usize = 3;
+
+/// The best of the answers, of which each may take a quarter of the time that is left then. Those that answered before are
+/// asked first.
+pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
+    let name = &sentinels.sought.master;
+    let mut best: Option<Named> = None;
+    for (_, target) in sentinels.look(Board::sentinels).into_iter().take(MOST) {
+        let Ok(share) = deadline.share(4) else { break };
+        let Some(replies) = ask_once(&target, &query::full(name), share) else { continue };
+        let Ok([master, address]) = <[_; 2]>::try_from(replies) else { continue };
+        if let Ok(Answer::Master(named)) = query::read_full(master, address)
+            && best.as_ref().is_none_or(|best| best.epoch < named.epoch)
+        {
+            best = Some(named);
+        }
+    }
+    let best = best?;
+    // As while the runtime lived: an old epoch is that of a sentinel that has missed a failover.
+    let before = sentinels.look(|board| board.master(name)).ok();
+    Some(before.filter(|before| before.epoch > best.epoch).unwrap_or(best))
+}

@@ -1,0 +1,235 @@
+//! What the sentinels have said, and which server follows from it. Pure: no clock, no sockets.
+//!
+//! | a sentinel | counts | its last answer |
+//! |---|---|---|
+//! | new | is waited for | |
+//! | up | is waited for until it has answered the round | counts |
+//! | down | is not waited for | does not count |
+//!
+//! Of the answers, the one with the highest configuration epoch wins: sentinels vote for each failover under an epoch of its own,
+//! and a sentinel that was cut off still names the old master under an old one. An epoch below the highest that was ever seen
+//! counts only if more than half of the known sentinels have answered with such a one: somebody has set them up anew.
+
+use std::sync::Arc;
+
+use super::super::failure::Failure;
+use super::super::target::{Address, Target};
+
+/// The master, as a sentinel names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) address: Address,
+    pub(super) epoch: u64,
+}
+
+/// What a sentinel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Master(Named),
+    /// It watches no master of the name.
+    Unknown,
+}
+
+/// Another sentinel, as one describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Other {
+    pub(super) id: String,
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// Of so many sentinels at most is a connection kept.
+const MOST: usize = 16;
+
+pub(super) struct Board {
+    entries: Vec<Entry>,
+    /// Numbers entries.
+    next: u64,
+    /// Counts the questions of those who want to dial.
+    wanted: u64,
+    /// What won last, with the highest epoch so far.
+    master: Option<Named>,
+}
+
+struct Entry {
+    number: u64,
+    target: Arc<Target>,
+    /// What the sentinel calls itself.
+    id: Option<String>,
+    /// It is not in the URL, but another sentinel has named it.
+    discovered: bool,
+    state: State,
+}
+
+enum State {
+    New,
+    /// With the last round that it has answered.
+    Up(u64, Answer),
+    Down(Failure),
+}
+
+impl Board {
+    pub(super) fn new(sentinels: Vec<Target>) -> Self {
+        let mut board = Self { entries: Vec::new(), next: 0, wanted: 0, master: None };
+        for target in sentinels {
+            board.add(target, None, false);
+        }
+        board
+    }
+
+    fn add(&mut self, target: Target, id: Option<String>, discovered: bool) {
+        let number = self.next;
+        self.next += 1;
+        self.entries.push(Entry { number, target: Arc::new(target), id, discovered, state: State::New });
+    }
+
+    /// All sentinels, by number, those that answer first.
+    pub(super) fn sentinels(&self) -> Vec<(u64, Arc<Target>)> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_by_key(|entry| !matches!(entry.state, State::Up(..)));
+        entries.into_iter().map(|entry| (entry.number, Arc::clone(&entry.target))).collect()
+    }
+
+    pub(super) fn knows(&self, number: u64) -> bool {
+        self.entries.iter().any(|entry| entry.number == number)
+    }
+
+    /// Somebody wants to dial: a round of answers that are given from now on.
+    pub(super) fn ask(&mut self) -> u64 {
+        self.wanted += 1;
+        self.wanted
+    }
+
+    /// The round that the next answer belongs to.
+    pub(super) fn round(&self) -> u64 {
+        self.wanted
+    }
+
+    /// A sentinel was asked after this round had begun.
+    pub(super) fn answered(&mut self, number: u64, round: u64, answer: Answer) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+            entry.state = State::Up(round, answer);
+            self.master = self.choose();
+        }
+    }
+
+    pub(super) fn failed(&mut self, number: u64, failure: Failure) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+            entry.state = State::Down(failure);
+        }
+    }
+
+    /// A sentinel says what it calls itself. One that was discovered before is the same at another address.
+    pub(super) fn is_called(&mut self, number: u64, id: String) {
+        self.entries.retain(|entry| !(entry.discovered && entry.number != number && entry.id.as_ref() == Some(&id)));
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+            entry.id = Some(id);
+        }
+    }
+
+    /// A sentinel names the others. Those that are unknown are watched too; those that were discovered, are down and are not
+    /// named any more are not.
+    pub(super) fn discovered(&mut self, others: &[Other]) {
+        self.entries.retain(|entry| {
+            let down = entry.discovered && matches!(entry.state, State::Down(_));
+            !down || others.iter().any(|other| entry.is(other))
+        });
+        for other in others {
+            let known = self.entries.iter().any(|entry| entry.is(other));
+            let Some(first) = self.entries.first().filter(|_| !known && self.entries.len() < MOST) else { continue };
+            // A host that TLS cannot verify is of no use.
+            if let Ok(target) = first.target.at(&other.host, other.port) {
+                self.add(target, Some(other.id.clone()), true);
+            }
+        }
+    }
+
+    /// Whether all that may still answer this round have done so.
+    pub(super) fn is_complete(&self, round: u64) -> bool {
+        self.entries.iter().all(|entry| match &entry.state {
+            State::New => false,
+            State::Up(answered, _) => *answered >= round,
+            State::Down(_) => true,
+        })
+    }
+
+    /// Whether one has named a master in this round.
+    pub(super) fn has_begun(&self, round: u64) -> bool {
+        self.entries.iter().any(|entry| matches!(&entry.state, State::Up(at, Answer::Master(_)) if *at >= round))
+    }
+
+    /// Whether a server is known not to be the master.
+    pub(super) fn is_elsewhere(&self, address: &Address) -> bool {
+        self.named().is_some_and(|master| master != address)
+    }
+
+    /// Where the master was last, whether it can still be asked for or not.
+    pub(super) fn named(&self) -> Option<&Address> {
+        self.master.as_ref().map(|master| &master.address)
+    }
+
+    /// The master, if a sentinel names one now.
+    pub(super) fn master(&self, name: &str) -> Result<Named, Failure> {
+        let answers = || self.answers();
+        match &self.master {
+            Some(master) if answers().any(|answer| matches!(answer, Answer::Master(_))) => Ok(master.clone()),
+            _ if answers().next().is_some() => Err(Failure::Invalid(format!(
+                "the sentinels know no master of the name {name:?}; master= in the URL must be the name in their \
+                 `sentinel monitor <name>`"
+            ))),
+            _ => Err(self.unreachable()),
+        }
+    }
+
+    /// A refusal says more than a sentinel that cannot be reached.
+    fn unreachable(&self) -> Failure {
+        let failures = || {
+            self.entries.iter().filter_map(|entry| match &entry.state {
+                State::Down(failure) => Some((&entry.target.address, failure)),
+                _ => None,
+            })
+        };
+        if let Some((_, failure)) = failures().find(|(_, failure)| !matches!(failure, Failure::Io(_))) {
+            return failure.clone();
+        }
+        let each: Vec<String> = failures().map(|(address, failure)| format!("{address}: {failure}")).collect();
+        Failure::Io(format!("no sentinel answers ({})", each.join("; ")))
+    }
+
+    fn answers(&self) -> impl Iterator<Item = &Answer> {
+        self.entries.iter().filter_map(|entry| match &entry.state {
+            State::Up(_, answer) => Some(answer),
+            _ => None,
+        })
+    }
+
+    fn choose(&self) -> Option<Named> {
+        let named = || {
+            self.answers().filter_map(|answer| match answer {
+                Answer::Master(named) => Some(named),
+                Answer::Unknown => None,
+            })
+        };
+        let Some(highest) = named().map(|named| named.epoch).max() else { return self.master.clone() };
+        if let Some(master) = self.master.as_ref().filter(|master| highest < master.epoch) {
+            let set_up_anew = named().count() * 2 > self.entries.len();
+            if !set_up_anew {
+                return Some(master.clone());
+            }
+        }
+        let votes =
+            |address: &Address| named().filter(|named| named.epoch == highest && named.address == *address).count();
+        let is_current = |address: &Address| self.named() == Some(address);
+        let candidates = named().filter(|named| named.epoch == highest);
+        candidates.max_by_key(|named| (votes(&named.address), is_current(&named.address))).cloned()
+    }
+}
+
+impl Entry {
+    fn is(&self, other: &Other) -> bool {
+        self.id.as_ref() == Some(&other.id) || self.target.address == Address::Tcp(other.host.clone(), other.port)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What a sentinel is asked, and how it answers.
+
+use ::redis::{Cmd, cmd};
+
+use super::super::failure::Failure;
+use super::super::handshake::field;
+use super::super::target::{Address, Target};
+use super::board::{Answer, Named, Other};
+use crate::connection::refusal::explain;
+use crate::connection::{ConnectionError, Reply};
+use crate::error::ErrorKind;
+
+/// The channel on which a sentinel says that there is another master.
+pub(super) const SWITCHED: &str = "+switch-master";
+
+fn sentinel(what: &str, master: &str) -> Cmd {
+    let mut command = cmd("SENTINEL");
+    command.arg(what).arg(master);
+    command
+}
+
+/// What is asked for a full answer. The epoch comes first: an address that changes in between is taken for older than it is, not
+/// for newer.
+pub(super) fn full(master: &str) -> [Cmd; 2] {
+    [sentinel("MASTER", master), address(master)]
+}
+
+/// Asked in between: cheap, and it names the new master earlier than the message does.
+pub(super) fn address(master: &str) -> Cmd {
+    sentinel("GET-MASTER-ADDR-BY-NAME", master)
+}
+
+pub(super) fn others(master: &str) -> Cmd {
+    sentinel("SENTINELS", master)
+}
+
+pub(super) fn id() -> Cmd {
+    let mut command = cmd("SENTINEL");
+    command.arg("MYID");
+    command
+}
+
+type Replied = Result<Reply, ConnectionError>;
+
+/// `None`: the sentinel watches no such master.
+pub(super) fn read_address(reply: &Reply) -> Option<Address> {
+    let Reply::Array(items) = reply else { return None };
+    match &items[..] {
+        [Reply::Bytes(host), Reply::Bytes(port)] => {
+            let port = std::str::from_utf8(port).ok()?.parse().ok()?;
+            Some(Address::Tcp(String::from_utf8(host.clone()).ok()?, port))
+        }
+        _ => None,
+    }
+}
+
+/// From the replies to [`full`].
+pub(super) fn read_full(master: Replied, address: Replied) -> Result<Answer, ConnectionError> {
+    let Some(address) = read_address(&address?) else { return Ok(Answer::Unknown) };
+    let epoch = field(&master?, "config-epoch").and_then(|epoch| epoch.parse().ok());
+    // It knows the address, so it knows the epoch.
+    let epoch = epoch.ok_or_else(|| ConnectionError::refused("ERR SENTINEL MASTER has no config-epoch"))?;
+    Ok(Answer::Master(Named { address, epoch }))
+}
+
+/// Those of the list that can be read.
+pub(super) fn read_others(reply: &Reply) -> Vec<Other> {
+    let Reply::Array(items) = reply else { return Vec::new() };
+    let read = |item| {
+        let (id, host, port) = (field(item, "runid")?, field(item, "ip")?, field(item, "port")?.parse().ok()?);
+        (!id.is_empty()).then_some(Other { id, host, port })
+    };
+    items.iter().filter_map(read).collect()
+}
+
+/// What follows from the reply to `HELLO`.
+pub(super) fn check(hello: &Reply, at: &Target) -> Result<(), Failure> {
+    match field(hello, "mode").as_deref() {
+        Some("sentinel") => Ok(()),
+        _ => Err(Failure::Unsupported(format!(
+            "{} is a server and not a sentinel; name the sentinels in the URL, or use redis:// for a server without them",
+            at.address
+        ))),
+    }
+}
+
+/// The refusal as that of a sentinel, whose user is not that of the servers.
+pub(super) fn refused(refusal: ConnectionError, at: &Target) -> Failure {
+    let code = if let ConnectionError::Refused { code, .. } = &refusal { &**code } else { "" };
+    let reason = match code {
+        "WRONGPASS" => "the sentinels' user or password is wrong: see sentinel_user and sentinel_password".to_owned(),
+        "NOAUTH" => "the sentinel asks for a password; add sentinel_password to the URL".to_owned(),
+        "NOPERM" => "the sentinels' user lacks a right; docs/acl.md lists those that bowline needs".to_owned(),
+        _ => explain(&refusal, "").unwrap_or_else(|| refusal.to_string()),
+    };
+    match refusal.kind() {
+        ErrorKind::Unavailable | ErrorKind::Closed => Failure::Io(reason),
+        _ => Failure::Explained(refusal, format!("sentinel {}: {reason}", at.address)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Reply {
+        Reply::Bytes(text.as_bytes().to_vec())
+    }
+
+    fn list(texts: &[&str]) -> Reply {
+        Reply::Array(texts.iter().map(|text| bytes(text)).collect())
+    }
+
+    #[test]
+    fn addresses_and_epochs() {
+        let address = || Ok(list(&["::1", "7000"]));
+        let master = |epoch| Ok(list(&["name", "m", "config-epoch", epoch]));
+        let named = Named { address: Address::Tcp("::1".to_owned(), 7000), epoch: 12 };
+        assert_eq!(read_full(master("12"), address()), Ok(Answer::Master(named)));
+        let unknown = Err(ConnectionError::refused("ERR No such master with that name"));
+        assert_eq!(read_full(unknown.clone(), Ok(Reply::Nil)), Ok(Answer::Unknown));
+        assert_eq!(read_full(unknown.clone(), address()), unknown.map(|_| Answer::Unknown));
+        assert!(read_full(master("x"), address()).is_err());
+        let denied = || Err(ConnectionError::refused("NOPERM no"));
+        assert_eq!(read_full(master("1"), denied()).unwrap_err().kind(), ErrorKind::Denied);
+        for reply in [Reply::Nil, list(&["h"]), list(&["h", "x"]), list(&["h", "99999"])] {
+            assert_eq!(read_address(&reply), None);
+        }
+    }
+
+    #[test]
+    fn other_sentinels() {
+        let entry = |id, port| list(&["name", "x", "ip", "10.0.0.2", "port", port, "runid", id]);
+        let listed = Reply::Array(vec![entry("a", "1"), entry("", "2"), entry("c", "x"), Reply::Nil]);
+        assert_eq!(read_others(&listed), [Other { id: "a".to_owned(), host: "10.0.0.2".to_owned(), port: 1 }]);
+        assert_eq!(read_others(&Reply::Nil), []);
+    }
+}

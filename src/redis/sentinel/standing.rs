@@ -1,0 +1,92 @@
+//! A connection to one sentinel: logged in, and subscribed to what it says by itself.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{Cmd, Pipeline, PushInfo, PushKind};
+use event_listener::Event;
+use futures::future::{Either, select};
+
+use super::super::convert;
+use super::super::failure::Failure;
+use super::super::handshake::{self, Driver, Fresh};
+use super::super::progress::Progress;
+use super::super::target::Target;
+use super::{Sentinels, query};
+use crate::connection::{ConnectionError, Reply};
+
+pub(super) struct Standing {
+    connection: MultiplexedConnection,
+    driver: Driver,
+    /// Notified when the sentinel says that there is another master.
+    pub(super) switched: Arc<Event>,
+    /// What the sentinel calls itself, if it says.
+    pub(super) id: Option<String>,
+}
+
+impl Standing {
+    /// Connects, logs in, makes sure that it is a sentinel, and subscribes, in the time of one question.
+    pub(super) async fn open(sentinels: &Sentinels, target: &Arc<Target>) -> Result<Self, Failure> {
+        let progress = Arc::default();
+        let opened = sentinels.within(Self::attempt(sentinels, target, &progress)).await;
+        opened.unwrap_or_else(|| Err(progress.late(sentinels.limit)))
+    }
+
+    async fn attempt(sentinels: &Sentinels, target: &Arc<Target>, progress: &Arc<Progress>) -> Result<Self, Failure> {
+        let switched = Arc::new(Event::new());
+        let push = {
+            let switched = Arc::clone(&switched);
+            move |push: PushInfo| -> Result<(), ::redis::aio::SendError> {
+                if push.kind == PushKind::Message {
+                    switched.notify(usize::MAX);
+                }
+                Ok(())
+            }
+        };
+        let login = handshake::login(Arc::clone(target), &*sentinels.dialer, Some(Arc::new(push)), progress).await;
+        let Fresh { connection, driver, .. } = login.map_err(|failure| match failure {
+            Failure::Refused(refusal) => query::refused(refusal, target),
+            other => other,
+        })?;
+        let mut standing = Self { connection, driver, switched, id: None };
+        let mut replies = standing.send(&[::redis::cmd("HELLO"), query::id()]).await?.into_iter();
+        let hello = replies.next().unwrap_or(Ok(Reply::Nil)).map_err(|refusal| query::refused(refusal, target))?;
+        query::check(&hello, target)?;
+        if let Some(Ok(Reply::Bytes(id))) = replies.next() {
+            standing.id = String::from_utf8(id).ok();
+        }
+        let mut connection = standing.connection.clone();
+        match standing.drive(pin!(connection.subscribe(query::SWITCHED))).await? {
+            Ok(()) => Ok(standing),
+            Err(error) => Err(match error.code() {
+                Some(code) => {
+                    let line = format!("{code} {}", error.detail().unwrap_or(""));
+                    query::refused(ConnectionError::refused(line.trim_end()), target)
+                }
+                None => Failure::Io(error.to_string()),
+            }),
+        }
+    }
+
+    /// Sends commands at once. An error that the sentinel answers is one of the replies.
+    pub(super) async fn send(&mut self, commands: &[Cmd]) -> Result<Vec<Result<Reply, ConnectionError>>, Failure> {
+        let mut connection = self.connection.clone();
+        let mut pipeline = Pipeline::with_capacity(commands.len());
+        for command in commands {
+            pipeline.add_command(command.clone());
+        }
+        let values = self.drive(pin!(connection.send_packed_commands(&pipeline, 0, commands.len()))).await?;
+        let values = values.map_err(|error| Failure::Io(error.to_string()))?;
+        Ok(values.into_iter().map(convert::reply).collect())
+    }
+
+    /// `future`, or the end of the connection.
+    pub(super) async fn drive<F: Future + Unpin>(&mut self, future: F) -> Result<F::Output, Failure> {
+        match select(future, &mut self.driver).await {
+            Either::Left((output, _)) => Ok(output),
+            Either::Right(((), _)) => Err(Failure::Io("the sentinel closed the connection".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The connections to the sentinels: one each, asked every second, and at once when somebody wants to dial or the sentinel
+//! says that there is another master.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ::redis::Cmd;
+use futures::StreamExt;
+use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
+
+use super::super::failure::Failure;
+use super::super::link::RECONNECT;
+use super::super::target::{Address, Target};
+use super::board::{Answer, Board};
+use super::standing::Standing;
+use super::{Sentinels, query};
+use crate::backoff::Backoff;
+use crate::connection::{ConnectionError, Reply};
+use crate::jitter::Jitter;
+
+/// Between two questions, on average. The message comes later than the answer, if at all.
+const POLL: Duration = Duration::from_secs(1);
+
+/// After so many polls the sentinel is asked for the others again.
+const OTHERS: u32 = 30;
+
+/// Keeps a connection to each sentinel, for as long as it is polled.
+pub(super) async fn watch(sentinels: &Sentinels) {
+    let mut watched: Vec<u64> = Vec::new();
+    let mut watchers = FuturesUnordered::new();
+    loop {
+        let changed = sentinels.changed.listen();
+        let all = sentinels.look(Board::sentinels);
+        watched.retain(|number| all.iter().any(|(known, _)| known == number));
+        for (number, target) in all {
+            if !watched.contains(&number) {
+                watched.push(number);
+                watchers.push(Watcher::new(sentinels, number, target).run());
+            }
+        }
+        // The end of a watcher is no news: its sentinel is gone from the board.
+        let ended = poll_fn(|context| {
+            while let Poll::Ready(Some(())) = watchers.poll_next_unpin(context) {}
+            Poll::<()>::Pending
+        });
+        select(pin!(ended), changed).await;
+    }
+}
+
+struct Watcher<'a> {
+    sentinels: &'a Sentinels,
+    number: u64,
+    target: Arc<Target>,
+    jitter: Jitter,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(sentinels: &'a Sentinels, number: u64, target: Arc<Target>) -> Self {
+        Self { sentinels, number, target, jitter: Jitter::new(sentinels.seed.wrapping_add(number)) }
+    }
+
+    /// Until the board does not know the sentinel any more.
+    async fn run(mut self) {
+        let (sentinels, number) = (self.sentinels, self.number);
+        let gone = sentinels.until(|board| (!board.knows(number)).then_some(()));
+        select(pin!(self.keep_up()), pin!(gone)).await;
+    }
+
+    async fn keep_up(&mut self) {
+        let executor = &self.sentinels.executor;
+        let mut backoff = Backoff::new(RECONNECT, self.sentinels.seed.wrapping_add(self.number));
+        loop {
+            let since = executor.now();
+            let failure = match self.follow().await {
+                Err(failure) => failure,
+                Ok(never) => match never {},
+            };
+            self.sentinels.post(|board| board.failed(self.number, failure));
+            backoff.lasted(executor.now().saturating_duration_since(since));
+            executor.sleep(backoff.pause()).await;
+        }
+    }
+
+    /// One connection, from the dial to its end.
+    async fn follow(&mut self) -> Result<Infallible, Failure> {
+        let mut standing = Standing::open(self.sentinels, &self.target).await?;
+        if let Some(id) = standing.id.take() {
+            self.sentinels.post(|board| board.is_called(self.number, id));
+        }
+        self.ask_others(&mut standing).await?;
+        loop {
+            // Both before the question: whatever happens later leads to another one.
+            let switched = standing.switched.listen();
+            let round = self.sentinels.look(Board::round);
+            let answer = self.ask_all(&mut standing).await?;
+            let address = if let Answer::Master(named) = &answer { Some(named.address.clone()) } else { None };
+            self.sentinels.post(|board| board.answered(self.number, round, answer));
+            let asked = pin!(self.sentinels.until(|board| (board.round() > round).then_some(())));
+            let news = select(switched, asked);
+            self.until_news(&mut standing, news, address).await?;
+        }
+    }
+
+    /// Asks for the `address` from time to time. Ends with another one, or with the `news`.
+    async fn until_news(
+        &mut self,
+        standing: &mut Standing,
+        mut news: impl Future + Unpin,
+        address: Option<Address>,
+    ) -> Result<(), Failure> {
+        loop {
+            for _ in 0..OTHERS {
+                let pause = self.sentinels.executor.sleep(self.jitter.spread(POLL));
+                if let Either::Left(_) = standing.drive(select(&mut news, pause)).await? {
+                    return Ok(());
+                }
+                match &self.ask(standing, &[query::address(&self.sentinels.sought.master)]).await?[..] {
+                    [Ok(now)] if query::read_address(now) == address => {}
+                    // Another one, or a refusal: the full question tells.
+                    _ => return Ok(()),
+                }
+            }
+            self.ask_others(standing).await?;
+        }
+    }
+
+    async fn ask_all(&self, standing: &mut Standing) -> Result<Answer, Failure> {
+        let mut replies = self.ask(standing, &query::full(&self.sentinels.sought.master)).await?.into_iter();
+        let mut next = || replies.next().unwrap_or(Ok(Reply::Nil));
+        query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))
+    }
+
+    /// A user who may not ask for the others goes without them.
+    async fn ask_others(&self, standing: &mut Standing) -> Result<(), Failure> {
+        if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.sought.master)]).await?[..] {
+            let others = query::read_others(list);
+            self.sentinels.post(|board| board.discovered(&others));
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        standing: &mut Standing,
+        commands: &[Cmd],
+    ) -> Result<Vec<Result<Reply, ConnectionError>>, Failure> {
+        self.sentinels
+            .within(standing.send(commands))
+            .await
+            .unwrap_or_else(|| Err(Failure::Io(format!("no answer within {:?}", self.sentinels.limit))))
+    }
+}

@@ -1,0 +1,133 @@
+//! The task that keeps the connection for commands up.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::future::{Either, select};
+
+use super::failure::Failure;
+use super::handshake::{self, Driver, Fresh, Purpose};
+use super::link::{RECONNECT, Shared};
+use super::target::Target;
+use crate::backoff::Backoff;
+use crate::connection::Warning;
+
+/// Closes the connection when the supervisor's task is dropped, which is what a runtime does when it shuts down.
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
+/// is the end.
+pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    until_closed(&shared, keep_up(&shared, first)).await;
+}
+
+/// As [`supervise`], for a second connection to a server: a first attempt that fails is followed by others.
+pub(super) async fn supervise_sibling(shared: Arc<Shared>) {
+    until_closed(&shared, async {
+        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.upkeep);
+        let fresh = reopen(&shared, &mut backoff, &mut limit).await;
+        shared.take_up(fresh.connection, 1);
+        keep(&shared, fresh.target, fresh.driver, backoff, limit).await;
+    })
+    .await;
+}
+
+async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
+    // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+    let mut work = pin!(work);
+    let _close = CloseOnDrop(Arc::clone(shared));
+    select(work.as_mut(), pin!(shared.closed())).await;
+}
+
+async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.timeout);
+    match open_first(shared, &mut backoff, &mut limit).await {
+        Ok((fresh, warnings)) => {
+            shared.take_up(fresh.connection, 1);
+            if first.send(Ok(warnings)).is_ok() {
+                keep(shared, fresh.target, fresh.driver, backoff, limit).await;
+            }
+        }
+        Err(failure) => {
+            let _ = first.send(Err(failure));
+        }
+    }
+}
+
+/// Dials again, and again, when the connection of the first generation or a later one has ended.
+async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
+    let mut generation = 1;
+    loop {
+        let since = shared.executor.now();
+        let gone = pin!(shared.gone(generation));
+        let ended = select(&mut driver, gone);
+        match select(ended, shared.locate.left(&target)).await {
+            Either::Left(_) => shared.suspect(generation, Failure::Io("the connection was lost".to_owned())),
+            Either::Right(_) => shared.disown(generation),
+        }
+        drop(driver);
+        backoff.lasted(shared.executor.now().saturating_duration_since(since));
+        generation += 1;
+        shared.pause(backoff.pause()).await;
+        let fresh = reopen(shared, &mut backoff, &mut limit).await;
+        shared.reconnected("commands");
+        shared.take_up(fresh.connection, generation);
+        (target, driver) = (fresh.target, fresh.driver);
+    }
+}
+
+/// Attempts until one succeeds.
+async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
+    loop {
+        match open(shared, false, limit).await {
+            Ok((fresh, _)) => return fresh,
+            Err(failure) => shared.failed(failure),
+        }
+        shared.pause(backoff.pause()).await;
+    }
+}
+
+/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+async fn open_first(
+    shared: &Shared,
+    backoff: &mut Backoff,
+    limit: &mut Duration,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let started = shared.executor.now();
+    loop {
+        let opened = open(shared, true, limit).await;
+        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+        match opened {
+            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+                let pause = backoff.pause();
+                if left <= pause {
+                    return Err(failure);
+                }
+                shared.pause(pause).await;
+                *limit = left - pause;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let progress = Arc::default();
+    let attempt = async {
+        let mut fresh = shared.dial(None, &progress).await?;
+        let sent = shared.executor.now();
+        let warnings = handshake::prepare(&mut fresh, Purpose::Server, first).await;
+        let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
+        shared.measured(shared.executor.now().saturating_duration_since(sent));
+        Ok((fresh, warnings))
+    };
+    shared.attempt(limit, &progress, attempt).await
+}

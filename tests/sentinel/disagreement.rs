@@ -1,0 +1,80 @@
+//! Sentinels that do not say the same, or the wrong thing.
+
+use bowline::ErrorKind;
+
+use crate::fake::Fake;
+use crate::scene::{client_at, is_held_at, ms, url};
+use crate::support::adapters::ours;
+use crate::support::env::{Env, on_every_runtime};
+use crate::support::server::Server;
+
+on_every_runtime! {
+    the_answer_with_the_highest_epoch_wins,
+    a_server_that_the_sentinels_name_no_more_is_left_at_once,
+    a_replica_is_not_taken_for_the_master,
+}
+
+async fn the_answer_with_the_highest_epoch_wins(env: Env) {
+    let [primary, replica] = Server::start_pair();
+    let [late, right, lost] =
+        [(&replica, 6), (&primary, 7), (&replica, 0)].map(|(server, epoch)| Fake::naming(server, epoch));
+    let client = client_at(&env, &url(&[&late.address(), &right.address(), &lost.address()])).await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    assert!(is_held_at(&primary, &guard));
+    // The one that is right is gone, and what the others say is older than what is known.
+    let connections = ours(&primary).len();
+    drop(right);
+    for n in 0..20 {
+        client.lock(&format!("b{n}")).lock().await.unwrap().release().await.unwrap();
+    }
+    assert_eq!((connections, ours(&primary).len(), ours(&replica).len()), (2, 2, 0));
+    guard.release().await.unwrap();
+}
+
+/// Both servers are primaries, and answer whatever is asked: only the sentinels say which is the right one.
+async fn a_server_that_the_sentinels_name_no_more_is_left_at_once(env: Env) {
+    let servers = [Server::start(), Server::start()];
+    let sentinel = Fake::naming(&servers[0], 1);
+    let client = client_at(&env, &url(&[&sentinel.address()])).await.unwrap();
+    let held = client.lock("held").lock().await.unwrap();
+    for epoch in 2..5 {
+        let [old, new] = if epoch % 2 == 0 { [&servers[0], &servers[1]] } else { [&servers[1], &servers[0]] };
+        sentinel.name(new, epoch);
+        env.eventually("both connections move", async || (ours(old).len(), ours(new).len()) == (0, 2)).await;
+        let guard = client.lock("a").lock().await.unwrap();
+        assert!(is_held_at(new, &guard) && !is_held_at(old, &guard));
+        guard.release().await.unwrap();
+    }
+    // The new one has never heard of it.
+    env.soon("it is lost", held.lost()).await;
+}
+
+async fn a_replica_is_not_taken_for_the_master(env: Env) {
+    let [primary, replica] = Server::start_pair();
+    let sentinel = Fake::naming(&replica, 1);
+    let url = url(&[&sentinel.address()]);
+    let error = env.client_at(&url, |config| config.command_timeout(ms(300))).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let named = format!("127.0.0.1:{}, which the sentinels name as the master, is a replica", replica.port());
+    assert!(error.to_string().contains(&named), "{error}");
+    assert!(format!("{error:#}").contains("READONLY"), "{error:#}");
+    // A client that connects in the middle of a failover waits for its end.
+    let connecting = env.spawn({
+        let env = env.clone();
+        async move { client_at(&env, &url).await }
+    });
+    let logins = logins(&replica);
+    env.eventually("it looks", async || self::logins(&replica) > logins).await;
+    replica.promote();
+    let client = env.soon("it connects", connecting).await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    assert!(is_held_at(&replica, &guard) && !is_held_at(&primary, &guard));
+    guard.release().await.unwrap();
+}
+
+/// How many connections have logged in that speak RESP3.
+fn logins(server: &Server) -> u64 {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_hello:calls="));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
