@@ -80,6 +80,9 @@ pub use lock::{HolderState, Lock, LockState};
 pub use mutant::{Mutant, Switch};
 pub use protocol::Script;
 pub use protocol::token::Token;
+#[cfg(feature = "_wire")]
+#[doc(hidden)]
+pub use protocol::wire;
 #[cfg(feature = "_redis")]
 pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;

@@ -22,6 +22,8 @@ pub(crate) struct Site<'a> {
     pub(crate) inbox_prefix: &'a str,
     /// Whether `PUBSUB NUMSUB` counts every subscriber there is.
     pub(crate) counts_everyone: bool,
+    /// Whether the caller looks in the reply of a release for messages to its own client.
+    pub(crate) listens: bool,
 }
 
 /// A typed call: nothing is sent until [`Scripts::send`].
@@ -47,7 +49,7 @@ pub(super) enum Word<'a> {
 impl<'a> Scripts<'a> {
     pub(super) fn site(self) -> Site<'a> {
         let counts_everyone = self.connection.topology().publish_counts_everyone;
-        Site { inbox_prefix: self.inbox_prefix, counts_everyone }
+        Site { inbox_prefix: self.inbox_prefix, counts_everyone, listens: true }
     }
 
     pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
@@ -111,13 +113,13 @@ impl<'a, T> ScriptCall<'a, T> {
         self.text(site.inbox_prefix).number(site.counts_everyone)
     }
 
-    /// What a release queues up, and that the caller looks in the reply for messages.
-    pub(super) fn next(self, next: Option<(Ticket, Duration)>) -> Self {
+    /// What a release queues up, and where its messages to the caller's client go.
+    pub(super) fn next(self, site: Site<'a>, next: Option<(Ticket, Duration)>) -> Self {
         let call = match next {
             Some((ticket, ttl)) => self.ticket(&ticket).millis(ttl),
             None => self.text("").millis(Duration::ZERO),
         };
-        call.number(true)
+        call.number(site.listens)
     }
 
     /// One group of arguments per ticket, and per entry of the reply.
