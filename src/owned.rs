@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::acquire::confirm::confirm;
 use crate::acquire::member::Member;
-use crate::acquire::pending::{GrantExpired, PendingAttempt};
+use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
@@ -153,14 +154,20 @@ impl Owned {
             this.ended(more, now);
             // Whatever comes of the new one, those who watch the old one are told that it is over.
             let _ = old.release(context.now());
-            let hold = match pending.hold(amount, token, old.term, asked, sent) {
-                Ok(Some(hold)) => hold,
-                // The client was closed meanwhile, which has cancelled it.
-                Ok(None) => return Err(context.closed(operation, &old.keys)),
-                // Only for a while that nobody has counted: it is given back.
-                Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
-            };
-            let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
+            let hold =
+                match pending.hold(amount, token, Terms { term: old.term, lease: asked, replicas: old.replicas }, sent)
+                {
+                    Ok(Some(hold)) => hold,
+                    // The client was closed meanwhile, which has cancelled it.
+                    Ok(None) => return Err(context.closed(operation, &old.keys)),
+                    // Only for a while that nobody has counted: it is given back.
+                    Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
+                };
+            let owned = Self::new(context.clone(), hold, holder.clone());
+            if !confirm(&context, operation, &owned.hold).await? {
+                return Err(lost_error(&owned.hold, operation, Loss::Gone));
+            }
+            let owned = Arc::new(owned);
             if let Some(vacant) = vacant {
                 vacant.fill(&owned);
             }

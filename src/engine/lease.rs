@@ -64,6 +64,8 @@ pub(crate) struct Hold {
     pub(crate) token: Token,
     pub(crate) lease: Duration,
     pub(crate) term: Term,
+    /// How many replicas must acknowledge the grant and each renewal before they count.
+    pub(crate) replicas: u32,
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: Mutex<State>,
@@ -95,10 +97,16 @@ impl Hold {
             token,
             lease,
             term,
+            replicas: 0,
             longest: AtomicU64::new(millis(lease)),
             state: Mutex::new(State::Held { deadline }),
             over: Event::new(),
         }
+    }
+
+    /// The grant and each renewal count once so many replicas have acknowledged them.
+    pub(crate) fn acknowledged_by(self, replicas: u32) -> Self {
+        Self { replicas, ..self }
     }
 
     /// What is left until the holder must stop; zero when it must have.
@@ -120,6 +128,13 @@ impl Hold {
     /// As [`Term::renewal`].
     pub(crate) fn renewal(&self, sent: Instant) -> Duration {
         self.term.renewal(self.lease, sent)
+    }
+
+    /// The lease that a renewal sent then asks for. One that replicas acknowledge writes something, even if the lease stays as it
+    /// is: the server keeps the longer one.
+    pub(crate) fn asked(&self, sent: Instant) -> Duration {
+        let least = if self.replicas > 0 { Duration::from_millis(1) } else { Duration::ZERO };
+        self.renewal(sent).max(least)
     }
 
     /// As [`Term::interval`]; `None` too once it is not held.
@@ -173,8 +188,9 @@ impl Hold {
         *state = State::Released;
         let same = self.token == Token::NONE || mutant::on(Mutant::TokenPassedOn);
         let token = if same { self.token } else { Token::new(self.token.get() + 1) };
-        let Self { keys, id, amount, lease, term, .. } = self;
-        Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
+        let Self { keys, id, amount, lease, term, replicas, .. } = self;
+        let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
+        Some((successor.acknowledged_by(*replicas), deadline))
     }
 
     /// Stops being held, if it still is. Wakes no one: see [`notify_over`](Self::notify_over).
