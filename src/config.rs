@@ -26,6 +26,8 @@ pub struct Config {
     pub(crate) retry_timeout: Duration,
     pub(crate) handoff_time: Duration,
     pub(crate) shutdown_timeout: Duration,
+    /// How many replicas must acknowledge a grant. 0: the server's own word counts.
+    pub(crate) replicas: u32,
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
 }
@@ -54,6 +56,7 @@ impl Default for Config {
             retry_timeout: Duration::from_secs(10),
             handoff_time: Duration::from_millis(100),
             shutdown_timeout: Duration::from_millis(250),
+            replicas: 0,
             client_id: None,
         }
     }
@@ -122,6 +125,23 @@ impl ConfigBuilder {
         self
     }
 
+    /// How many replicas must acknowledge each grant and each renewal before it counts, up to 100. The default, 0, waits for none.
+    ///
+    /// A primary that fails may lose its last writes: those that no replica has. With this set, a guard is handed out only when
+    /// that many replicas have the grant, and a lease grows only when they have its renewal. If it is set to the number of
+    /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
+    /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
+    ///
+    /// Waiting costs a round trip more for each acquisition. `WAIT` runs on a connection of its own, and one `WAIT` confirms all
+    /// grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout) is
+    /// released, and fails with [`Unacknowledged`](ErrorKind::Unacknowledged). The user needs the right to run `WAIT`.
+    ///
+    /// One acquisition can choose differently: [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
+    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
+        self.config.replicas = replicas;
+        self
+    }
+
     /// The identity of the client in Redis, for deterministic tests. By default, and with a nil `id`, each client draws a random
     /// identity when it connects.
     ///
@@ -153,6 +173,7 @@ impl ConfigBuilder {
         if config.shutdown_timeout > Duration::from_secs(10) {
             return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
         }
+        check_replicas("config", config.replicas)?;
         Ok(self.config)
     }
 }
@@ -169,6 +190,14 @@ pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()
     } else {
         Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
     }
+}
+
+pub(crate) fn check_replicas(operation: &'static str, replicas: u32) -> Result<()> {
+    const MOST: u32 = 100;
+    if replicas > MOST {
+        return Err(invalid(operation, format!("acknowledged_by must be at most {MOST} replicas, not {replicas}")));
+    }
+    Ok(())
 }
 
 fn invalid(operation: &'static str, reason: impl Into<String>) -> Error {
