@@ -27,8 +27,8 @@ pub const INBOX: &str = "p:inbox:";
 pub struct Lab {
     pub server: Server,
     pub connection: Connection,
-    /// lock, queue, tickets, fence
-    pub keys: [String; 4],
+    /// Those of the primitive, in the order of its scripts; of a lock: lock, queue, tickets, fence.
+    pub keys: Vec<String>,
     pub counts_everyone: bool,
     /// Look at everything after every call, and at the clock. Off for bulk only.
     pub checked: bool,
@@ -138,6 +138,10 @@ impl Lab {
         self.raw(&["DEL", &key]);
     }
 
+    pub fn ttl(&self, key: usize) -> i64 {
+        self.server.ttl_ms(&self.keys[key])
+    }
+
     /// The hold's lease ends.
     pub fn expire_hold(&mut self) {
         self.del(0);
@@ -209,7 +213,7 @@ impl Lab {
     }
 
     pub fn lock_ttl(&self) -> i64 {
-        self.server.ttl_ms(&self.keys[0])
+        self.ttl(0)
     }
 }
 
@@ -218,14 +222,14 @@ pub fn tickets(attempts: &[&Attempt]) -> Vec<String> {
 }
 
 /// The keys of a semaphore, or of a read-write lock: permits, leases, queue, tickets, fence.
-pub fn permit_keys(kind: &str, name: &str) -> [String; 5] {
+pub fn permit_keys(kind: &str, name: &str) -> Vec<String> {
     let permits = format!("p:{kind}:{{{name}}}");
-    ["", ":leases", ":queue", ":tickets", ":fence"].map(|suffix| format!("{permits}{suffix}"))
+    ["", ":leases", ":queue", ":tickets", ":fence"].map(|suffix| format!("{permits}{suffix}")).into()
 }
 
-pub fn keys_of(name: &str) -> [String; 4] {
+pub fn keys_of(name: &str) -> Vec<String> {
     let lock = format!("p:lock:{{{name}}}");
-    [lock.clone(), format!("{lock}:queue"), format!("{lock}:tickets"), format!("{lock}:fence")]
+    vec![lock.clone(), format!("{lock}:queue"), format!("{lock}:tickets"), format!("{lock}:fence")]
 }
 
 fn load(connection: &mut Connection) {

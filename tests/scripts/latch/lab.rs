@@ -11,7 +11,6 @@ pub const TTL: u64 = 600_000;
 
 pub struct Latch {
     lab: Lab,
-    pub keys: [String; 3],
 }
 
 /// One copy of a call that changes the latch: what a client sends about it.
@@ -128,8 +127,9 @@ impl Latch {
         Self::on(Lab::new())
     }
 
-    pub fn on(lab: Lab) -> Self {
-        Self { lab, keys: ["p:latch:{n}", "p:latch:{n}:tickets", "p:latch:{n}:calls"].map(str::to_owned) }
+    pub fn on(mut lab: Lab) -> Self {
+        lab.keys = ["p:latch:{n}", "p:latch:{n}:tickets", "p:latch:{n}:calls"].map(str::to_owned).into();
+        Self { lab }
     }
 
     /// A latch with that count.
@@ -265,15 +265,6 @@ impl Latch {
     }
 
     // Faults and short cuts.
-
-    pub fn ttl(&self, key: usize) -> i64 {
-        self.server.ttl_ms(&self.keys[key])
-    }
-
-    pub fn del(&mut self, key: usize) {
-        let key = self.keys[key].clone();
-        self.raw(&["DEL", &key]);
-    }
 
     pub fn set_wrong(&mut self, key: usize) {
         let key = self.keys[key].clone();

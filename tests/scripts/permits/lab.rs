@@ -20,7 +20,6 @@ pub const FENCE: usize = 4;
 
 pub struct Permits {
     lab: Lab,
-    pub keys: [String; 5],
     /// That of the call site.
     pub limit: u32,
 }
@@ -92,7 +91,7 @@ impl Around for Permits {
 
 impl Permits {
     pub fn semaphore(limit: u32) -> Self {
-        Self { lab: Lab::new(), keys: permit_keys("sem", "n"), limit }
+        Self::of("sem", limit, Lab::new())
     }
 
     pub fn read_write() -> Self {
@@ -100,7 +99,12 @@ impl Permits {
     }
 
     pub fn read_write_on(lab: Lab) -> Self {
-        Self { lab, keys: permit_keys("rw", "n"), limit: ALL }
+        Self::of("rw", ALL, lab)
+    }
+
+    fn of(kind: &str, limit: u32, mut lab: Lab) -> Self {
+        lab.keys = permit_keys(kind, "n");
+        Self { lab, limit }
     }
 
     /// The same limit for a name of its own on the same server.
@@ -118,11 +122,6 @@ impl Permits {
     }
 
     // Faults and short cuts.
-
-    pub fn del(&mut self, key: usize) {
-        let key = self.keys[key].clone();
-        self.raw(&["DEL", &key]);
-    }
 
     pub fn set_wrong(&mut self, key: usize) {
         let key = self.keys[key].clone();
@@ -144,10 +143,6 @@ impl Permits {
     pub fn raw_used(&mut self) -> u64 {
         let key = self.keys[PERMITS].clone();
         redis::cmd("HGET").arg(key).arg("used").query(&mut self.connection).unwrap()
-    }
-
-    pub fn ttl(&self, key: usize) -> i64 {
-        self.server.ttl_ms(&self.keys[key])
     }
 
     pub fn waiters(&mut self) -> Vec<String> {
