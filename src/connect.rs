@@ -5,6 +5,7 @@
 macro_rules! connect_functions {
     ($place:literal, $executor:expr, $fails:literal) => {
         #[doc = concat!("Connects to the server at `url` with the default settings, on ", $place, ".")]
+        /// [`RedisConnection`] says what a URL can be: `redis://`, `rediss://`, `unix://` or `redis-sentinel://`.
         ///
         /// # Errors
         #[doc = concat!("Those of [`RedisConnection`] and of [`Client::connect`]", $fails, ".")]

@@ -48,21 +48,45 @@ mod tls;
 
 pub use self::sentinel::SentinelUrl;
 
-/// A connection to a single Redis or Valkey server, 6.2 or newer.
+/// A connection to a Redis or Valkey server, 6.2 or newer, directly or by way of sentinels.
 ///
 /// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL:
-/// `redis://user:password@host:port/db`, `rediss://..` (TLS, needs the feature `tls`) or
-/// `unix:///path/to/socket?db=0&user=..&pass=..`. Everything but the host or the path is optional; port 6379 and
-/// database 0 are the defaults. Special characters in a password are written as `%..`.
+///
+/// | URL | connects to |
+/// |---|---|
+/// | `redis://user:password@host:port/db` | one server |
+/// | `rediss://..` | the same with TLS (feature `tls`) |
+/// | `unix:///path/to/socket?db=0&user=..&pass=..` | one server, by a unix socket |
+/// | `redis-sentinel://user:password@host:port,host:port/db?master=name` | the master of this name that the sentinels at these addresses watch |
+/// | `rediss-sentinel://..` | the same with TLS to the servers and to the sentinels |
+///
+/// Everything but the host, the path and the name of the master is optional. The defaults are port 6379, port 26379 of a
+/// sentinel, and database 0. Special characters in a user name, a password or the name of a master are written as `%..`. An IPv6
+/// address stands in brackets.
+///
+/// # Sentinel
+/// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The sentinels have a login
+/// of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`. `tls=true` or `false` is TLS to the
+/// servers only, `sentinel_tls=true` or `false` to the sentinels only. A server's certificate must be for the host that the sentinels
+/// name, often an IP address.
+///
+/// Before every connection the sentinels are asked which server is the master: those in the URL and those that they name. The answer with the
+/// highest configuration epoch wins, and the server itself must say that it is a master. When the sentinels name another server, both
+/// connections to the old one are dropped at once, because it may go on granting for some seconds. Connecting in
+/// the middle of a failover waits for its end, up to the [`command_timeout`](crate::ConfigBuilder::command_timeout).
+///
+/// A failover may lose what the master has not yet sent to the replica: a grant, too. With `min-replicas-to-write 1` on the servers, a master that is cut
+/// off from its replicas stops granting.
 ///
 /// # Errors when connecting
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL.
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, or the sentinels know no master of the name.
 /// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not resolved.
 /// - [`Certificate`](ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
-/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, a cluster, TLS on one side only, or no Redis.
-/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica.
+/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, a cluster, TLS on one side only, a sentinel in the place of a
+///   server or the other way round, or no Redis.
+/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels name it as the master.
 ///
 /// # Guarantees
 /// - All calls share one socket. When it breaks, or when the server does not answer a call within
@@ -103,7 +127,8 @@ enum Servers {
 }
 
 impl RedisConnection {
-    /// Connects, logs in and looks at the server, within the command timeout. No second attempt is made.
+    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the sentinels may
+    /// name another server by then.
     pub(crate) async fn connect(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
@@ -177,7 +202,7 @@ fn connect_error(failure: Option<Failure>, named: &str, config: &Config) -> Erro
 
 /// Asks the sentinels until the connection is closed.
 async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
-    select(pin!(sentinels.watch()), pin!(shared.closed())).await;
+    select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
 }
 
 /// Within half of a lease, a renewal gets two tries.

@@ -1,5 +1,4 @@
 //! Semaphores and read-write locks: their scripts as typed calls. Keys and arguments are put in their order here only.
-
 use futures::FutureExt;
 use futures::future::BoxFuture;
 

@@ -62,6 +62,11 @@ impl Progress {
         }
     }
 
+    /// The address is known, so that it is the server that has failed.
+    pub(super) fn has_located(&self) -> bool {
+        lock(&self.0).stage != Stage::Locate
+    }
+
     /// The server that is dialled now is asked for in this way.
     pub(super) fn spell(&self, spelling: Spelling) {
         lock(&self.0).spelling = spelling;

@@ -1,102 +1,39 @@
 //! Sentinels: processes that watch a master and its replicas, and know which server is the master now.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, select};
 
 use self::board::{Board, Named};
-use self::url::Sought;
 use super::convert;
 use super::deadline::Deadline;
-use super::dial::Dial;
 use super::failure::Failure;
 use super::locate::Locate;
 use super::target::Target;
-use crate::config::Config;
-use crate::error::Result;
-use crate::mutex::lock;
-use crate::runtime::{self, Executor};
 
 mod blocking;
 mod board;
 mod builder;
 mod query;
+mod sentinels;
 mod standing;
 mod url;
 mod watch;
 
 pub use self::builder::SentinelUrl;
+pub(super) use self::sentinels::Sentinels;
 pub(super) use self::url::is_of_sentinels;
+pub(super) use self::watch::watch;
 
 /// Once one sentinel has named a master, the others have so long to name another: one that stands still must not hold up every
 /// dial.
 const OTHERS_HAVE: Duration = Duration::from_millis(100);
 
-/// The master that the sentinels name. Knows it only while [`watch`](Self::watch) is polled.
-pub(super) struct Sentinels {
-    executor: Arc<dyn Executor>,
-    dialer: Arc<dyn Dial>,
-    sought: Sought,
-    /// As the user has listed them.
-    listed: String,
-    /// How long a sentinel may take for a login, or for one answer.
-    limit: Duration,
-    seed: u64,
-    board: Mutex<Board>,
-    changed: Event,
-}
-
 impl Sentinels {
-    pub(super) fn new(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-        seed: u64,
-    ) -> Result<Self> {
-        let mut sought = Sought::parse(url)?;
-        let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
-        let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
-        // Shorter than an attempt to connect, which is to end with what the sentinels say, and not before.
-        let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
-        Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
-    }
-
-    /// Asks and listens to the sentinels for as long as it is polled.
-    pub(super) async fn watch(&self) {
-        watch::watch(self).await;
-    }
-
-    async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
-        runtime::timeout(&self.executor, self.limit, future).await
-    }
-
-    fn look<T>(&self, at: impl FnOnce(&Board) -> T) -> T {
-        at(&lock(&self.board))
-    }
-
-    fn post<T>(&self, what: impl FnOnce(&mut Board) -> T) -> T {
-        let posted = what(&mut lock(&self.board));
-        self.changed.notify(usize::MAX);
-        posted
-    }
-
-    async fn until<T>(&self, found: impl Fn(&Board) -> Option<T>) -> T {
-        loop {
-            let changed = self.changed.listen();
-            if let Some(found) = self.look(&found) {
-                return found;
-            }
-            changed.await;
-        }
-    }
-
     /// What follows from the answers of a new round.
     async fn ask(&self) -> Result<Named, Failure> {
         let round = self.post(Board::ask);

@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use super::failure::Failure;
 use super::handshake::{self, Driver, Fresh, Purpose};
 use super::link::{RECONNECT, Shared};
+use super::progress::Progress;
 use super::target::Target;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
@@ -87,7 +88,7 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
 /// Attempts until one succeeds.
 async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
     loop {
-        match open(shared, false, limit).await {
+        match open(shared, false, limit, &Arc::default()).await {
             Ok((fresh, _)) => return fresh,
             Err(failure) => shared.failed(failure),
         }
@@ -95,7 +96,8 @@ async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) ->
     }
 }
 
-/// The only attempt, unless another server may do soon: sentinels name a dead master until they have chosen the next.
+/// The only attempt, unless it is the server that has failed and another one may do soon: sentinels name a dead master until
+/// they have chosen the next.
 async fn open_first(
     shared: &Shared,
     backoff: &mut Backoff,
@@ -103,10 +105,11 @@ async fn open_first(
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let started = shared.executor.now();
     loop {
-        let opened = open(shared, true, limit).await;
+        let progress = Arc::default();
+        let opened = open(shared, true, limit, &progress).await;
         let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
         match opened {
-            Err(failure) if shared.locate.moves() && failure.may_pass() => {
+            Err(failure) if shared.locate.moves() && progress.has_located() && failure.may_pass() => {
                 let pause = backoff.pause();
                 if left <= pause {
                     return Err(failure);
@@ -119,15 +122,19 @@ async fn open_first(
     }
 }
 
-async fn open(shared: &Shared, first: bool, limit: &mut Duration) -> Result<(Fresh, Vec<Warning>), Failure> {
-    let progress = Arc::default();
+async fn open(
+    shared: &Shared,
+    first: bool,
+    limit: &mut Duration,
+    progress: &Arc<Progress>,
+) -> Result<(Fresh, Vec<Warning>), Failure> {
     let attempt = async {
-        let mut fresh = shared.dial(None, &progress).await?;
+        let mut fresh = shared.dial(None, progress).await?;
         let sent = shared.executor.now();
         let warnings = handshake::prepare(&mut fresh, Purpose::Server, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
         shared.measured(shared.executor.now().saturating_duration_since(sent));
         Ok((fresh, warnings))
     };
-    shared.attempt(limit, &progress, attempt).await
+    shared.attempt(limit, progress, attempt).await
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
+use crate::support::server::sentinel::{MASTER_NAME, Watched};
 use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -40,6 +41,7 @@ fn certificates_are_verified() {
             [("server", "no"), ("other", "no"), ("server", "yes")].map(|(of, asks)| start(of, asks));
         for (test, roots) in [
             ("child_believes", "ca.crt"),
+            ("child_believes_sentinels", "ca.crt"),
             ("child_does_not_believe", "other.crt"),
             ("child_takes_one_port_for_the_other", "ca.crt"),
             ("child_has_no_certificate_of_its_own", "ca.crt"),
@@ -83,7 +85,7 @@ fn port(variable: &str) -> Option<u16> {
     Some(std::env::var(variable).ok()?.parse().unwrap())
 }
 
-fn on_each_runtime(test: fn(Open)) {
+fn on_each_runtime(test: impl Fn(Open)) {
     #[cfg(feature = "tokio")]
     {
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -144,6 +146,52 @@ fn child_believes() {
         let outcome = futures::executor::block_on(acquire(&*blocking, &Keys::of("a"), "c3:1"));
         assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
         assert!(start.elapsed() < BOUND / 2, "{:?}", start.elapsed());
+    });
+}
+
+/// TLS to the servers and to the sentinels are asked for together, or one by one.
+#[test]
+fn child_believes_sentinels() {
+    let Some(tls) = child_port() else { return };
+    let dir = std::env::var("SSL_CERT_FILE").unwrap();
+    let file = |name: &str| Path::new(&dir).with_file_name(name).to_str().unwrap().to_owned();
+    let (certificate, key, ca) = (file("server.crt"), file("server.key"), file("ca.crt"));
+    let plain = Server::start();
+    let watching = |master| {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+        let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+        let arguments = [&["--tls-port", &port, "--tls-auth-clients", "no"], &files[..]].concat();
+        (Watched::alone(master).by_a_sentinel_with(&arguments), port)
+    };
+    let [(of_tls, of_tls_port), (of_plain, of_plain_port)] = [watching(tls), watching(plain.port())];
+    let (of_tls, of_plain) = (of_tls.port(), of_plain.port());
+    on_each_runtime(|open| {
+        for (n, url) in [
+            format!("rediss-sentinel://localhost:{of_tls_port}/?master={MASTER_NAME}"),
+            format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}&tls=true"),
+            format!("redis-sentinel://localhost:{of_plain_port}/?master={MASTER_NAME}&sentinel_tls=true"),
+            format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            futures::executor::block_on(async {
+                let connection = open(url, config(BOUND / 2)).await.unwrap();
+                let keys = Keys::of(&n.to_string());
+                assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+                let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+                assert_eq!(word(&release(&*blocking, &keys, "c1:1").await), "RELEASED");
+            });
+        }
+        for (url, hint) in [
+            (format!("rediss-sentinel://localhost:{of_tls}/?master=m"), "use sentinel_tls=false"),
+            (format!("redis-sentinel://localhost:{of_tls_port}/?master=m"), "use sentinel_tls=true"),
+            (format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}"), "use tls=true"),
+            (format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}&tls=true"), "use tls=false"),
+        ] {
+            let error = futures::executor::block_on(open(url.clone(), config(Duration::from_millis(800)))).unwrap_err();
+            assert!(error.to_string().contains(hint), "{url}: {error:#}");
+        }
     });
 }
 

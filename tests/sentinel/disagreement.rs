@@ -1,16 +1,18 @@
 //! Sentinels that do not say the same, or the wrong thing.
 
-use bowline::ErrorKind;
+use bowline::{Config, Connection, ConnectionError, ErrorKind};
+use futures::FutureExt;
 
 use crate::fake::Fake;
 use crate::scene::{client_at, is_held_at, ms, url};
-use crate::support::adapters::ours;
+use crate::support::adapters::{Keys, acquire, ours, word};
 use crate::support::env::{Env, on_every_runtime};
 use crate::support::server::Server;
 
 on_every_runtime! {
     the_answer_with_the_highest_epoch_wins,
     a_server_that_the_sentinels_name_no_more_is_left_at_once,
+    what_the_old_master_has_answered_and_nobody_has_heard_does_not_count,
     a_replica_is_not_taken_for_the_master,
 }
 
@@ -47,6 +49,35 @@ async fn a_server_that_the_sentinels_name_no_more_is_left_at_once(env: Env) {
     }
     // The new one has never heard of it.
     env.soon("it is lost", held.lost()).await;
+}
+
+async fn what_the_old_master_has_answered_and_nobody_has_heard_does_not_count(env: Env) {
+    let [old, new] = [Server::start(), Server::start()];
+    let sentinel = Fake::naming(&old, 1);
+    let config = Config::default();
+    let connection = env.open(&url(&[&sentinel.address()]).replace("bowline:secret@", ""), &config).await.unwrap();
+    let locks: Vec<Keys> = (0..100).map(|n| Keys::of(&n.to_string())).collect();
+    let mut called = None;
+    for keys in &locks {
+        let mut granted = acquire(&connection, keys, "c1:1").boxed();
+        // With several threads, the answer may be there at the first look.
+        if futures::poll!(&mut granted).is_pending() {
+            called = Some((keys, granted));
+            break;
+        }
+    }
+    let (keys, granted) = called.expect("a call that waits for its answer");
+    env.eventually("the old master grants", async || old.keys().iter().any(|key| key == keys.lock())).await;
+    sentinel.name(&new, 2);
+    env.eventually("the connection moves", async || (ours(&old).len(), ours(&new).len()) == (0, 1)).await;
+    assert!(matches!(granted.await, Err(ConnectionError::Unknown(_))));
+    assert_eq!(word(&acquire(&connection, keys, "c1:2").await), "GRANTED");
+    // Without a runtime, the sentinel is asked as well, and so is the server for its role.
+    let replica = Server::start_with(&Server::FOLLOWS_AT_ONCE);
+    replica.follow(&new);
+    assert!(connection.without_runtime(ms(5000)).is_some());
+    sentinel.name(&replica, 3);
+    assert!(connection.without_runtime(ms(5000)).is_none());
 }
 
 async fn a_replica_is_not_taken_for_the_master(env: Env) {

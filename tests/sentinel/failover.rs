@@ -132,7 +132,8 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
             let (lock, stop, passed) = (crowd.clients[n % CLIENTS].lock("a"), stop.clone(), passed.clone());
             env.spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
-                    let guard = lock.lock().await.unwrap();
+                    // A release that the old master took and the new one has not heard of blocks the lock for a lease.
+                    let guard = lock.lock().lease(ms(2000)).await.unwrap();
                     passed.fetch_add(1, Ordering::SeqCst);
                     let _ = guard.release().await;
                 }

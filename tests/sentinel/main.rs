@@ -10,6 +10,8 @@
 
 use bowline_testkit as support;
 
+#[cfg(feature = "blocking")]
+mod blocking;
 mod connecting;
 mod disagreement;
 mod failover;

@@ -19,8 +19,8 @@ use crate::nodes::{self, Node, Nodes, SPY};
 use crate::random::Random;
 use crate::scripts::Scripts;
 
-/// How many waiters of a latch one call tells.
-const PORTION: &str = "local PORTION = 1000\n";
+/// Where the scripts of a latch say how many waiters one call notifies, and how they say that it is one.
+const NOTIFIED: [(&str, &str); 2] = [("'LIMIT', 0, 1000 + 1)", "'LIMIT', 0, 1 + 1)"), ("#ids > 1000\n", "#ids > 1\n")];
 
 pub struct SimServer {
     machine: Arc<Machine>,
@@ -226,8 +226,13 @@ impl SimServer {
     fn run(&self, node: Node, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let (server, connection) = self.nodes.at(node);
         let mut source = self.scripts.altered(call.script).map(str::to_owned);
-        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains(PORTION) {
-            source = Some(source.as_deref().unwrap_or(call.script.source()).replace(PORTION, "local PORTION = 1\n"));
+        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains("function tell(word)") {
+            let mut one = source.unwrap_or_else(|| call.script.source().to_owned());
+            for (many, single) in NOTIFIED {
+                assert!(one.contains(many), "{} does not notify as many as before", call.script.name());
+                one = one.replace(many, single);
+            }
+            source = Some(one);
         }
         if self.nodes.has_replica() {
             source = Some(format!("{SPY}{}", source.as_deref().unwrap_or(call.script.source())));

@@ -3,7 +3,8 @@
 use super::super::blocking::ask_once;
 use super::super::deadline::Deadline;
 use super::board::{Answer, Board, Named};
-use super::{Sentinels, query};
+use super::query;
+use super::sentinels::Sentinels;
 
 /// So many are asked at most: the time that is left is for the master.
 const MOST: usize = 3;

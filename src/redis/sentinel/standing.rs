@@ -14,7 +14,8 @@ use super::super::failure::Failure;
 use super::super::handshake::{self, Driver, Fresh};
 use super::super::progress::Progress;
 use super::super::target::Target;
-use super::{Sentinels, query};
+use super::query;
+use super::sentinels::Sentinels;
 use crate::connection::{ConnectionError, Reply};
 
 pub(super) struct Standing {

@@ -17,8 +17,9 @@ use super::super::failure::Failure;
 use super::super::link::RECONNECT;
 use super::super::target::{Address, Target};
 use super::board::{Answer, Board};
+use super::query;
+use super::sentinels::Sentinels;
 use super::standing::Standing;
-use super::{Sentinels, query};
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
@@ -30,7 +31,7 @@ const POLL: Duration = Duration::from_secs(1);
 const OTHERS: u32 = 30;
 
 /// Keeps a connection to each sentinel, for as long as it is polled.
-pub(super) async fn watch(sentinels: &Sentinels) {
+pub(in super::super) async fn watch(sentinels: &Sentinels) {
     let mut watched: Vec<u64> = Vec::new();
     let mut watchers = FuturesUnordered::new();
     loop {

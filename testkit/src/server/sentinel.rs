@@ -16,8 +16,7 @@ impl Server {
         if std::env::var_os("BOWLINE_SENTINEL").is_none() {
             return url.to_owned();
         }
-        let watched = Watched { master: self.port(), quorum: 1, down_after: Duration::from_secs(60), replicas: 0 };
-        let port = self.sentinel.get_or_init(|| watched.by_a_sentinel()).port();
+        let port = self.sentinel.get_or_init(|| Watched::alone(self.port()).by_a_sentinel()).port();
         let login = url.strip_prefix("redis://").expect("a URL of a server");
         let login = login.rsplit_once('@').map_or(String::new(), |(login, _)| format!("{login}@"));
         format!("redis-sentinel://{login}127.0.0.1:{port}/0?master={MASTER_NAME}")
@@ -34,8 +33,22 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
+    /// A server without replicas, at this port of it.
+    pub(crate) fn alone(port: u16) -> Self {
+        Self { master: port, quorum: 1, down_after: Duration::from_secs(60), replicas: 0 }
+    }
+
     pub(crate) fn by_a_sentinel(&self) -> Process {
-        Process::start(free_port, &|process| self.arguments(process))
+        self.by_a_sentinel_with(&[])
+    }
+
+    /// By one with further arguments.
+    pub(crate) fn by_a_sentinel_with(&self, args: &[&str]) -> Process {
+        Process::start(free_port, &|process| {
+            let mut all = self.arguments(process);
+            all.extend(args.iter().map(OsString::from));
+            all
+        })
     }
 
     fn arguments(&self, process: &Process) -> Vec<OsString> {

@@ -1,0 +1,70 @@
+//! What those who ask the sentinels and those who want to know share.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use event_listener::Event;
+
+use super::super::dial::Dial;
+use super::board::Board;
+use super::url::Sought;
+use crate::config::Config;
+use crate::error::Result;
+use crate::mutex::lock;
+use crate::runtime::{self, Executor};
+
+/// The master that the sentinels name. Knows it only while [`watch`](super::watch::watch) is polled.
+pub(in super::super) struct Sentinels {
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) dialer: Arc<dyn Dial>,
+    pub(super) sought: Sought,
+    /// As the user has listed them.
+    pub(super) listed: String,
+    /// How long a sentinel may take for a login, or for one answer.
+    pub(super) limit: Duration,
+    pub(super) seed: u64,
+    board: Mutex<Board>,
+    pub(super) changed: Event,
+}
+
+impl Sentinels {
+    pub(in super::super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut sought = Sought::parse(url)?;
+        let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
+        let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
+        // Shorter than an attempt to connect, which is to end with what the sentinels say, and not before.
+        let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
+        Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
+    }
+
+    pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
+        runtime::timeout(&self.executor, self.limit, future).await
+    }
+
+    pub(super) fn look<T>(&self, at: impl FnOnce(&Board) -> T) -> T {
+        at(&lock(&self.board))
+    }
+
+    pub(super) fn post<T>(&self, what: impl FnOnce(&mut Board) -> T) -> T {
+        let posted = what(&mut lock(&self.board));
+        self.changed.notify(usize::MAX);
+        posted
+    }
+
+    pub(super) async fn until<T>(&self, found: impl Fn(&Board) -> Option<T>) -> T {
+        loop {
+            let changed = self.changed.listen();
+            if let Some(found) = self.look(&found) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}

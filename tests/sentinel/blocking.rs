@@ -1,0 +1,27 @@
+//! `connect` of the blocking facade takes the same URLs.
+
+use crate::scene::is_held_at;
+use crate::support::adapters::bounded;
+use crate::support::sentinels::Sentinels;
+
+#[test]
+fn a_program_without_a_runtime_follows_the_master() {
+    bounded(|| {
+        let servers = Sentinels::start();
+        let client = bowline::blocking::connect(&servers.user_url()).unwrap();
+        let guard = client.lock("a").lock().block().unwrap();
+        assert!(is_held_at(servers.server(0), &guard));
+        guard.release().unwrap();
+        let promoted = servers.fail_over();
+        // The next answer may still be one of the old master: it answers before the client has been told.
+        loop {
+            let guard = client.lock("b").lock().block().unwrap();
+            let moved = is_held_at(servers.server(promoted), &guard);
+            guard.release().unwrap();
+            if moved {
+                break;
+            }
+        }
+        client.close().unwrap();
+    });
+}
