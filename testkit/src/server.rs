@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use redis::Connection;
 
-pub(crate) mod process;
+pub mod process;
 mod replica;
-pub(crate) mod sentinel;
+pub mod sentinel;
 mod watcher;
 
 use process::{Process, connect, free_port, info_field};

@@ -24,26 +24,26 @@ impl Server {
 }
 
 /// What a sentinel is told once; it writes what it learns to the same file.
-pub(crate) struct Watched {
-    pub(crate) master: u16,
+pub struct Watched {
+    pub master: u16,
     /// So many sentinels must agree that the master is down.
-    pub(crate) quorum: u8,
-    pub(crate) down_after: Duration,
-    pub(crate) replicas: usize,
+    pub quorum: u8,
+    pub down_after: Duration,
+    pub replicas: usize,
 }
 
 impl Watched {
     /// A server without replicas, at this port of it.
-    pub(crate) fn alone(port: u16) -> Self {
+    pub fn alone(port: u16) -> Self {
         Self { master: port, quorum: 1, down_after: Duration::from_secs(60), replicas: 0 }
     }
 
-    pub(crate) fn by_a_sentinel(&self) -> Process {
+    pub fn by_a_sentinel(&self) -> Process {
         self.by_a_sentinel_with(&[])
     }
 
     /// By one with further arguments.
-    pub(crate) fn by_a_sentinel_with(&self, args: &[&str]) -> Process {
+    pub fn by_a_sentinel_with(&self, args: &[&str]) -> Process {
         Process::start(free_port, &|process| {
             let mut all = self.arguments(process);
             all.extend(args.iter().map(OsString::from));
@@ -66,6 +66,6 @@ impl Watched {
     }
 }
 
-pub(crate) fn sentinel_arguments(process: &Process) -> Vec<OsString> {
+pub fn sentinel_arguments(process: &Process) -> Vec<OsString> {
     vec![process.dir().join("sentinel.conf").into_os_string(), "--sentinel".into()]
 }
