@@ -58,6 +58,13 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// The topology of the server.
     fn topology(&self) -> Topology;
 
+    /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
+    /// renewed together.
+    fn node_of(&self, key: &str) -> u64 {
+        let _ = key;
+        0
+    }
+
     /// The problems of the server's setup that were found when connecting and are not errors. The default is none.
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
@@ -186,17 +193,20 @@ pub struct Topology {
     /// Whether `PUBSUB NUMSUB` inside a script counts all subscribers. If it does, scripts skip waiters whose inbox has none. It
     /// does on a single server. In a cluster a node counts only its own subscribers.
     pub publish_counts_everyone: bool,
+    /// The keys of a call must belong to one name. Holds are renewed by one call each, all of them in one
+    /// [`run_batch`](Connection::run_batch). False for one server, where one call renews many holds.
+    pub one_name_per_call: bool,
 }
 
 impl Topology {
     /// A single server.
     pub const fn single_server() -> Self {
-        Self { publish_counts_everyone: true }
+        Self { publish_counts_everyone: true, one_name_per_call: false }
     }
 
     /// A cluster, whose nodes know only their own subscribers.
     pub const fn cluster() -> Self {
-        Self { publish_counts_everyone: false }
+        Self { publish_counts_everyone: false, one_name_per_call: true }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tasks that drive the engine: renewals and heartbeats, and what the inbox brings.
+//! The tasks that drive the engine, and what they share with requests: pauses, and an estimate of the server's clock.
 
 pub(crate) mod inbox;
 pub(crate) mod retry;

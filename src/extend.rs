@@ -11,8 +11,8 @@ use crate::protocol::reply::HoldState;
 
 const OPERATION: &str = "extend";
 
-/// Asks the server until it has answered, or the hold is lost. Dropped half way, the hold may last longer in Redis than its
-/// guard believes; a guard that is released or expires ends it there too.
+/// Asks the server until it has answered, or the hold is lost. If the future is dropped, the hold may last longer in Redis than its
+/// guard counts; the release of the guard, or its expiry, ends the hold there, too.
 pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
     let Owned { context, hold, .. } = owned;
     let named = |error: Error| error.with_name(&hold.keys.name);
@@ -28,7 +28,7 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
             return Err(lost_error(hold, OPERATION, loss));
         }
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
-        // Recorded first: if no answer comes, the cleanup has to try for as long.
+        // Recorded first: if no answer comes, a later clean-up tries for as long.
         hold.asks_for(lease);
         match context.scripts().renew(&[(&hold.keys, hold.id, lease)], within).await {
             Ok(renewed) => {

@@ -21,77 +21,85 @@ pub(crate) use held::Acquired;
 pub use held::{Held, Reentrant};
 pub use signal::LossSignal;
 
-/// A held lock: see [`Lock`](crate::Lock). Released by [`release`](Self::release), or in the background when dropped.
+/// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits for the
+/// server. A drop releases in the background.
 ///
 /// # Guarantees
-/// While [`is_valid`](Self::is_valid) says `true`, no other guard of the same name is valid, in any process that uses
-/// the same server and prefix; see the exceptions below. A loss is signalled by [`lost`](Self::lost) at the latest when
-/// the lease, counted from before the last renewal was sent, is over.
+/// - While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid in any process that uses the same
+///   server and prefix, with the exceptions below.
+/// - [`lost`](Self::lost) resolves at the latest when the lease ends, counted from the moment before its last renewal was sent.
 ///
 /// # Not guaranteed
-/// A lock on Redis is a lease, not a mutex: code that checked a moment ago may be paused past the end of its lease.
-/// Exclusion may also fail for holds granted before a `FLUSHALL`, a failover that lost them, an eviction, or a forward step of
-/// the server's clock, and after a suspended machine resumes. For these there is the [`token`](Self::token): send it with
-/// every write, and let the resource refuse smaller ones.
+/// A lock on Redis is a lease, not a mutex. A program can be paused between a check and the next step, past the end of its lease.
+///
+/// Two guards can be valid at the same time after the server lost a hold: by a `FLUSHALL`, an eviction, or a failover to a replica
+/// that had not received it. The same can happen after a forward step of the server's clock, or on a machine that was suspended.
+///
+/// The [`token`](Self::token) covers all of these cases: send it with every write, and let the resource reject writes with a smaller
+/// token than the largest it has seen.
 ///
 /// # Dropping
-/// The drop hands the release to the client's background task, which tries until the server answers or the lease is
-/// over. A runtime that is shut down releases what is held by then, as
-/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) allows; a guard that outlives it is lost. To wait for the
-/// release in any case, use [`run`](crate::Acquire::run).
+/// The drop hands the release to the client's background task, which retries until the server answers or the lease ends. If the
+/// runtime is shut down first, the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) limits the release. A guard that
+/// outlives the runtime is lost. Use [`run`](crate::Acquire::run) to await the release on every path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
     owned: Arc<Owned>,
 }
 
-/// A read-write lock held for reading: see [`RwLock`](crate::RwLock). No writer holds it as long as
-/// [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it releases in the background.
+/// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no [`WriteGuard`] of the same name is valid, with the exceptions of
+/// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
     pub(crate) owned: Arc<Owned>,
 }
 
-/// A read-write lock held for writing: see [`RwLock`](crate::RwLock). Nobody else holds it as long as
-/// [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it releases in the background.
+/// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid, with the exceptions of
+/// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
     pub(crate) owned: Arc<Owned>,
 }
 
-/// Permits of a semaphore: see [`Semaphore`](crate::Semaphore). All holders together have no more than its limit as long
-/// as [`is_valid`](Self::is_valid) says `true`, with the exceptions of [`LockGuard`]. Dropping it gives the permits back
-/// in the background.
+/// One or more permits of a [`Semaphore`](crate::Semaphore).
 ///
-/// There is no fencing token: what several hold at a time, none of them can be fenced out of by an order.
+/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many permits as the
+/// limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
+///
+/// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
     owned: Arc<Owned>,
 }
 
 impl LockGuard {
-    /// The fencing token of this hold.
+    /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
         self.owned.hold.token
     }
 }
 
 impl ReadGuard {
-    /// No smaller than those of all writers before, and smaller than those of all that come after. Storage that has seen a
-    /// larger one knows that this reader is late.
+    /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of every writer
+    /// after it. Storage that has seen a larger token knows that this reader is late.
     pub fn token(&self) -> Token {
         self.owned.hold.token
     }
 }
 
 impl WriteGuard {
-    /// The fencing token of this hold.
+    /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
         self.owned.hold.token
     }
 }
 
 impl Permit {
-    /// How many permits this is.
+    /// The number of permits that this guard holds.
     pub fn count(&self) -> u32 {
         self.owned.hold.amount
     }
@@ -105,85 +113,86 @@ macro_rules! guards {
                 Self { owned }
             }
 
-            /// The name of what is held.
+            /// The name of the primitive.
             pub fn name(&self) -> &str {
                 &self.owned.hold.keys.name
             }
 
-            /// Whether the holder may still act. Costs no command: it is the client's own count of the lease.
+            /// Whether the hold is still valid by this client's own count of the lease. Sends no command.
             pub fn is_valid(&self) -> bool {
                 !self.remaining().is_zero()
             }
 
-            /// What is left of the lease by the client's own, careful count; zero once it is lost. The watchdog's
-            /// renewals make it longer.
+            /// The rest of the lease by this client's own count, which ends before the server's for safety. Renewals by the watchdog
+            /// prolong it. Zero after a loss. Sends no command.
             pub fn remaining(&self) -> Duration {
                 self.owned.hold.remaining(self.owned.context.now())
             }
 
-            /// Prolongs a [fixed lease](crate::Acquire::expires_after): the hold lasts for `lease` from now, or longer if it
-            /// would have anyway. One command; returns when the server has confirmed it. With a [`Holder`](crate::Holder),
-            /// the hold of all its guards is prolonged.
+            /// Prolongs a [fixed lease](crate::Acquire::expires_after), so that the hold lasts for at least `lease` from now. A lease that
+            /// already lasts longer is not shortened.
+            ///
+            /// Sends one command and returns when the server has confirmed it. All guards of one [`Holder`](crate::Holder) that share the
+            /// hold are prolonged.
             ///
             /// # Units
-            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole milliseconds,
-            /// counted from before the request that was answered was sent.
+            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole milliseconds, counted from the
+            /// moment before the answered request was sent.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Others may have been let in.
-            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): a lease out of range, or the hold is renewed by the
-            ///   watchdog. Nothing was sent.
-            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other answers of
-            ///   the server: the guard keeps the lease that it had.
+            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Another holder may have been granted the lock.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the lease is out of range, or the watchdog renews the hold. Nothing was
+            ///   sent.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other errors of the server: the
+            ///   guard keeps its previous lease.
             ///
             /// # Cancel safety
-            /// Dropping the future keeps the guard and the lease that it had. The hold may last longer in Redis, until the
-            /// guard is released or expires.
+            /// If the future is dropped, the guard keeps its previous lease. In Redis the hold may last longer, until the guard is released
+            /// or expires.
             pub async fn extend(&self, lease: Duration) -> Result<()> {
                 extend(&self.owned, lease).await
             }
 
-            /// Resolves when the holder must stop, and says why.
+            /// Resolves when the hold is lost, with the reason. The holder must stop then.
             ///
             /// # Cancel safety
-            /// May be dropped and called again; a loss is not missed.
+            /// The future may be dropped and `lost` called again. No loss is missed.
             pub async fn lost(&self) -> Loss {
                 self.owned.hold.lost().await
             }
 
-            /// The same, for tasks and threads that do not have the guard, and for when it is gone.
+            /// A signal of the loss, for tasks and threads that do not have the guard. It outlives the guard.
             pub fn lost_signal(&self) -> LossSignal {
                 LossSignal::new(&self.owned)
             }
 
-            /// Runs `work`, and stops it when the lease is lost.
+            /// Runs `work` and stops it when the hold is lost.
             ///
-            /// Between its awaits `work` is not stopped: it should await often, and what it writes should be fenced by a
-            /// token where there is one.
+            /// `work` is stopped only where it awaits, so it should await often. Fence its writes with a token if there is one. Use
+            /// [`run`](crate::Acquire::run) to also release when the work is done.
             ///
             /// # Errors
-            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source, if the lease was lost before `work`
-            /// was done; `work` is dropped then.
-            ///
-            /// To release as well when the work is done, see [`run`](crate::Acquire::run).
+            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source: the hold was lost before `work` was done. `work` is
+            /// dropped.
             ///
             /// # Cancel safety
-            /// Dropping the future drops `work` and keeps the guard.
+            /// Dropping the future drops `work`. The guard keeps its hold.
             pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
                 protect(&self.owned, "protect", work).await
             }
 
-            /// Releases and waits until the server has confirmed it. With a [`Holder`](crate::Holder), only the last
-            /// guard does; the others just go. What goes to the next in a [line](crate::Acquire::non_fair) is not
-            /// waited for.
+            /// Releases the hold and waits until the server has confirmed it.
+            ///
+            /// If several guards of one [`Holder`](crate::Holder) share the hold, only the last one releases it. The others return at once.
+            /// A hold that is handed off within a [cohort](crate::Acquire::non_fair) is not released, and there is nothing to wait for.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the lease was over before; others may have been let in meanwhile.
-            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
-            ///   answers of the server: the hold ends with its lease at the latest.
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the release. Another holder may have been granted the lock.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other errors of the server: the
+            ///   hold ends with its lease at the latest.
             ///
             /// # Cancel safety
-            /// Dropping the future finishes the release in the background.
+            /// If the future is dropped, the release continues in the background.
             pub async fn release(self) -> Result<()> {
                 release(self.owned).await
             }
@@ -208,13 +217,15 @@ pub(crate) async fn protect<F: Future>(owned: &Owned, operation: &'static str, w
     let mut work = pin!(work);
     let mut lost = pin!(owned.hold.lost());
     poll_fn(|context| {
-        // The clock is asked too: the process may have slept through the deadline.
-        let signalled = match lost.as_mut().poll(context) {
-            Poll::Ready(loss) => Some(loss),
-            Poll::Pending if mutant::on(Mutant::ProtectWaitsForSignal) => None,
-            Poll::Pending => owned.hold.loss(owned.context.now()),
-        };
-        match signalled {
+        // The clock decides as well: the process may have slept through the deadline.
+        let mut loss = owned.hold.loss(owned.context.now());
+        if mutant::on(Mutant::ProtectWaitsForSignal) {
+            loss = None;
+        }
+        if let Poll::Ready(signalled) = lost.as_mut().poll(context) {
+            loss = Some(signalled);
+        }
+        match loss {
             Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, operation, loss))),
             None => work.as_mut().poll(context).map(Ok),
         }

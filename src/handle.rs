@@ -1,4 +1,4 @@
-//! What every handle on a primitive is made of.
+//! What the handles of all primitives share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::reentry::Reentry;
 pub(crate) struct Primitive {
     pub(crate) context: Arc<Context>,
     pub(crate) reentry: Arc<Reentry<Owned>>,
-    /// A bad name is an error of the first operation.
+    /// For a bad name, an error that every operation returns.
     keys: Result<Arc<Keys>>,
 }
 
-/// The context knows attempt ids, which nobody is shown.
+/// Shows the name only: the context knows attempt ids, which are not for logs.
 impl fmt::Debug for Primitive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primitive").field("name", &self.name()).finish_non_exhaustive()
@@ -44,7 +44,7 @@ impl Primitive {
         Ok(keys)
     }
 
-    /// Calls until there is an answer, for as long as the client's retry timeout.
+    /// Repeats the call until there is an answer, for the client's retry timeout at most.
     pub(crate) async fn ask<'a, T, F>(
         &'a self,
         operation: &'static str,

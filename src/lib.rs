@@ -11,6 +11,7 @@
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis with leases, fair queues and fencing tokens.")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
 
 pub mod blocking;
 #[cfg(feature = "embedded")]
@@ -79,6 +80,9 @@ pub use lock::{HolderState, Lock, LockState};
 pub use mutant::{Mutant, Switch};
 pub use protocol::Script;
 pub use protocol::token::Token;
+#[cfg(feature = "_wire")]
+#[doc(hidden)]
+pub use protocol::wire;
 #[cfg(feature = "_redis")]
 pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;

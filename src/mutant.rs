@@ -1,6 +1,6 @@
-//! Mistakes that are known from other libraries and from this one's drafts, to be made on purpose: the simulation shows
-//! that it would notice each. Only the feature `_mutants` can switch one on; without it [`on`] is a constant `false`,
-//! and the mistakes are not in the program.
+//! Mistakes that tests make on purpose, known from other libraries and from drafts of this one. The simulation shows that it
+//! catches each of them. Only the feature `_mutants` can switch one on; without it [`on`] is a constant `false`, and the
+//! mistakes are not in the program.
 
 /// A mistake. At most one is on.
 #[cfg_attr(not(feature = "_mutants"), expect(unreachable_pub, reason = "tests need it, and only with the feature"))]
@@ -8,33 +8,33 @@
 pub enum Mutant {
     /// A lease is counted from the reply, not from before the request.
     LeaseFromReply,
-    /// A lease that was granted by message is counted from when the message is read.
+    /// A lease granted by a message is counted from when the message is read.
     LeaseFromMessage,
-    /// A grant by message is counted from the first request, however often the server said "waiting" since.
+    /// A lease granted by a message is counted from the first request, however often the server has answered "waiting" since.
     LeaseFromFirstRequest,
-    /// The client counts a lease as long as the server does, whatever their clocks' rates.
+    /// The client counts a lease for as long as the server does, although their clocks may run at different rates.
     NoDrift,
-    /// A request may be executed however late.
+    /// A request may be executed at any later time.
     NoNotAfter,
-    /// A request that came too late by the server's clock is sent again as it was.
+    /// A request that was too late by the server's clock is sent again, and the answer does not correct the estimate of that clock.
     StaleNotLearned,
-    /// A hold of which nothing was left when it was known is given out.
+    /// A hold is given out although its lease had expired when its grant became known.
     LateGrantKept,
-    /// A grant by message is believed although the request was sent twice.
+    /// A grant in a message is believed although the request was sent twice.
     GrantTrustedAfterResend,
-    /// A grant that was revoked before it was known is given out.
+    /// A hold is given out although it was revoked before its grant became known.
     RevokedGrantHeld,
-    /// A grant by message that nobody waits for any more is released.
+    /// A grant in a message whose attempt is decided already is released.
     LateGrantReleased,
-    /// A attempt id is used again once its attempt is decided.
+    /// An attempt id is used again once its attempt is decided.
     AttemptIdReused,
     /// An attempt that a heartbeat was told "gone" about is forgotten, even if its request was sent again meanwhile.
     GoneTrustedAfterResend,
     /// The timeout of an acquisition is not kept.
     TimeoutIgnored,
-    /// An acquisition that is dropped leaves in Redis what it has there.
+    /// A dropped acquisition leaves its ticket or hold in Redis.
     NoCleanUpOnDrop,
-    /// A hold whose lease ran out unrenewed is left to whatever a late renewal has made of it.
+    /// A hold that expired on the client is not cleaned up, although a late renewal may have kept it in Redis.
     NoCleanUpOnExpiry,
     /// A guard that is dropped leaves its hold in Redis.
     NoReleaseOnDrop,
@@ -51,25 +51,25 @@ pub enum Mutant {
     RenewalWithoutBound,
     /// A renewal that the server refuses for now is a loss.
     RefusalTakenForLoss,
-    /// A renewal that finds nobody is not told to the holder.
+    /// The holder is not notified when a renewal finds that the hold is gone.
     LossNotSignalled,
     /// A holder that was lost unnoticed may still be entered.
     LostHoldEntered,
-    /// Nobody is asked about tickets after messages may have been missed.
+    /// No heartbeat follows a gap in which messages may have been missed.
     NoHeartbeatAfterGap,
-    /// Nor is a ticket asked about that was queued before messages were missed, and known to be only afterwards.
+    /// No heartbeat follows for a ticket that was queued before a gap, and known to wait only after it.
     GapBeforeAnswerForgotten,
-    /// Nor is a name asked about again if a heartbeat was under way when messages were missed.
+    /// No second heartbeat of a name follows a gap during its first one.
     GapDuringHeartbeatForgotten,
-    /// Nor when the reply to a release was not read, and may have had a message in it.
+    /// No heartbeat follows a release whose reply was not read, although the reply may have carried a message.
     UnreadReplyForgotten,
-    /// Nobody is asked about holds after messages may have been missed.
+    /// The server is not asked about holds after a gap in which messages may have been missed.
     NoVerifyAfterGap,
-    /// A script that says "call again" is not.
+    /// A script that replies "call again" is not called again.
     MoreNotDone,
     /// Closing does not wait for the releases under way.
     ReleaseCutOff,
-    /// An acquisition that has no answer yet hears nothing.
+    /// An acquisition without an answer ignores messages about its attempt.
     DeafWhileAsking,
     /// A hold that is being changed is renewed all the same.
     RenewedWhileChanging,
@@ -77,21 +77,21 @@ pub enum Mutant {
     CallSentAnew,
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
-    /// A hold is passed on in its line whatever became of its lease.
+    /// A hold is handed off in its cohort even if its lease was lost.
     LostHoldPassed,
-    /// The next in the line gets the token of the one before.
+    /// The next member of a cohort gets the token of the one before.
     TokenPassedOn,
-    /// A hold is passed on as long as somebody stands in the line.
+    /// A hold is handed off for as long as the cohort has members.
     LineNeverEnds,
-    /// A hold is passed on however long ago it was granted.
+    /// A hold is handed off at any time after its grant.
     LineTakesItsTime,
-    /// Whoever leaves the line with the turn in its slot keeps it.
+    /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
-    /// The ticket of a line stays when nobody stands there any more.
+    /// The ticket of a cohort stays when no member waits for it any more.
     TicketOutlivesItsLine,
-    /// Those in the line wait for whoever has lost its hold.
+    /// The members of a cohort wait for one that has lost its hold.
     LostHoldKeepsTheLine,
-    /// Whoever is granted permits asks nobody behind it in the line to ask for more.
+    /// While a member of a cohort holds permits, no other member asks for more.
     OneAsksForPermits,
     /// Of the two connections of a client one is dialled again, without a check that both lead to the same server.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
@@ -126,12 +126,12 @@ mod switch {
     /// Makes a mistake on this thread, until dropped.
     #[derive(Debug)]
     pub struct Switch {
-        /// It is this thread's.
+        /// A switch belongs to its thread.
         _not_send: PhantomData<*const ()>,
     }
 
     impl Switch {
-        /// Whether this mistake is made now. For what stands in for an adapter.
+        /// Whether this mistake is made now, for tests that stand in for an adapter.
         pub fn is_on(mutant: Mutant) -> bool {
             on(mutant)
         }

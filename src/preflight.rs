@@ -1,4 +1,4 @@
-//! Whether the server and the user's rights are fit, found out when connecting and not half a write later.
+//! Checks the server and the user's rights when connecting, so that no operation fails half-way for lack of a right.
 
 use futures::future::join_all;
 use uuid::Uuid;

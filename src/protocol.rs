@@ -25,5 +25,7 @@ pub(crate) mod resource;
 pub(crate) mod script;
 pub(crate) mod ticket;
 pub(crate) mod token;
+#[cfg(feature = "_wire")]
+pub mod wire;
 
 pub use script::Script;

@@ -2,22 +2,20 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::channel::oneshot;
 use futures::future::select;
 use futures::stream::BoxStream;
 
-use self::acknowledging::Acknowledging;
-use self::blocking::Blocking;
+use self::cluster::{Cluster, Seeds};
 use self::dial::Dial;
+use self::failure::Failure;
 use self::link::Shared;
 use self::locate::Locate;
 use self::sentinel::Sentinels;
+use self::single::Single;
 use self::target::Target;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
@@ -27,6 +25,7 @@ use crate::runtime::Executor;
 mod acknowledging;
 mod blocking;
 mod calls;
+mod cluster;
 mod convert;
 mod deadline;
 pub(crate) mod dial;
@@ -39,6 +38,7 @@ mod progress;
 mod proof;
 mod sending;
 mod sentinel;
+mod single;
 mod spelling;
 mod subscription;
 mod supervisor;
@@ -65,18 +65,20 @@ pub use self::sentinel::SentinelUrl;
 /// address stands in brackets.
 ///
 /// # Sentinel
-/// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The sentinels have a login
-/// of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`. `tls=true` or `false` is TLS to the
-/// servers only, `sentinel_tls=true` or `false` to the sentinels only. A server's certificate must be for the host that the sentinels
-/// name, often an IP address.
+/// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The sentinels have
+/// a login of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`. `tls=true` or `false`
+/// chooses TLS to the servers only, `sentinel_tls=true` or `false` to the sentinels only. A server's certificate must be for the host
+/// that the sentinels name, which is often an IP address.
 ///
-/// Before every connection the sentinels are asked which server is the master: those in the URL and those that they name. The answer with the
-/// highest configuration epoch wins, and the server itself must say that it is a master. When the sentinels name another server, both
-/// connections to the old one are dropped at once, because it may go on granting for some seconds. Connecting in
-/// the middle of a failover waits for its end, up to the [`command_timeout`](crate::ConfigBuilder::command_timeout).
+/// Before each connection the sentinels in the URL, and those that they name, are asked which server is the master. The answer with
+/// the highest configuration epoch wins, and the server itself must say that it is a master. When the sentinels name
+/// another server, both connections to the old one are dropped at once, because the old master may go on granting for some
+/// seconds. A client that connects during a failover waits for its end, up to the
+/// [`command_timeout`](crate::ConfigBuilder::command_timeout).
 ///
-/// A failover may lose what the master has not yet sent to the replica: a grant, too. With `min-replicas-to-write 1` on the servers, a master that is cut
-/// off from its replicas stops granting.
+/// A failover loses what the master has not yet sent to the new one. A grant that is lost is given to another waiter, so two
+/// guards may be valid until the first is renewed. A release that is lost blocks the name for one lease. With
+/// `min-replicas-to-write 1` on the servers, a master that is cut off from its replicas grants nothing.
 ///
 /// # Errors when connecting
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, or the sentinels know no master of the name.
@@ -115,11 +117,15 @@ pub use self::sentinel::SentinelUrl;
 /// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
 ///   made, once.
 pub struct RedisConnection {
-    shared: Arc<Shared>,
+    servers: Servers,
     warnings: Vec<Warning>,
-    subscriptions: AtomicU64,
-    /// Once it is needed.
-    acknowledging: OnceLock<Acknowledging>,
+}
+
+/// What is behind the URL.
+enum Servers {
+    /// One server at a time.
+    Single(Single),
+    Cluster(Cluster),
 }
 
 impl RedisConnection {
@@ -131,36 +137,67 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let seed = seed();
-        let (locate, sentinels): (Arc<dyn Locate>, _) = if sentinel::is_of_sentinels(url) {
-            let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
-            let sentinels = Arc::new(sentinels);
-            (sentinels.clone(), Some(sentinels))
+        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
+            Self::connect_by_sentinels(executor, dialer, url, config).await?
+        } else if let Some(seeds) = Seeds::parse(url)? {
+            Self::connect_to_cluster(executor, dialer, seeds, config).await?
         } else {
-            (Arc::new(Arc::new(Target::parse(url)?)), None)
+            Self::connect_to_server(executor, dialer, url, config).await?
         };
-        let shared = Arc::new(Shared::new(executor, dialer, locate, config, seed));
-        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let mut connection = Self {
-            shared: Arc::clone(&shared),
-            warnings: Vec::new(),
-            subscriptions: AtomicU64::new(0),
-            acknowledging: OnceLock::new(),
-        };
-        if let Some(sentinels) = sentinels {
-            shared.executor.spawn(Box::pin(watch(sentinels, Arc::clone(&shared))));
-        }
-        let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
-        match connected.await {
-            Ok(Ok(warnings)) => {
-                connection.warnings = warnings;
-                connection.warnings.extend(slow_timeout(config));
-                Ok(connection)
+        warnings.extend(slow_timeout(config));
+        Ok(Self { servers, warnings })
+    }
+
+    async fn connect_by_sentinels(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let seed = seed();
+        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+        let sentinels = Arc::new(sentinels);
+        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
+        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
+        let connected = Single::connect(shared).await;
+        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+        Ok((Servers::Single(single), warnings))
+    }
+
+    async fn connect_to_server(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let target = Arc::new(Target::parse(url)?);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        match Single::connect(Arc::new(shared)).await {
+            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Err(Some(Failure::Cluster)) => {
+                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
             }
-            Ok(Err(failure)) => Err(failure.into_error(&shared.locate.to_string(), &config.prefix)),
-            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
         }
+    }
+
+    async fn connect_to_cluster(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+        Ok((Servers::Cluster(cluster), warnings))
+    }
+}
+
+/// `None`: the runtime was shut down.
+fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
+    match failure {
+        Some(failure) => failure.into_error(target, &config.prefix),
+        None => Error::new(ErrorKind::Closed, "connect"),
     }
 }
 
@@ -185,11 +222,18 @@ fn seed() -> u64 {
 #[async_trait]
 impl Connection for RedisConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        calls::run(&self.shared, &call).await
+        match &self.servers {
+            Servers::Single(single) => single.run(&call).await,
+            // On the heap: the way through a cluster is long, and a call to one server should not have to carry it.
+            Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
+        }
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        calls::run_batch(&self.shared, calls).await
+        match &self.servers {
+            Servers::Single(single) => single.run_batch(calls).await,
+            Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
+        }
     }
 
     async fn run_acknowledged(
@@ -198,17 +242,34 @@ impl Connection for RedisConnection {
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        let acknowledging = self.acknowledging.get_or_init(|| Acknowledging::start(&self.shared));
-        acknowledging.run(&self.shared, calls, replicas, within).await
+        match &self.servers {
+            Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
+            Servers::Cluster(_) => {
+                let unsupported = "bowline does not wait for the replicas of a cluster";
+                calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
+            }
+        }
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+        match &self.servers {
+            Servers::Single(single) => single.subscribe(channel).await,
+            Servers::Cluster(cluster) => cluster.subscribe(channel).await,
+        }
     }
 
     fn topology(&self) -> Topology {
-        Topology::single_server()
+        match &self.servers {
+            Servers::Single(_) => Topology::single_server(),
+            Servers::Cluster(_) => Topology::cluster(),
+        }
+    }
+
+    fn node_of(&self, key: &str) -> u64 {
+        match &self.servers {
+            Servers::Single(_) => 0,
+            Servers::Cluster(cluster) => cluster.node_of(key),
+        }
     }
 
     fn warnings(&self) -> Vec<Warning> {
@@ -216,29 +277,35 @@ impl Connection for RedisConnection {
     }
 
     fn reconnects(&self) -> u64 {
-        self.shared.reconnects.load(Ordering::Relaxed)
+        match &self.servers {
+            Servers::Single(single) => single.reconnects(),
+            Servers::Cluster(cluster) => cluster.reconnects(),
+        }
     }
 
     /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
+        match &self.servers {
+            Servers::Single(single) => single.without_runtime(within),
+            Servers::Cluster(cluster) => cluster.without_runtime(within),
+        }
     }
 
     fn close(&self) {
-        self.shared.close();
-        self.acknowledging.get().into_iter().for_each(Acknowledging::close);
-    }
-}
-
-impl Drop for RedisConnection {
-    fn drop(&mut self) {
-        self.close();
+        match &self.servers {
+            Servers::Single(single) => single.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
     }
 }
 
 /// Shows the address and the state, no credentials.
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisConnection").field("link", &self.shared).field("warnings", &self.warnings).finish()
+        let servers: &dyn fmt::Debug = match &self.servers {
+            Servers::Single(single) => single,
+            Servers::Cluster(cluster) => cluster,
+        };
+        f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Which holder holds what, so that re-entry needs no command.
+//! The holds of each holder, so that re-entry needs no command.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,16 +19,16 @@ pub(crate) struct Reentry<T> {
 
 #[derive(Debug)]
 enum Slot<T> {
-    /// Some acquisition of the holder is under way; the others wait for what becomes of it.
+    /// One acquisition of the holder is under way, and the others wait for its outcome.
     Acquiring(Arc<Event>),
     Held(Weak<T>),
 }
 
-/// What a holder that asks for a lock finds.
+/// What a holder finds that acquires.
 pub(crate) enum Entry<'a, T> {
     /// It holds the lock.
     Held(Arc<T>),
-    /// It is being acquired for the holder: ask again after this.
+    /// Another task acquires for the holder: look again once this resolves.
     Acquiring(event_listener::EventListener),
     /// The caller acquires it.
     Vacant(Vacant<'a, T>),
@@ -39,10 +39,11 @@ impl<T> Reentry<T> {
         Self { slots: Mutex::new(HashMap::new()) }
     }
 
-    /// `valid` says whether what is held may still be entered.
+    /// `valid` says whether a hold may still be entered.
     pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
-        // Dropped after the lock: if the others have gone meanwhile, this is the last one, and its drop leaves.
+        // Dropped after the mutex is unlocked: if the other guards have gone meanwhile, this is the last one, and its drop locks the
+        // table.
         let mut looked_at: Option<Arc<T>> = None;
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
@@ -60,7 +61,7 @@ impl<T> Reentry<T> {
         Entry::Vacant(Vacant { reentry: self, key, event })
     }
 
-    /// What the holder has is about to become something else. Nobody else enters or acquires for it meanwhile.
+    /// The hold of the holder is about to change. No task enters or acquires for the holder meanwhile.
     pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {
         let (key, event) = ((holder, keys.clone()), Arc::new(Event::new()));
         lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone()));
@@ -77,7 +78,7 @@ impl<T> Reentry<T> {
     }
 }
 
-/// The right to acquire for a holder. Dropped unfilled, the next one in line gets it.
+/// The right to acquire for a holder. Dropped unfilled, it goes to a task that waits for it.
 pub(crate) struct Vacant<'a, T> {
     reentry: &'a Reentry<T>,
     key: Key,
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use crate::protocol::kind::Kind;
 
-    /// Leaves as what guards share does, unless the table is locked.
+    /// Stands in for what guards share. Its drop checks that the table is not locked.
     struct Shared {
         reentry: Arc<Reentry<Self>>,
         holder: Holder,
@@ -128,7 +129,7 @@ mod tests {
         let (reentry, holder) = (Arc::new(Reentry::new()), Holder::new());
         let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
         let guard = Arc::new(Shared { reentry: reentry.clone(), holder, keys: keys.clone() });
-        let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("nobody holds") };
+        let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("the holder holds nothing") };
         vacant.fill(&guard);
         let guard = Mutex::new(Some(guard));
         let entry = reentry.enter(holder, &keys, |_| {
@@ -144,14 +145,14 @@ mod tests {
         Arc::new(Shared { reentry: reentry.clone(), holder, keys: keys.clone() })
     }
 
-    /// The first is dropped unfilled, and the second acquires: all others have to hear of both.
+    /// If the first is dropped unfilled, the second acquires. All others are notified of both.
     #[test]
     fn five_tasks_of_one_holder_all_enter() {
         for first_fills in [true, false] {
             let (reentry, holder) = (Arc::new(Reentry::<Shared>::new()), Holder::new());
             let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
             let enter = || reentry.enter(holder, &keys, |_| true);
-            let Entry::Vacant(first) = enter() else { panic!("nobody holds") };
+            let Entry::Vacant(first) = enter() else { panic!("the holder holds nothing") };
             let waiting = |n: usize| {
                 let listen = |_| match enter() {
                     Entry::Acquiring(listener) => listener,
@@ -165,12 +166,12 @@ mod tests {
                 first.fill(&owned);
             } else {
                 drop(first);
-                assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not told");
-                let Entry::Vacant(second) = enter() else { panic!("nobody acquires") };
+                assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not notified");
+                let Entry::Vacant(second) = enter() else { panic!("no task acquires") };
                 others = waiting(3);
                 second.fill(&owned);
             }
-            assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not told");
+            assert!(others.iter_mut().all(|other| other.now_or_never().is_some()), "one of them was not notified");
             for _ in &others {
                 assert!(matches!(enter(), Entry::Held(entered) if Arc::ptr_eq(&entered, &owned)));
             }
@@ -183,7 +184,9 @@ mod tests {
         for n in 0..10 {
             let keys = Arc::new(Keys::new("p", Kind::Lock, &n.to_string()).unwrap());
             let owned = guard(&reentry, holder, &keys);
-            let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else { panic!("nobody holds") };
+            let Entry::Vacant(vacant) = reentry.enter(holder, &keys, |_| true) else {
+                panic!("the holder holds nothing")
+            };
             vacant.fill(&owned);
             let entered = owned.clone();
             drop(owned);
@@ -192,7 +195,7 @@ mod tests {
             let changed = guard(&reentry, holder, &keys);
             reentry.reopen(holder, &keys).fill(&changed);
             drop(entered);
-            assert_eq!(lock(&reentry.slots).len(), 1, "it is another's by now");
+            assert_eq!(lock(&reentry.slots).len(), 1, "the new hold has it now");
             drop(changed);
             assert!(lock(&reentry.slots).is_empty());
             drop(reentry.reopen(holder, &keys));

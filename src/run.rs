@@ -11,26 +11,24 @@ use crate::guard::{Acquired, Held, protect, release};
 use crate::owned::Owned;
 
 impl<G: Held> Acquire<G> {
-    /// Acquires, runs `work` with the guard, and releases, whatever becomes of the work.
+    /// Acquires, runs `work` with the guard, and releases, even if the work fails or panics.
     ///
-    /// - The release is awaited, also when the work returns an error of its own, and when it panics: the panic goes on after
-    ///   the release.
-    /// - The work is stopped at its next await when the lease is lost, as by [`protect`](crate::LockGuard::protect).
-    /// - The guard that the work is given shares its hold with `run`: the hold lasts as long as the work, also if the work
-    ///   drops the guard before. If the guard outlives the work, the hold lasts as long as the guard. A shared hold is
-    ///   neither [downgraded](crate::WriteGuard::downgrade) nor [upgraded](crate::ReadGuard::try_upgrade).
+    /// - The release is awaited. If the work panicked, the panic resumes after it.
+    /// - If the hold is lost, the work is stopped where it awaits, as by [`protect`](crate::LockGuard::protect).
+    /// - The guard that `work` gets shares its hold with `run`. The hold lasts until both are done: until the end of the work, even if
+    ///   the work drops its guard earlier, and until the guard is dropped, even if the work returns it. A shared hold cannot be
+    ///   [downgraded](crate::WriteGuard::downgrade) or [upgraded](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
-    /// - Those of acquiring, as documented for [`Acquire`]; `work` is not called then.
-    /// - [`Lost`](ErrorKind::Lost): the lease was over before the work was. Another holder may have been let in, and what the
-    ///   work has returned, if it was done, is dropped.
-    /// - A release that fails otherwise is no error: by the client's own count the lease covered the work. The release goes on
-    ///   in the background. Only a key that does not hold what bowline wrote ([`WrongType`](ErrorKind::WrongType)), or a reply
-    ///   that bowline's scripts never give ([`Protocol`](ErrorKind::Protocol)), is an error, because nothing vouches for the
-    ///   lock then.
+    /// - Those of acquiring, as documented for [`Acquire`]. `work` is not called then.
+    /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted the lock. The output
+    ///   of the work is dropped.
+    /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the release found something that bowline did not write,
+    ///   so the lock may not have excluded others.
+    /// - Any other failure of the release is not an error, because the lease covered the work. The release continues in the background.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the work, and releases in the background.
+    /// Dropping the future drops the work and releases in the background.
     ///
     /// # Examples
     /// ```no_run
@@ -50,13 +48,14 @@ impl<G: Held> Acquire<G> {
 }
 
 impl<G: Held> TryAcquire<G> {
-    /// As [`Acquire::run`]. `None`: nothing was acquired, and `work` was not called.
+    /// Tries to acquire, runs `work` with the guard, and releases, as [`Acquire::run`] does. `None` means that nothing was acquired
+    /// and `work` was not called.
     ///
     /// # Errors
-    /// As [`Acquire::run`].
+    /// Those of [`Acquire::run`].
     ///
     /// # Cancel safety
-    /// As [`Acquire::run`].
+    /// That of [`Acquire::run`].
     pub async fn run<F, W>(self, work: F) -> Result<Option<W::Output>>
     where
         F: FnOnce(G) -> W,

@@ -30,8 +30,8 @@ pub mod tokio;
 /// # Contract
 /// - Every method may be called on any thread, inside and outside the runtime.
 /// - `now` and `sleep` use the same clock: after `sleep(d)`, `now` has advanced by at least `d`.
-/// - After the runtime is shut down, `spawn` drops the task, `sleep` resolves early, and neither panics. A `sleep` never resolves
-///   in its first poll, so that the runtime can drop a task that sleeps in a loop.
+/// - After the runtime is shut down, `spawn` drops the task and `sleep` resolves early. Neither panics. `sleep` must not resolve
+///   in its first poll then, so that the runtime can drop a task that sleeps in a loop.
 pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// Runs `task` in the background until it is done.
     fn spawn(&self, task: BoxFuture<'static, ()>);

@@ -1,8 +1,14 @@
 //! What the feature `tracing` tells, and what `Client::stats` counts.
 #![cfg(all(feature = "tokio", feature = "tracing"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
 
-mod support;
+use bowline_testkit as support;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

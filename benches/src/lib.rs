@@ -1,4 +1,5 @@
 //! What the benches share: where they run, what they count, how they say it.
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 pub mod alloc;
 pub mod args;

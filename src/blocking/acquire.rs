@@ -9,15 +9,15 @@ use super::thread::block;
 use crate::run::covered;
 use crate::{Held, Holder, Reentrant, Result};
 
-/// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. Nothing is sent before
-/// [`block`](crate::Acquire::block).
+/// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the options, such
+/// as [`timeout`](crate::Acquire::timeout). Nothing is sent before [`block`](crate::Acquire::block).
 ///
 /// `G` is the async guard that [`Guard`] wraps. `T` says which threads the builder and its guard may move to:
 /// [`ThisThread`] or [`AnyThread`].
 pub type Acquire<G = crate::LockGuard, T = ThisThread> = crate::Acquire<Guard<G, T>>;
 
-/// The builder of the async API, [`bowline::TryAcquire`](crate::TryAcquire), with a blocking guard. Nothing is sent before
-/// [`block`](crate::TryAcquire::block). The parameters are those of [`Acquire`].
+/// The builder of the async API, [`bowline::TryAcquire`](crate::TryAcquire), with a blocking guard. That page documents the options.
+/// Nothing is sent before [`block`](crate::TryAcquire::block). The parameters are those of [`Acquire`].
 pub type TryAcquire<G = crate::LockGuard, T = ThisThread> = crate::TryAcquire<Guard<G, T>>;
 
 impl<G: Held, T> Acquire<G, T> {

@@ -56,13 +56,14 @@ pub struct Guard<G: Held, T = ThisThread> {
     threads: PhantomData<T>,
 }
 
-/// A held lock: see [`bowline::LockGuard`](crate::LockGuard).
+/// A held lock, with the methods of [`Guard`] and of [`bowline::LockGuard`](crate::LockGuard).
 pub type LockGuard<T = ThisThread> = Guard<crate::LockGuard, T>;
-/// A read-write lock held for reading: see [`bowline::ReadGuard`](crate::ReadGuard).
+/// A read-write lock held for reading, with the methods of [`Guard`] and of [`bowline::ReadGuard`](crate::ReadGuard).
 pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
-/// A read-write lock held for writing: see [`bowline::WriteGuard`](crate::WriteGuard).
+/// A read-write lock held for writing, with the methods of [`Guard`] and of [`bowline::WriteGuard`](crate::WriteGuard).
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
-/// Permits of a semaphore: see [`bowline::Permit`](crate::Permit). Permits have no holder, so they may move to any thread.
+/// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no holder, so they
+/// may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;
 
 impl<G: Held, T> Guard<G, T> {

@@ -15,7 +15,7 @@ pub(crate) struct CohortId {
 }
 
 impl CohortId {
-    /// The cohort of an acquisition that asks for so many tokens or units.
+    /// The cohort of an acquisition that asks for that many tokens or units.
     pub(crate) fn of(keys: &Arc<Keys>, amount: u32) -> Self {
         let units = match keys.kind.claim(amount) {
             Claim::Units { units, .. } => units,

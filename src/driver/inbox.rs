@@ -1,4 +1,4 @@
-//! The one subscription of a client: dispatches grants and revocations, and answers gaps.
+//! The task behind the one subscription of a client: it hands messages and gaps to the engine.
 
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ impl Inbox {
         executor.spawn(Box::pin(async move {
             while let Either::Left((Some(notice), _)) = select(notices.next(), &mut stopped).await {
                 match notice {
-                    // What is not a message of ours is noise on an open channel.
+                    // Any client of the server may publish to the channel, so other payloads are ignored.
                     Notice::Message(payload) => {
                         if let Some(message) = Message::parse(&payload) {
                             engine.deliver(message, clock.now());
                         }
                     }
                     Notice::Gap => engine.gap(clock.now()),
-                    // Told by the log and the counters; waiters learn from their own heartbeats.
+                    // The log and the counters tell of it. Waiters learn of grants from their heartbeats.
                     Notice::Refused(refusal) => engine.subscription_refused(&refusal),
                 }
             }

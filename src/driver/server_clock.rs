@@ -1,4 +1,4 @@
-//! What the server's clock shows now, by the replies that say so.
+//! An estimate of the server's clock, from the replies that carry its time.
 //!
 //! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate is that of the clock furthest
 //! ahead: a request that is dated by a slower clock would be stale on arrival there.
@@ -13,15 +13,19 @@ use crate::protocol::reply::ServerMillis;
 /// gone, or was set back.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Behind the server's clock by up to the latency of a reply, never used for leases: only to tell the server
-/// until when a request is meant to be executed.
+/// The estimate lags behind the server's clock by up to the latency of a reply. It only tells the server until when a request may be
+/// executed, and never counts a lease.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     last: Mutex<Option<(Instant, ServerMillis)>>,
 }
 
 impl ServerClock {
+    /// 0 comes from a script that did not read the clock.
     pub(crate) fn observe(&self, now: Instant, server: ServerMillis) {
+        if server == 0 {
+            return;
+        }
         let mut last = lock(&self.last);
         let behind = last.is_some_and(|seen| server < ahead(seen, now, Duration::ZERO) && passed(seen, now) < KEPT);
         if !behind {
@@ -29,7 +33,7 @@ impl ServerClock {
         }
     }
 
-    /// The server's time `after` from now; 0, which the scripts read as "any time", before the first reply.
+    /// The server's time at `after` from now. Before the first reply it is 0, which scripts read as no limit.
     pub(crate) fn at(&self, now: Instant, after: Duration) -> ServerMillis {
         lock(&self.last).map_or(0, |seen| ahead(seen, now, after))
     }
@@ -54,6 +58,9 @@ mod tests {
         assert_eq!(clock.at(start, Duration::from_secs(1)), 0);
         clock.observe(start, 5_000);
         assert_eq!(clock.at(start + Duration::from_millis(250), Duration::from_millis(50)), 5_300);
+        clock.observe(start + Duration::from_secs(1), 6_000);
+        clock.observe(start + Duration::from_secs(1), 0);
+        assert_eq!(clock.at(start + Duration::from_secs(1), Duration::ZERO), 6_000);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The one task of a client: renews leases, touches tickets, signals losses and cleans up.
+//! The one task of a client: it renews leases, sends heartbeats of tickets, signals losses and cleans up.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,7 +28,7 @@ use crate::trace;
 
 mod goodbye;
 
-/// What the task works with. It holds no client, so that the last handle's drop can end it.
+/// What the task works with. It does not keep the client alive, so the drop of the last handle can end it.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog {
     pub(crate) engine: Arc<Engine>,
@@ -42,10 +42,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Runs until [`Engine::end`]. If the task is dropped before, with its runtime, every hold is reported lost, and released
-    /// without the runtime.
+    /// Runs until [`Engine::end`]. If the runtime drops the task before that, every hold is reported lost, and released without
+    /// the runtime.
     pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
-        // From now on: the runtime may drop the task before it has polled it once.
+        // Created here, because the runtime may drop the task before the first poll.
         let dies = Dies(self);
         async move { dies.0.watch().await }
     }
@@ -63,7 +63,7 @@ impl Watchdog {
 
             let mut timer = next.map(|at| self.executor.sleep(at.saturating_duration_since(self.executor.now())));
             future::poll_fn(|context| {
-                // What a finished call has learned decides what is to be done next.
+                // The outcome of a finished call may change what is due next.
                 let mut woken = false;
                 while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {
                     woken = true;
@@ -79,7 +79,8 @@ impl Watchdog {
     fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
         let mut renewals: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for hold in work.renew {
-            renewals.entry(hold.keys.kind.renewal()).or_default().push(hold);
+            let node = self.connection.node_of(hold.keys.main());
+            renewals.entry((hold.keys.kind.renewal(), node)).or_default().push(hold);
         }
         for holds in renewals.into_values() {
             calls.push(self.renew(holds).boxed());
@@ -95,25 +96,34 @@ impl Watchdog {
     async fn renew(&self, holds: Vec<Arc<Hold>>) {
         let sent = self.executor.now();
         let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.renewal(sent))).collect();
-        // A fixed lease is looked at, and there is nothing to save.
+        // A renewal of a fixed lease only looks at the hold, so its deadline does not matter here.
         let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
         match self.scripts().renew(&args, within).await {
             Ok(renewed) => {
                 self.clock.observe(self.executor.now(), renewed.now);
-                let (held, gone): (Vec<_>, Vec<_>) =
-                    holds.into_iter().zip(renewed.holds).partition(|(_, state)| *state == HoldState::Held);
-                let only_holds = |pairs: Vec<(Arc<Hold>, HoldState)>| pairs.into_iter().map(|(hold, _)| hold).collect();
-                let (held, gone): (Vec<_>, Vec<_>) = (only_holds(held), only_holds(gone));
+                let (mut held, mut gone, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+                for (hold, state) in holds.into_iter().zip(renewed.holds) {
+                    match state {
+                        HoldState::Held => held.push(hold),
+                        HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
+                        HoldState::Unanswered => unanswered.push(hold),
+                    }
+                }
                 self.engine.renewed(sent, self.executor.now(), &held, &gone);
+                if let Some(failure) = renewed.failure {
+                    trace::not_renewed(unanswered.len(), &failure);
+                    self.engine.not_renewed(&unanswered, self.executor.now());
+                }
             }
             Err(failure) => {
                 trace::not_renewed(holds.len(), &failure);
-                let refused = matches!(failure, Failure::Connection(ConnectionError::Refused { .. }));
-                if refused && mutant::on(Mutant::RefusalTakenForLoss) {
+                if mutant::on(Mutant::RefusalTakenForLoss)
+                    && let Failure::Connection(ConnectionError::Refused { .. }) = failure
+                {
                     self.engine.renewed(sent, self.executor.now(), &[], &holds);
                 }
-                // Whatever the reason, also a refusal: the leases run on, and their deadlines decide.
+                // Whatever the reason, a refusal included, the leases run on, and their deadlines decide.
                 self.engine.not_renewed(&holds, self.executor.now());
             }
         }
@@ -139,11 +149,11 @@ impl Watchdog {
 
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         self.cancel(cleanup).await;
-        // Not when this is dropped: then it is not done.
+        // Not reached if the future is dropped: the clean-up is not done then.
         self.engine.cleanup_done(n);
     }
 
-    /// Until the server has answered, or what there was to end has ended by itself.
+    /// Repeats the call until the server has answered, or the ticket or hold has expired.
     async fn cancel(&self, cleanup: Cleanup) {
         let mut backoff = Backoff::new(PAUSES, self.engine.jitter_seed());
         while self.executor.now() < cleanup.until {

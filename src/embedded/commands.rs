@@ -13,7 +13,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 30] = [
+const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -21,7 +21,6 @@ const COMMANDS: [(&str, usize, usize, Run); 30] = [
     ("HEXISTS", 2, 2, hash::hexists),
     ("HGET", 2, 2, hash::hget),
     ("HGETALL", 1, 1, hash::hgetall),
-    ("HKEYS", 1, 1, hash::hkeys),
     ("HLEN", 1, 1, hash::hlen),
     ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),

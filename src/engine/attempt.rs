@@ -83,6 +83,15 @@ impl Attempt {
         }
     }
 
+    /// The answer to a request sent at `sent` was that its ticket waits, at this time of the server's clock.
+    pub(super) fn set_waiting(&mut self, sent: Instant, server: ServerMillis) {
+        if mutant::on(Mutant::LeaseFromFirstRequest) {
+            return;
+        }
+        self.counted_from = sent;
+        self.waiting_at = server;
+    }
+
     /// Whether a grant of that time belongs to an earlier ticket of the same attempt id, which a second copy of the request has
     /// queued anew. A grant of the same millisecond does not: a lease lies between the two.
     pub(super) fn is_outdated(&self, granted_at: ServerMillis) -> bool {

@@ -1,4 +1,4 @@
-//! When the tickets of which name are touched. Pure: time comes in as an argument.
+//! When the server is asked about the tickets of each name. Pure: time comes in as an argument.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ pub(super) mod unread;
 use name::{Event, Name};
 use unread::{Unread, UnreadId};
 
-/// Touching the tickets of one name sooner than this after the last time would be polling.
+/// The shortest time between two heartbeats of one name: more of them would be polling.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// How soon to look again when the lock was free and nobody could be given it.
+/// The time until the next heartbeat when nothing was in the way and no waiter could be granted.
 const FREE: Duration = Duration::from_secs(1);
 
-/// After touches of a name that got no answer.
+/// The pauses after heartbeats of a name that got no answer.
 const UNANSWERED: Pauses = Pauses { shortest: SHORTEST, longest: Duration::from_millis(3200) };
 
-/// The look at the end of the lease in the way is later by up to this, so that not everybody looks at the same moment.
+/// The heartbeat at the end of the lease in the way is later by up to this, so that clients do not all ask at the same moment.
 const SPREAD: Duration = Duration::from_millis(100);
 
 /// The waiting tickets of a client by name. One call per name is under way at a time, and [`MOST`] of all names.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     names: HashMap<Arc<Keys>, Name>,
-    /// Exactly the names that wait for their next heartbeat, by time; at the same time, by when a ticket has to be refreshed.
+    /// Every name that waits for its next heartbeat, by its time. Of equal times, the name whose ticket expires first comes first.
     events: BTreeSet<(Event, u64)>,
     serials: HashMap<u64, Arc<Keys>>,
     next_serial: u64,
@@ -54,7 +54,7 @@ impl Heartbeats {
         }
     }
 
-    /// A ticket that the server just said waits, behind a hold with `holder_left` of its lease.
+    /// The server answered that the ticket waits, behind a hold with `holder_left` of its lease.
     pub(crate) fn insert(
         &mut self,
         keys: &Arc<Keys>,
@@ -92,7 +92,7 @@ impl Heartbeats {
         true
     }
 
-    /// Messages may have been missed: every name is asked about at once.
+    /// Messages may have been missed: a heartbeat of every name is due at once.
     pub(crate) fn heartbeat_all(&mut self, now: Instant) {
         for (keys, name) in &mut self.names {
             name.ask_at(now);
@@ -100,7 +100,7 @@ impl Heartbeats {
         }
     }
 
-    /// The name is to be asked about at once.
+    /// A heartbeat of the name is due at once.
     pub(crate) fn heartbeat_soon(&mut self, keys: &Arc<Keys>, now: Instant) {
         if let Some(name) = self.names.get_mut(keys) {
             name.ask_at(now);
@@ -108,17 +108,17 @@ impl Heartbeats {
         }
     }
 
-    /// Another hold is in the way, whose lease ends then unless it is renewed.
+    /// Another hold is in the way now. Its lease ends at `at` unless it is renewed.
     pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
         let Some(name) = self.names.get_mut(keys) else { return };
         name.holder_ends = name.holder_ends.min(at);
-        // The heartbeat under way may have been executed before that hold began, and its answer tells of another.
+        // The heartbeat under way may have been executed before that hold began, so its answer may be about another.
         name.again |= name.under_way;
         self.arm(keys);
     }
 
-    /// A release is sent, and its reply may tell tickets of the name that they are granted. If it is not read by then, they
-    /// are touched: the future that would read it may be kept unpolled.
+    /// A release is sent, and its reply may carry grants for tickets of the name. If the reply is not read by `look_at`, a heartbeat
+    /// is due: the future that would read the reply may not be polled.
     pub(crate) fn unread(&mut self, keys: &Arc<Keys>, look_at: Instant) -> UnreadId {
         let id = self.unread.insert(keys, look_at);
         self.arm(keys);
@@ -153,8 +153,8 @@ impl Heartbeats {
         Some((keys, tickets))
     }
 
-    /// What a heartbeat sent at `sent` said: `waiting` tickets with their TTLs, and the lease in the way. `again` asks for the
-    /// next call at once.
+    /// The server answered a heartbeat sent at `sent`: these tickets wait, with their times to live, behind a hold with `holder_left` of
+    /// its lease. With `again`, the next heartbeat is due at once.
     pub(crate) fn answered(
         &mut self,
         keys: &Arc<Keys>,
@@ -165,7 +165,7 @@ impl Heartbeats {
         again: bool,
     ) {
         let (not_before, holder_ends) = (self.earliest(now), self.look(now, holder_left));
-        // One for all: what is touched together stays together.
+        // One for all tickets: those that share a heartbeat keep sharing it.
         let ttl = waiting.iter().map(|(_, ttl)| *ttl).min().unwrap_or_default();
         let early = self.early(ttl);
         self.end(keys, |name| {
@@ -214,13 +214,13 @@ impl Heartbeats {
         now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
     }
 
-    /// So much sooner than after a third of its time to live a ticket is refreshed: names that were touched in one moment move
-    /// apart.
+    /// How much sooner than after a third of its time to live a ticket is refreshed. It makes names whose heartbeats fell on one
+    /// moment move apart.
     fn early(&mut self, ttl: Duration) -> Duration {
         self.jitter.up_to(ttl / 30)
     }
 
-    /// When the lease in the way ends, if it is not renewed; or a little later.
+    /// When the lease in the way ends if it is not renewed, or a little later.
     fn look(&mut self, now: Instant, holder_left: Option<Duration>) -> Instant {
         let left = holder_left.unwrap_or(FREE);
         now + left + self.jitter.up_to((left / 10).min(SPREAD))

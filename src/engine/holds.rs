@@ -71,11 +71,6 @@ impl Holds {
         self.held.remove(&n)
     }
 
-    /// Removes a hold without its times: what the mutant does.
-    pub(super) fn forget(&mut self, n: u64) -> Option<Arc<Hold>> {
-        self.held.remove(&n)
-    }
-
     /// The loss is signalled once the tables are unlocked.
     pub(super) fn push_lost(&mut self, hold: &Arc<Hold>, loss: Loss) {
         self.lost.push((hold.clone(), loss));

@@ -19,15 +19,15 @@ mod term;
 pub(crate) use count::deadline;
 pub(crate) use term::Term;
 
-/// Why a hold was lost.
+/// The reason why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The lease ran out: it was fixed, or could not be renewed in time.
+    /// The lease expired: it was fixed, or could not be renewed in time.
     Expired,
-    /// Redis no longer has the hold: it expired there, was deleted or was lost with the server's data.
+    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data.
     Gone,
-    /// An operator took it with `force_release`.
+    /// An operator released the hold by [`force_release`](crate::Lock::force_release).
     Revoked,
     /// The client was closed, or its runtime was shut down.
     Closed,
@@ -54,12 +54,12 @@ impl std::error::Error for Loss {}
 /// | lost | lost | lost, first reason stays | lost |
 /// | released | released | released | released |
 ///
-/// A hold that is passed on in a line is released, and its successor held.
+/// A hold that is handed off in a cohort is released, and its successor is held.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) keys: Arc<Keys>,
     pub(crate) id: AttemptId,
-    /// The last part of its ticket: how many units it has, or reserved tokens.
+    /// Units, or reserved tokens.
     pub(crate) amount: u32,
     pub(crate) token: Token,
     pub(crate) lease: Duration,
@@ -101,7 +101,7 @@ impl Hold {
         }
     }
 
-    /// What is left until the holder must stop; zero when it must have.
+    /// The time until the holder must stop. Zero if it must have stopped already.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
         match *lock(&self.state) {
             State::Held { deadline } => deadline.saturating_duration_since(now),
@@ -109,7 +109,7 @@ impl Hold {
         }
     }
 
-    /// Until when it is held; `None` once it is not.
+    /// Until when it is held; `None` once it is lost or released.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match *lock(&self.state) {
             State::Held { deadline } => Some(deadline),
@@ -132,12 +132,12 @@ impl Hold {
         self.longest.fetch_max(millis(lease), Ordering::Relaxed);
     }
 
-    /// Once no request is under way any more, the server forgets the hold within this time.
+    /// The hold expires in Redis within this time, counted from the end of the last request about it.
     pub(crate) fn longest(&self) -> Duration {
         Duration::from_millis(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Not past its deadline: whoever has looked at it since found it lost.
+    /// Moves the deadline, unless it has passed: a caller may have found the hold lost since.
     pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
         if let State::Held { deadline: current } = &mut *lock(&self.state)
             && now < *current
@@ -146,7 +146,7 @@ impl Hold {
         }
     }
 
-    /// Signals the loss. Says whether that is news.
+    /// Signals the loss. `false`: the hold was over already.
     pub(crate) fn lose(&self, loss: Loss) -> bool {
         let mut state = lock(&self.state);
         let news = matches!(*state, State::Held { .. });
@@ -165,19 +165,23 @@ impl Hold {
     /// [`notify_over`](Self::notify_over).
     pub(crate) fn succeed(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
-        let deadline = match *state {
-            State::Held { deadline } if deadline.saturating_duration_since(now) > least => deadline,
-            _ if mutant::on(Mutant::LostHoldPassed) => now + self.lease,
-            _ => return None,
-        };
+        if mutant::on(Mutant::LostHoldPassed) {
+            *state = State::Held { deadline: now + self.lease };
+        }
+        let State::Held { deadline } = *state else { return None };
+        if deadline.saturating_duration_since(now) <= least {
+            return None;
+        }
         *state = State::Released;
-        let same = self.token == Token::NONE || mutant::on(Mutant::TokenPassedOn);
-        let token = if same { self.token } else { Token::new(self.token.get() + 1) };
+        let mut token = self.token;
+        if token != Token::NONE && !mutant::on(Mutant::TokenPassedOn) {
+            token = Token::new(token.get() + 1);
+        }
         let Self { keys, id, amount, lease, term, .. } = self;
         Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
     }
 
-    /// Stops being held, if it still is. Wakes no one: see [`notify_over`](Self::notify_over).
+    /// Ends the hold. `false`: it was over already. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn end(&self, now: Instant) -> bool {
         let mut state = lock(&self.state);
         let held = matches!(*state, State::Held { deadline } if now < deadline);
@@ -187,7 +191,7 @@ impl Hold {
         held
     }
 
-    /// Stops being held. Fails when it was lost before, if only because the deadline has passed unnoticed.
+    /// Ends the hold and wakes its waiters. Fails if the hold was lost before, even if the passed deadline went unnoticed.
     pub(crate) fn release(&self, now: Instant) -> Result<(), Loss> {
         let mut state = lock(&self.state);
         match *state {
@@ -207,7 +211,7 @@ impl Hold {
         }
     }
 
-    /// Why the holder must stop, if it must.
+    /// Why the holder must stop; `None` while it may go on.
     pub(crate) fn loss(&self, now: Instant) -> Option<Loss> {
         match *lock(&self.state) {
             State::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
@@ -237,7 +241,7 @@ impl Hold {
         }
     }
 
-    /// Wakes those who wait for the end of the hold. Runs their wakers, so no lock may be held.
+    /// Wakes the tasks that wait for the end of the hold. It runs foreign wakers, so the caller holds no mutex.
     pub(crate) fn notify_over(&self) {
         self.over.notify(usize::MAX);
     }

@@ -43,10 +43,10 @@ impl State {
 
     fn deliver_grant(&mut self, id: AttemptId, token: Token, at: ServerMillis, now: Instant) {
         let Some(attempt) = self.attempts.get(id.n) else {
-            if mutant::on(Mutant::LateGrantReleased)
-                && let Some((hold, deadline)) = self.holds.get(id.n).and_then(|hold| Some((hold, hold.deadline()?)))
-            {
-                self.cleanups.push(Cleanup::of(hold, deadline));
+            if mutant::on(Mutant::LateGrantReleased) {
+                let until = self.holds.get(id.n).and_then(|hold| hold.deadline());
+                let cleanup = until.and_then(|until| Some(Cleanup::of(self.holds.get(id.n)?, until)));
+                cleanup.into_iter().for_each(|cleanup| self.cleanups.push(cleanup));
             }
             return;
         };

@@ -1,4 +1,4 @@
-//! When which lease is renewed and when it is over. Pure: time comes in as an argument.
+//! When each lease is renewed, and when it is over. Pure: time comes in as an argument.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -266,13 +266,13 @@ impl Times {
     }
 }
 
-/// So many calls for so many holds, at least one.
+/// The number of calls that renew this many holds, at least one.
 fn batches(holds: usize) -> u32 {
     u32::try_from(holds.div_ceil(BATCH)).unwrap_or(u32::MAX).max(1)
 }
 
-/// How long the answer to a renewal is waited for when the earliest deadline of the batch leaves so much. Half of it, so
-/// that the renewal can be sent again; `longest` at most.
+/// How long to wait for the answer to a renewal when `left` remains until the earliest deadline of the batch: half of it, so that the
+/// renewal can be sent again, and `longest` at most.
 pub(crate) fn answer_within(left: Duration, longest: Duration) -> Duration {
     if mutant::on(Mutant::RenewalWithoutBound) {
         return longest;

@@ -68,7 +68,7 @@ impl Setup {
         self.grant(self.open(keys), true)
     }
 
-    /// The server said so of all of them, when its clock showed that.
+    /// The server answers that all of them are in this state, at this time of its clock.
     fn heartbeat_reply(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
         let answer =
             HeartbeatReply { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };

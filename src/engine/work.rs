@@ -7,7 +7,6 @@ use crate::engine::attempt::Outcome;
 use crate::engine::cleanups::Cleanup;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::State;
-use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
@@ -75,10 +74,7 @@ impl State {
             let outcome = match ticket {
                 TicketState::Waiting => {
                     waiting.push((n, ticket_ttl(attempt.lease)));
-                    if !mutant::on(Mutant::LeaseFromFirstRequest) {
-                        attempt.counted_from = sent;
-                        attempt.waiting_at = server;
-                    }
+                    attempt.set_waiting(sent, server);
                     None
                 }
                 TicketState::Granted(token) => Some(Outcome::Granted { token, counted_from: sent }),

@@ -1,4 +1,4 @@
-//! The loss of a hold, for those who do not have its guard.
+//! The loss of a hold, for tasks that do not have its guard.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,11 @@ use crate::engine::lease::{Hold, Loss};
 use crate::owned::Owned;
 use crate::runtime::Executor;
 
-/// Tells of the loss of one hold, to any number of tasks and threads, also when its guard is gone. Made by `lost_signal` of a
-/// guard, such as [`LockGuard::lost_signal`](crate::LockGuard::lost_signal). Cheap to clone. It keeps neither the hold nor the
-/// client.
+/// A signal of the loss of one hold, for any number of tasks and threads. Returned by `lost_signal` of a guard, such as
+/// [`LockGuard::lost_signal`](crate::LockGuard::lost_signal). Cheap to clone.
 ///
-/// The signal is about the hold that the guard had when the signal was made. A downgrade or an upgrade ends that hold and begins
-/// another: the new guard makes its own signals.
+/// The signal keeps neither the hold nor the client alive, and may outlive the guard. It belongs to the hold that the guard had when
+/// the signal was made. A downgrade or an upgrade begins a new hold: make a new signal from the new guard.
 ///
 /// # Examples
 /// ```no_run
@@ -38,31 +37,31 @@ impl LossSignal {
         Self { hold: owned.hold.clone(), executor: owned.context.executor.clone() }
     }
 
-    /// The name of what is, or was, held.
+    /// The name of the primitive.
     pub fn name(&self) -> &str {
         &self.hold.keys.name
     }
 
-    /// Whether the hold was lost. `false` while it is held, and once it was released in time. Costs no command.
+    /// Whether the hold was lost. `false` while it is held and after it was released in time. Sends no command.
     pub fn is_lost(&self) -> bool {
         self.reason().is_some()
     }
 
-    /// Why the hold was lost; `None` while it is held, and once it was released in time.
+    /// The reason of the loss. `None` while the hold is held and after it was released in time.
     pub fn reason(&self) -> Option<Loss> {
         self.hold.loss(self.executor.now())
     }
 
-    /// Resolves when the hold is over: with the reason if it was lost, with `None` if it was released in time.
+    /// Resolves when the hold is over: with the reason if it was lost, or with `None` if it was released in time.
     ///
     /// # Cancel safety
-    /// May be dropped and called again; a loss is not missed.
+    /// The future may be dropped and `wait` called again. No loss is missed.
     pub async fn wait(&self) -> Option<Loss> {
         self.hold.over().await
     }
 }
 
-/// The hold knows attempt ids, which are not shown.
+/// Shows the name only: the hold knows attempt ids, which are not for logs.
 impl fmt::Debug for LossSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LossSignal").field("name", &self.name()).field("reason", &self.reason()).finish()

@@ -1,4 +1,4 @@
-//! A call that changes a latch: sent until it is answered, and executed once.
+//! Calls that change a latch: each is sent until it is answered, and executed once.
 
 use futures::future::BoxFuture;
 
@@ -11,17 +11,17 @@ use crate::protocol::key::Keys;
 use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
-/// What the server says to one copy of a call.
+/// What the server answers to one copy of a call.
 pub(super) enum Said<T> {
     /// `more` waiters are left to be told.
     Done { outcome: T, more: bool },
-    /// Nothing was done yet: the same call is to be sent again.
+    /// Nothing was done yet: the same call is sent again.
     Again,
-    /// Nothing was done, and this copy came too late.
+    /// Nothing was done: this copy came too late.
     Stale,
 }
 
-/// And the server's clock.
+/// The answer, with the time of the server's clock.
 pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
 /// Every copy of the request has the same attempt id, by which the server knows it again, and the same time until which
@@ -59,7 +59,7 @@ pub(super) async fn once<T>(
                         let reason = "no answer came to the first request, and it is too late for another";
                         return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
                     }
-                    // Our idea of the server's clock was wrong, and is right now.
+                    // The estimate of the server's clock was wrong, and the answer has corrected it.
                     Said::Stale | Said::Again => {}
                 }
             }

@@ -17,7 +17,7 @@ use super::{client, mutex};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
-const SITE: Site<'_> = Site { inbox_prefix: "p:inbox:", counts_everyone: true };
+const SITE: Site<'_> = Site { inbox_prefix: "p:inbox:", counts_everyone: true, listens: true };
 
 /// What each call passes: the script, and how many keys and arguments.
 #[derive(Default)]

@@ -22,6 +22,8 @@ pub(crate) struct Site<'a> {
     pub(crate) inbox_prefix: &'a str,
     /// Whether `PUBSUB NUMSUB` counts every subscriber there is.
     pub(crate) counts_everyone: bool,
+    /// Whether the caller looks in the reply of a release for messages to its own client.
+    pub(crate) listens: bool,
 }
 
 /// A typed call: nothing is sent until [`Scripts::send`].
@@ -47,7 +49,7 @@ pub(super) enum Word<'a> {
 impl<'a> Scripts<'a> {
     pub(super) fn site(self) -> Site<'a> {
         let counts_everyone = self.connection.topology().publish_counts_everyone;
-        Site { inbox_prefix: self.inbox_prefix, counts_everyone }
+        Site { inbox_prefix: self.inbox_prefix, counts_everyone, listens: true }
     }
 
     pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
@@ -59,6 +61,17 @@ impl<'a> Scripts<'a> {
         let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
         let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await?;
         Ok(decode(call.script, &reply, call.entries, call.read)?)
+    }
+}
+
+impl Scripts<'_> {
+    /// Sends several calls at once. The answers are in their order, and an error of one leaves the others alone.
+    pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
+        let args: Vec<Vec<Arg<'_>>> = calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect();
+        let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
+        let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
+        let read = |(call, reply): (&ScriptCall<'_, T>, _)| Ok(decode(call.script, &reply?, call.entries, call.read)?);
+        calls.iter().zip(replies).map(read).collect()
     }
 }
 
@@ -100,13 +113,13 @@ impl<'a, T> ScriptCall<'a, T> {
         self.text(site.inbox_prefix).number(site.counts_everyone)
     }
 
-    /// What a release queues up, and that the caller looks in the reply for messages.
-    pub(super) fn next(self, next: Option<(Ticket, Duration)>) -> Self {
+    /// What a release queues up, and where its messages to the caller's client go.
+    pub(super) fn next(self, site: Site<'a>, next: Option<(Ticket, Duration)>) -> Self {
         let call = match next {
             Some((ticket, ttl)) => self.ticket(&ticket).millis(ttl),
             None => self.text("").millis(Duration::ZERO),
         };
-        call.number(true)
+        call.number(site.listens)
     }
 
     /// One group of arguments per ticket, and per entry of the reply.

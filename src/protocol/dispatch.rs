@@ -50,6 +50,11 @@ impl Scripts<'_> {
     /// Holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no use.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let kind = holds.first().map_or(Kind::Lock, |(keys, ..)| keys.kind);
-        self.send_within(kind.held(|held| held.renew(holds))?, Some(within)).await
+        if holds.len() < 2 || !self.connection.topology().one_name_per_call {
+            return self.send_within(kind.held(|held| held.renew(holds))?, Some(within)).await;
+        }
+        let calls = holds.chunks(1).map(|hold| kind.held(|held| held.renew(hold)));
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
+        Renewed::joined(self.send_each(&calls, within).await)
     }
 }

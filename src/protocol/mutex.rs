@@ -70,11 +70,11 @@ impl Resource for Mutex {
 
 impl Held for Mutex {
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
-        ScriptCall::new(&RELEASE, keys.all(), released).id(id).site(site).next(None)
+        ScriptCall::new(&RELEASE, keys.all(), released).id(id).site(site).next(site, None)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
-        ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).site(site).next(Some(next))
+        ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).site(site).next(site, Some(next))
     }
 
     fn renewal(&self) -> &'static Script {

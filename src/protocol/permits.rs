@@ -1,5 +1,4 @@
 //! Semaphores and read-write locks: their scripts as typed calls. Keys and arguments are put in their order here only.
-
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -104,11 +103,11 @@ impl Resource for Permits {
 
 impl Held for Permits {
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
-        ScriptCall::new(&RELEASE, keys.all(), released).id(id).number(self.limit).site(site).next(None)
+        ScriptCall::new(&RELEASE, keys.all(), released).id(id).number(self.limit).site(site).next(site, None)
     }
 
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
-        ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).number(self.limit).site(site).next(Some(next))
+        ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).number(self.limit).site(site).next(site, Some(next))
     }
 
     fn renewal(&self) -> &'static Script {

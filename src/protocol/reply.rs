@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::failure::Failure;
 use super::fields::Fields;
 use super::message::Message;
 use super::token::Token;
@@ -87,6 +88,32 @@ pub(crate) enum TicketState {
 pub(crate) struct Renewed {
     pub(crate) now: ServerMillis,
     pub(crate) holds: Vec<HoldState>,
+    /// Why some holds are [`Unanswered`](HoldState::Unanswered).
+    pub(crate) failure: Option<Failure>,
+}
+
+impl Renewed {
+    /// The outcome of several calls about one hold each. The error is that of a call if none was answered.
+    pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
+        let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None };
+        for answer in answers {
+            match answer {
+                Ok(renewed) => {
+                    joined.now = joined.now.max(renewed.now);
+                    joined.holds.extend(renewed.holds);
+                }
+                Err(failure) => {
+                    joined.holds.push(HoldState::Unanswered);
+                    joined.failure.get_or_insert(failure);
+                }
+            }
+        }
+        let none = joined.holds.iter().all(|hold| *hold == HoldState::Unanswered);
+        match joined.failure.take() {
+            Some(failure) if none => Err(failure),
+            failure => Ok(Self { failure, ..joined }),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +121,8 @@ pub(crate) enum HoldState {
     Held,
     NotHeld,
     Unusable,
+    /// The call about this hold failed.
+    Unanswered,
 }
 
 pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired> {
@@ -183,7 +212,7 @@ pub(in crate::protocol) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
             _ => return None,
         });
     }
-    Some(Renewed { now, holds: states })
+    Some(Renewed { now, holds: states, failure: None })
 }
 
 #[cfg(test)]

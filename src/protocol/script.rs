@@ -71,17 +71,20 @@ impl fmt::Debug for Script {
 }
 
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 10] = [
+const FRAGMENTS: [(&str, &str); 13] = [
     ("absent", include_str!("fragments/absent.lua")),
-    ("calls", include_str!("fragments/calls.lua")),
     ("clock", include_str!("fragments/clock.lua")),
-    ("hold", include_str!("fragments/hold.lua")),
     ("latch", include_str!("fragments/latch.lua")),
+    ("latch_calls", include_str!("fragments/latch_calls.lua")),
+    ("latch_messages", include_str!("fragments/latch_messages.lua")),
+    ("mutex", include_str!("fragments/mutex.lua")),
+    ("mutex_hold", include_str!("fragments/mutex_hold.lua")),
     ("outlive", include_str!("fragments/outlive.lua")),
+    ("permit_token", include_str!("fragments/permit_token.lua")),
+    ("permits", include_str!("fragments/permits.lua")),
+    ("permits_only", include_str!("fragments/permits_only.lua")),
     ("queue", include_str!("fragments/queue.lua")),
-    ("tell", include_str!("fragments/tell.lua")),
     ("token", include_str!("fragments/token.lua")),
-    ("units", include_str!("fragments/units.lua")),
 ];
 
 fn compose(text: &str) -> String {
@@ -110,7 +113,8 @@ fn stripped(text: &str) -> String {
     source
 }
 
-/// Replaces the names of [shared numbers](super::limits) in the code of a line. No script has a string with a quote in it.
+/// Replaces the names of [shared numbers](super::limits) in the code of a line, and in strings that are such a name: commands
+/// take strings faster than numbers. No script has a string with a quote in it.
 fn push_with_numbers(source: &mut String, line: &str) {
     if line.trim_start().starts_with("--") {
         source.push_str(line);
@@ -120,7 +124,7 @@ fn push_with_numbers(source: &mut String, line: &str) {
         if n > 0 {
             source.push('\'');
         }
-        if n % 2 == 1 {
+        if n % 2 == 1 && !IN_LUA.iter().any(|(name, _)| *name == part) {
             source.push_str(part);
         } else {
             push_code(source, part);

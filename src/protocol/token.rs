@@ -2,23 +2,26 @@
 
 use std::fmt;
 
-/// The fencing token of a hold: larger than that of every earlier hold of the same name.
+/// The fencing token of a hold. It is larger than the token of every earlier hold of the same name.
 ///
-/// Send it along with every write to the resource that the lock protects, and let the resource refuse a token
-/// smaller than the largest it has seen. That, not the lock, is what keeps a paused or partitioned holder from
-/// overwriting its successor's work.
+/// Send it with every write to the resource that the lock protects, and let the resource reject a token smaller than the largest it
+/// has seen. The token, not the lock, keeps a paused or partitioned holder from overwriting the work of its successor.
 ///
 /// # Guarantees
-/// Tokens of one name strictly increase in the order in which holds were granted. They are counted in Redis, with the
-/// server's clock as the floor: as long as the counter lives, which is 1 h after the last grant or twice its lease if that
-/// is longer, they grow whatever the clock does; and when it is lost, by a restart, a failover, `FLUSHALL` or age, they grow as
-/// long as the clock does not run backwards across the loss. So a clock that is set back by less than an hour does no harm
-/// to data that is kept; one that is set back by more can give a name that was not granted for an hour a smaller
-/// token than its last, until the clock has caught up. Re-entry keeps the token. Readers have no tokens of their own, but the last writer's:
-/// see [`ReadGuard::token`](crate::ReadGuard::token).
+/// Tokens of one name strictly increase in the order of the grants. Redis counts them, and the count is never below the server's
+/// clock:
+/// - While the counter exists, tokens increase whatever the clock does. The counter exists for 1 h after the last grant, or for twice
+///   its lease if that is longer.
+/// - After the counter was lost, by a restart, a failover, `FLUSHALL` or its age, tokens still increase unless the clock ran backwards
+///   across the loss.
+///
+/// A clock that is set back by less than an hour therefore does no harm to data that is kept. If it is set back further, a name
+/// without a grant for an hour can get a smaller token than its last, until the clock has caught up.
+///
+/// Re-entry keeps the token. Readers share the token of a writer: see [`ReadGuard::token`](crate::ReadGuard::token).
 ///
 /// # Not guaranteed
-/// Tokens are not consecutive, and tokens of different names do not compare.
+/// Tokens are not consecutive. Tokens of different names cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u64);
 

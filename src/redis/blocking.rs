@@ -38,7 +38,7 @@ impl Blocking {
         let deadline = Deadline::after(within)?;
         let target = locate.locate_blocking(deadline)?;
         let (wire, hello) = login(&target, deadline)?;
-        handshake::check_server(&hello).ok()?;
+        handshake::check_server(&hello, target.purpose()).ok()?;
         Some(Self { wire: Mutex::new(wire) })
     }
 

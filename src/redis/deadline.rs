@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 /// After this, nothing is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Instant);
+pub(in crate::redis) struct Deadline(Instant);
 
 #[expect(clippy::disallowed_methods, reason = "this is an adapter: its sockets know no other clock")]
 impl Deadline {
     /// `None`: it is over before it begins, or beyond all times.
-    pub(super) fn after(within: Duration) -> Option<Self> {
+    pub(in crate::redis) fn after(within: Duration) -> Option<Self> {
         if within.is_zero() {
             return None;
         }
@@ -23,7 +23,7 @@ impl Deadline {
     }
 
     /// What is left, never zero, which sockets take for "no limit".
-    pub(super) fn left(self) -> io::Result<Duration> {
+    pub(in crate::redis) fn left(self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }

@@ -20,6 +20,8 @@ pub(super) enum Failure {
     Certificate(String),
     /// The server is nothing that bowline can work with.
     Unsupported(String),
+    /// The server is a node of a cluster, and was taken for a server of its own.
+    Cluster,
     /// The server has no such database.
     Invalid(String),
 }
@@ -30,7 +32,7 @@ impl Failure {
         match self {
             Self::Io(_) => true,
             Self::Refused(refusal) | Self::Explained(refusal, _) => refusal.kind().is_retryable(),
-            Self::Certificate(_) | Self::Unsupported(_) | Self::Invalid(_) => false,
+            Self::Certificate(_) | Self::Unsupported(_) | Self::Cluster | Self::Invalid(_) => false,
         }
     }
 
@@ -47,7 +49,7 @@ impl Failure {
                 return Error::because(refusal.kind(), "connect", reason).with_source(refusal);
             }
             Self::Certificate(_) => ErrorKind::Certificate,
-            Self::Unsupported(_) => ErrorKind::Unsupported,
+            Self::Unsupported(_) | Self::Cluster => ErrorKind::Unsupported,
             Self::Invalid(_) => ErrorKind::InvalidInput,
         };
         Error::because(kind, "connect", format!("{target}: {self}"))
@@ -71,6 +73,7 @@ impl fmt::Display for Failure {
             Self::Io(reason) | Self::Certificate(reason) | Self::Unsupported(reason) | Self::Invalid(reason) => {
                 f.write_str(reason)
             }
+            Self::Cluster => f.write_str("the server is a node of a cluster"),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Explained(refusal, explained) => write!(f, "{explained}: {refusal}"),
         }

@@ -11,7 +11,7 @@ use super::convert;
 use super::dial::Dial;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::target::Target;
+use super::target::{Purpose, Target};
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
@@ -80,7 +80,7 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
     }
 }
 
-/// Selects the database and finds out what kind of server it is; on the `first` connection, also how it is set up.
+/// Selects the database and finds out whether the server fits the purpose; on the `first` connection, also how it is set up.
 pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
     let db = fresh.target.db();
@@ -106,7 +106,7 @@ pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warnin
             other => other,
         })?;
     }
-    check_server(&accept(values.next())?)?;
+    check_server(&accept(values.next())?, fresh.target.purpose())?;
     if !first {
         return Ok(Vec::new());
     }
@@ -125,7 +125,7 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
 }
 
 /// `hello` is the reply to `HELLO`: names and values by turns.
-pub(super) fn check_server(hello: &Reply) -> Result<(), Failure> {
+pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
         // What has no readable version is no Redis, and may do all the same.
@@ -135,20 +135,21 @@ pub(super) fn check_server(hello: &Reply) -> Result<(), Failure> {
             return Err(Failure::Unsupported(too_old(&format!("is version {version}"))));
         }
     }
-    match field(hello, "mode").as_deref() {
-        Some("cluster") => {
-            let reason = "the server runs in cluster mode, this connection is for a single server";
+    match (field(hello, "mode").as_deref(), purpose) {
+        (Some("cluster"), Purpose::Server) => return Err(Failure::Cluster),
+        (Some("sentinel"), _) => {
+            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
             return Err(Failure::Unsupported(reason.to_owned()));
         }
-        Some("sentinel") => {
-            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
+        (Some("standalone"), Purpose::Node) => {
+            let reason = "the server is no node of a cluster; use redis://";
             return Err(Failure::Unsupported(reason.to_owned()));
         }
         _ => {}
     }
     match field(hello, "role").as_deref() {
         // As it would refuse the first script that writes.
-        Some("replica" | "slave") => {
+        Some("replica" | "slave") if purpose == Purpose::Server => {
             Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
         }
         _ => Ok(()),
@@ -191,23 +192,31 @@ mod tests {
     #[test]
     fn versions() {
         for version in ["6.2.0", "6.2", "7.0.15", "10.0.0", "255.255.255", "unstable"] {
-            assert!(check_server(&hello(&[("server", "redis"), ("version", version)])).is_ok(), "{version}");
+            assert!(
+                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).is_ok(),
+                "{version}"
+            );
         }
         for version in ["6.0.9", "6.1.99", "2.8.24"] {
-            let failure = check_server(&hello(&[("server", "redis"), ("version", version)])).unwrap_err();
+            let failure =
+                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).unwrap_err();
             assert!(matches!(failure, Failure::Unsupported(_)));
             assert!(failure.to_string().contains(version));
         }
-        assert!(check_server(&hello(&[("mode", "standalone")])).is_ok());
-        assert!(check_server(&hello(&[("mode", "cluster")])).is_err());
-        assert!(check_server(&Reply::Nil).is_ok());
+        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Server).is_ok());
+        let node = hello(&[("mode", "cluster"), ("role", "replica")]);
+        assert!(matches!(check_server(&node, Purpose::Server), Err(Failure::Cluster)));
+        assert!(check_server(&node, Purpose::Node).is_ok());
+        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Node).is_err());
+        assert!(check_server(&hello(&[("mode", "sentinel")]), Purpose::Node).is_err());
+        assert!(check_server(&Reply::Nil, Purpose::Server).is_ok());
     }
 
     #[test]
     fn roles() {
-        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")])).is_ok());
+        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")]), Purpose::Server).is_ok());
         for role in ["replica", "slave"] {
-            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)])).unwrap_err();
+            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)]), Purpose::Server).unwrap_err();
             assert!(matches!(&failure, Failure::Refused(refusal) if refusal.kind() == ErrorKind::Refused), "{failure}");
         }
     }

@@ -178,19 +178,19 @@ impl<T: Send + 'static> Drop for Outliving<T> {
 
 /// Errors of the server come as values. What redis-rs calls an error is a connection that ended, and it says the same
 /// for a command that was never written as for one whose answer was lost.
-fn lost(error: RedisError) -> ConnectionError {
+pub(super) fn lost(error: RedisError) -> ConnectionError {
     ConnectionError::Unknown(error.to_string())
 }
 
 /// Takes a call out of tokio's cooperative scheduling: a task that has used up its budget would be sent away before
 /// the call is in the queue, and a later call of another task would overtake it.
 #[cfg(feature = "tokio")]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     ::tokio::task::unconstrained(future)
 }
 
 /// Without tokio there are no budgets.
 #[cfg(not(feature = "tokio"))]
-fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     future
 }

@@ -41,6 +41,16 @@ pub(super) struct Access {
     login: RedisConnectionInfo,
     db: i64,
     spelling: Spelling,
+    purpose: Purpose,
+}
+
+/// What a server is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is on its own, and takes writes.
+    Server,
+    /// It is a node of a cluster, whatever its role: a replica knows the master of each slot.
+    Node,
 }
 
 impl Access {
@@ -61,6 +71,7 @@ impl Access {
             login,
             db,
             spelling,
+            purpose: Purpose::Server,
         })
     }
 
@@ -117,6 +128,15 @@ impl Target {
     /// Another server, which the same user logs in to in the same way.
     pub(super) fn at(&self, host: &str, port: u16) -> Result<Self> {
         self.access.at(Address::Tcp(host.to_owned(), port))
+    }
+
+    /// How to log in to the nodes of the cluster that this server belongs to.
+    pub(super) fn access_to_nodes(&self, spelling: Spelling) -> Access {
+        Access { purpose: Purpose::Node, spelling, ..self.access.clone() }
+    }
+
+    pub(super) fn purpose(&self) -> Purpose {
+        self.access.purpose
     }
 
     /// The credentials, without the database.

@@ -4,11 +4,16 @@
 //! `BOWLINE_DIFFERENTIAL_CASES` is how many sequences there are (300 by default), from seed `BOWLINE_DIFFERENTIAL_FIRST` on
 //! (0 by default: the same ones each time). A failure prints its seed, and `BOWLINE_DIFFERENTIAL_SEED` runs that one
 //! sequence again. `BOWLINE_SERVER` chooses the real server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
-#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub, reason = "a test binary has no public API")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod agree;
 mod latch;

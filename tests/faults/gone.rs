@@ -145,7 +145,7 @@ fn a_shutdown_is_told(runtime: tokio::runtime::Runtime) {
             let lock = lock.clone();
             move || futures::executor::block_on(async { lock.lock().await })
         });
-        // Those in a line behind it are woken by nobody else: one has a ticket, and the others wait for the engine alone.
+        // The members of a cohort behind it are woken by no other event: one has a ticket, and the others wait for the engine alone.
         let line: Vec<_> = (0..4)
             .map(|_| {
                 let lock = lock.clone();

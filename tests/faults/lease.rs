@@ -1,4 +1,4 @@
-//! Renewals and touches that get lost, and what the holder and the waiters are told.
+//! Renewals and heartbeats that get lost, and what the holder and the waiters are told.
 
 use bowline::{ErrorKind, Loss, Notice, Reply};
 use futures::future::join_all;

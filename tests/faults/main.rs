@@ -1,10 +1,15 @@
 //! The lock when things go wrong: one file per kind of fault, each test on every runtime.
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
-#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub, reason = "a test binary has no public API")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod acquire;
 mod change;
@@ -18,6 +23,8 @@ mod latch;
 mod late;
 mod lease;
 mod messages;
+#[cfg(feature = "tokio")]
+mod processes;
 mod refusals;
 mod release;
 mod rights;

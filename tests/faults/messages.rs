@@ -118,7 +118,7 @@ async fn a_message_older_than_half_the_lease_is_checked(env: Env) {
     let lease = ms(3000);
     let (client, faults) = faulty_client(&env, |config| config.lease(lease)).await;
     faults.messages(Messages::Hold);
-    // No touch is answered, so that the lease counts from the request.
+    // No heartbeat is answered, so that the lease counts from the request.
     faults.always("lock_heartbeat", Fault::LoseRequest);
     let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(lease / 2).await;

@@ -18,11 +18,9 @@ pub fn key(name: &str) -> String {
     format!("bowline:lock:{{{name}}}")
 }
 
-/// Attempt ids that hold the lock, without its token.
+/// Attempt ids that hold the lock.
 pub fn holders(env: &Env, name: &str) -> Vec<String> {
-    let mut fields: Vec<String> = env.redis(&["HKEYS", &key(name)]);
-    fields.retain(|field| field != "token");
-    fields
+    env.redis(&["HKEYS", &key(name)])
 }
 
 pub fn is_free(env: &Env, name: &str) -> bool {
@@ -31,7 +29,8 @@ pub fn is_free(env: &Env, name: &str) -> bool {
 
 /// The token of the hold in Redis.
 pub fn stored_token(env: &Env, name: &str) -> Option<u64> {
-    env.redis(&["HGET", &key(name), "token"])
+    let tokens: Vec<u64> = env.redis(&["HVALS", &key(name)]);
+    tokens.first().copied()
 }
 
 /// The highest token reserved.

@@ -1,7 +1,15 @@
-//! What holds of the repository as a whole, without a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+//! What holds of the repository and the public API as a whole, without a server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
 
 mod auto_traits;
 mod imports;
 mod layering;
 mod pages;
+#[cfg(all(feature = "tokio", feature = "smol", feature = "async-std"))]
+mod prelude;

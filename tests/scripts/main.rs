@@ -1,11 +1,16 @@
 //! Every script by table, on a real server: every reply, who is refused, what a second copy does, and after every
 //! call that each key has a TTL, that list and zset hold the same tickets, and that a lock has one holder.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
-#![allow(clippy::enum_variant_names)]
-#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+#![allow(clippy::enum_variant_names, reason = "replies are named as the scripts name them")]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub, reason = "a test binary has no public API")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 mod acquire;
 mod bounds;

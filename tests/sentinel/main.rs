@@ -1,9 +1,14 @@
 //! A master that sentinels watch: real processes, and sentinels that say what they should not.
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
 
-#[path = "../support/mod.rs"]
-mod support;
+use bowline_testkit as support;
 
 #[cfg(feature = "blocking")]
 mod blocking;

@@ -40,6 +40,7 @@ impl Actor {
             self.executor.sleep(pause).await;
             match self.world.workload {
                 Workload::Latches => self.use_latch().await,
+                Workload::Leases => self.use_lease().await,
                 Workload::Locks | Workload::Permits => self.operate(&holder).await,
             }
         }
@@ -56,7 +57,7 @@ impl Actor {
         let name = self.random.pick(&self.names).clone();
         let what = match self.world.workload {
             Workload::Permits => self.what(&name),
-            Workload::Locks | Workload::Latches => What::Lock,
+            Workload::Locks | Workload::Leases | Workload::Latches => What::Lock,
         };
         if let What::Permits(_) = what
             && !self.world.calm
@@ -82,7 +83,7 @@ impl Actor {
             Some(Waits { fair, timeout, max_waiters })
         };
         let holder = Some(holder).filter(|_| with_holder && what.is_reentrant());
-        let how = How { lease, holder, waits };
+        let how = How { lease, holder, waits, ..How::default() };
         let acquired = self.or_give_up(how.acquire(&self.client, what, &name), gives_up).await;
         self.in_time(&name, awake, deadline);
         if let What::Permits(count) = what {
@@ -97,7 +98,7 @@ impl Actor {
         }
     }
 
-    fn what(&mut self, name: &str) -> What {
+    pub fn what(&mut self, name: &str) -> What {
         if self.world.crowd && !self.random.one_in(4) {
             return if name.ends_with('0') { What::Permits(1) } else { What::Write };
         }
@@ -147,19 +148,33 @@ impl Actor {
         self.log(name, &guard, "held");
         self.world.acquired(self, name, started, &guard, Got::Granted);
         if let Some(holder) = holder.filter(|_| self.random.one_in(2)) {
-            self.enter(name, started, &guard, holder).await;
+            self.enter(name, started, &guard, Some(holder)).await;
         }
         let Some(guard) = self.change(name, started, guard).await else { return };
         let work = if !self.world.calm && self.random.one_in(10) { 1500 * MS } else { 10 * MS };
         let work = self.random.between(Duration::ZERO, work);
+        self.work(name, &guard, work).await;
+        self.let_go(name, guard).await;
+    }
+
+    /// Works for as long as that under the guard's protection; returns whether it still held in the end.
+    pub async fn work(&self, name: &str, guard: &Arc<Guard>, work: Duration) -> bool {
         let done = guard.protect(self.executor.sleep(work)).await;
         if let Err(error) = &done {
-            self.log(name, &guard, &error.to_string());
-            self.world.lost(self, name, &guard, guard.lost().await);
+            self.log(name, guard, &error.to_string());
+            self.world.lost(self, name, guard, guard.lost().await);
         }
+        done.is_ok()
+    }
+
+    /// Releases the guard, or drops it.
+    pub async fn let_go(&mut self, name: &str, guard: Arc<Guard>) {
         self.world.gone(self, name, &guard);
         let Some(guard) = Arc::into_inner(guard) else { return };
-        self.world.handing_over(&guard.what().key(name));
+        // What is over before the release arrives is not handed over by it.
+        if guard.remaining() > self.world.longest_delay + MS {
+            self.world.handing_over(&guard.what().key(name));
+        }
         if self.random.one_in(3) {
             self.log(name, &guard, "dropped");
             drop(guard);
@@ -175,14 +190,14 @@ impl Actor {
         }
     }
 
-    /// Acquires what is held already for the same holder.
-    async fn enter(&mut self, name: &str, started: Duration, guard: &Guard, holder: &Holder) {
+    /// Acquires what is held already for the same holder; `None` is that of the scope.
+    pub async fn enter(&mut self, name: &str, started: Duration, guard: &Guard, holder: Option<&Holder>) {
         let what = match guard.what() {
             What::Read | What::Write if self.random.one_in(2) => What::Write,
             What::Read | What::Write => What::Read,
             what => what,
         };
-        let how = How { lease: None, holder: Some(holder), waits: Some(Waits::default()) };
+        let how = How { holder, waits: Some(Waits::default()), ..How::default() };
         match how.acquire(&self.client, what, name).await {
             Ok(inner) => {
                 let inner = Arc::new(inner.expect("it waits"));
@@ -244,7 +259,7 @@ impl Actor {
         }
     }
 
-    fn log(&self, name: &str, guard: &Guard, what: &str) {
+    pub fn log(&self, name: &str, guard: &Guard, what: &str) {
         let (held, token, left) = (guard.what(), guard.token(), guard.remaining());
         self.world.log(format!("{} {name} {held:?} token {token} {what}, {left:?} left", self.name));
     }

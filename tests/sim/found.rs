@@ -19,7 +19,7 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Permits, FREEZES, 508_718, "a full queue handed over twice in one call, and not to the caller: script test"),
     (Permits, FREEZES, 401_461, "a dead head dropped by who found a full queue, and nobody let in: script test"),
     (Permits, FREEZES, 500_117, "the judge: a change leaves the ticket that a late copy of its request queued up"),
-    (Permits, LOSSES, 501_303, "the judge: a reader inside a writer of a line was asked for when the line was"),
+    (Permits, LOSSES, 501_303, "the judge: a reader inside a writer of a cohort was asked for when the cohort was"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),

@@ -37,14 +37,14 @@ impl What {
         self.acquire_as(true, client, name).await
     }
 
-    /// The same, in the client's line.
-    pub async fn acquire_in_line(self, client: Client, name: &'static str) -> Result<Guard> {
+    /// The same, in the client's cohort.
+    pub async fn acquire_in_cohort(self, client: Client, name: &'static str) -> Result<Guard> {
         self.acquire_as(false, client, name).await
     }
 
     pub async fn acquire_as(self, fair: bool, client: Client, name: &'static str) -> Result<Guard> {
         let waits = Waits { fair, ..Waits::default() };
-        let how = How { lease: None, holder: None, waits: Some(waits) };
+        let how = How { waits: Some(waits), ..How::default() };
         Ok(how.acquire(&client, self, name).await?.expect("it waits"))
     }
 
@@ -60,8 +60,13 @@ impl What {
 }
 
 /// How it is asked for.
+#[derive(Default)]
 pub struct How<'a> {
+    /// Fixed, by `expires_after`.
     pub lease: Option<Duration>,
+    /// Renewed, by `lease`, and for how long at most.
+    pub renewed: Option<Duration>,
+    pub at_most: Option<Duration>,
     pub holder: Option<&'a Holder>,
     /// `None`: if it is free at once.
     pub waits: Option<Waits>,
@@ -111,6 +116,12 @@ impl How<'_> {
     async fn enter<G: Held>(&self, mut acquire: Acquire<G>, mut attempt: TryAcquire<G>) -> Result<Option<G>> {
         if let Some(lease) = self.lease {
             (acquire, attempt) = (acquire.expires_after(lease), attempt.expires_after(lease));
+        }
+        if let Some(lease) = self.renewed {
+            (acquire, attempt) = (acquire.lease(lease), attempt.lease(lease));
+        }
+        if let Some(limit) = self.at_most {
+            (acquire, attempt) = (acquire.hold_at_most(limit), attempt.hold_at_most(limit));
         }
         let Some(waits) = &self.waits else { return attempt.await };
         acquire = if waits.fair { acquire.fair() } else { acquire.non_fair() };
@@ -188,6 +199,15 @@ impl Guard {
             Self::Read(guard) => guard.protect(work).await,
             Self::Write(guard) => guard.protect(work).await,
             Self::Permits(permit) => permit.protect(work).await,
+        }
+    }
+
+    pub async fn extend(&self, lease: Duration) -> Result<()> {
+        match self {
+            Self::Lock(guard) => guard.extend(lease).await,
+            Self::Read(guard) => guard.extend(lease).await,
+            Self::Write(guard) => guard.extend(lease).await,
+            Self::Permits(permit) => permit.extend(lease).await,
         }
     }
 

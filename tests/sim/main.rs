@@ -3,10 +3,18 @@
 //! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s` runs
 //! one and prints its history. Without them it runs 380 per test, with debug assertions a few. How to add to it:
 //! `docs/simulation.md`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods, missing_docs)]
-#![allow(unreachable_pub, missing_debug_implementations)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+#![allow(missing_docs, missing_debug_implementations, unreachable_pub, reason = "a test binary has no public API")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bowline_testkit::{request, tracking};
 
 use crate::world::{Faults, Report, Workload, run};
 
@@ -17,22 +25,19 @@ mod found;
 mod guard;
 mod judge;
 mod latches;
+mod leases;
 mod limits;
 #[cfg(feature = "_mutants")]
 mod mutants;
 mod network;
 mod nodes;
 mod random;
-#[path = "../support/request.rs"]
-mod request;
 mod scenes;
 mod scripts;
 mod server;
 mod stage;
 mod storm;
 mod sweep;
-#[path = "../support/tracking.rs"]
-mod tracking;
 mod world;
 
 /// How many seeds a run has.
@@ -55,6 +60,7 @@ fn seeds(name: &str, workload: Workload, faults: Faults) {
         _ if faults.failovers => SEEDS.div_ceil(5),
         // They have fewer states.
         Workload::Latches => SEEDS * 2 / 5,
+        Workload::Leases => SEEDS * 2 / 5,
         Workload::Locks | Workload::Permits => SEEDS,
     };
     let count = number("BOWLINE_SIM_SEEDS").unwrap_or(usual);
@@ -151,6 +157,26 @@ fn permits_everything() {
 }
 
 #[test]
+fn leases_fault_free() {
+    seeds("leases_fault_free", Workload::Leases, NONE);
+}
+
+#[test]
+fn leases_network() {
+    seeds("leases_network", Workload::Leases, NETWORK);
+}
+
+#[test]
+fn leases_freezes() {
+    seeds("leases_freezes", Workload::Leases, FREEZES);
+}
+
+#[test]
+fn leases_everything() {
+    seeds("leases_everything", Workload::Leases, EVERYTHING);
+}
+
+#[test]
 fn latches_fault_free() {
     seeds("latches_fault_free", Workload::Latches, NONE);
 }
@@ -168,7 +194,7 @@ fn latches_everything() {
 /// The same seed gives the same run, to the last line.
 #[test]
 fn runs_repeat() {
-    for workload in [Workload::Locks, Workload::Permits, Workload::Latches] {
+    for workload in [Workload::Locks, Workload::Permits, Workload::Leases, Workload::Latches] {
         for seed in 0..if cfg!(debug_assertions) { 1 } else { 5 } {
             let again = || run(seed, workload, EVERYTHING).history;
             assert_eq!(again(), again());

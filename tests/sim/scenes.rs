@@ -7,10 +7,10 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod cohort;
 mod failovers;
 mod latch;
 mod leases;
-mod line;
 mod many;
 mod queue;
 mod requests;
@@ -59,13 +59,13 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("full_of_the_dead", |stage| Box::pin(queue::full_of_the_dead(stage))),
     ("half_a_queue", |stage| Box::pin(queue::half_a_queue(stage))),
     ("newcomers", |stage| Box::pin(queue::newcomers(stage))),
-    ("long_line", |stage| Box::pin(line::long_line(stage))),
-    ("slow_line", |stage| Box::pin(line::slow_line(stage))),
-    ("robbed_line", |stage| Box::pin(line::robbed_line(stage))),
-    ("left_line", |stage| Box::pin(line::left_line(stage))),
-    ("kept_guard", |stage| Box::pin(line::kept_guard(stage))),
-    ("shared_line", |stage| Box::pin(line::shared_line(stage))),
-    ("late_clock", |stage| Box::pin(line::late_clock(stage))),
+    ("long_line", |stage| Box::pin(cohort::long_line(stage))),
+    ("slow_line", |stage| Box::pin(cohort::slow_line(stage))),
+    ("robbed_line", |stage| Box::pin(cohort::robbed_line(stage))),
+    ("left_line", |stage| Box::pin(cohort::left_line(stage))),
+    ("kept_guard", |stage| Box::pin(cohort::kept_guard(stage))),
+    ("shared_line", |stage| Box::pin(cohort::shared_line(stage))),
+    ("late_clock", |stage| Box::pin(cohort::late_clock(stage))),
     ("second_copy", |stage| Box::pin(requests::second_copy(stage))),
     ("lost_answer", |stage| Box::pin(requests::lost_answer(stage))),
     ("unread_reply", |stage| Box::pin(requests::unread_reply(stage))),

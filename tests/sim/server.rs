@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply};
+use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply, Script};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
@@ -19,8 +19,27 @@ use crate::nodes::{self, Node, Nodes, SPY};
 use crate::random::Random;
 use crate::scripts::Scripts;
 
-/// How many waiters of a latch one call tells.
-const PORTION: &str = "local PORTION = 1000\n";
+/// How many waiters of a latch one call tells: as it is, and one.
+const MOST_TOLD: [(&str, &str); 2] = [("'LIMIT', 0, 1000 + 1)", "'LIMIT', 0, 1 + 1)"), ("#ids > 1000\n", "#ids > 1\n")];
+
+/// Those that wait for a latch, by the only script fragment that does so in portions.
+fn tells_waiters(script: &Script) -> bool {
+    ["latch_set", "latch_count_down", "latch_heartbeat", "latch_cancel", "latch_delete"].contains(&script.name())
+}
+
+fn one_at_a_time(source: &str) -> String {
+    // A mutant may have taken them away.
+    MOST_TOLD.iter().fold(source.to_owned(), |source, (most, one)| source.replace(most, one))
+}
+
+#[test]
+fn the_portion_of_waiters_stands_in_the_scripts() {
+    for script in Script::all().filter(|script| tells_waiters(script)) {
+        for (most, _) in MOST_TOLD {
+            assert!(script.source().contains(most), "{}: {most}", script.name());
+        }
+    }
+}
 
 pub struct SimServer {
     machine: Arc<Machine>,
@@ -198,7 +217,7 @@ impl SimServer {
     pub fn occupy(&self, names: usize, lease: Duration) {
         let source = "for n = 0, ARGV[1] - 1 do \
             local lock = 'bowline:lock:{held ' .. n .. '}' \
-            redis.call('HSET', lock, '00000000-0000-0000-0000-000000000001:' .. n, '1', 'token', n) \
+            redis.call('HSET', lock, '00000000-0000-0000-0000-000000000001:' .. n, n) \
             redis.call('PEXPIRE', lock, ARGV[2]) end";
         let (names, lease) = (names.to_string(), lease.as_millis().to_string());
         self.nodes.server().eval(source, &[], &[names.as_bytes(), lease.as_bytes()]).unwrap();
@@ -226,8 +245,8 @@ impl SimServer {
     fn run(&self, node: Node, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let (server, connection) = self.nodes.at(node);
         let mut source = self.scripts.altered(call.script).map(str::to_owned);
-        if self.one_at_a_time.load(Ordering::Relaxed) && call.script.source().contains(PORTION) {
-            source = Some(source.as_deref().unwrap_or(call.script.source()).replace(PORTION, "local PORTION = 1\n"));
+        if self.one_at_a_time.load(Ordering::Relaxed) && tells_waiters(call.script) {
+            source = Some(one_at_a_time(source.as_deref().unwrap_or(call.script.source())));
         }
         if self.nodes.has_replica() {
             source = Some(format!("{SPY}{}", source.as_deref().unwrap_or(call.script.source())));

@@ -54,6 +54,8 @@ pub enum Workload {
     Locks,
     /// Semaphores and read-write locks.
     Permits,
+    /// All of them, with leases that are fixed and extended, or renewed up to a limit, and in sections and scopes.
+    Leases,
     Latches,
 }
 

@@ -53,6 +53,8 @@ struct Contender {
     counts: Counts,
     /// Acquisitions, by task.
     shares: Vec<u64>,
+    /// Of each slice: acquisitions per second, and the 99th percentile of its waits.
+    slices: Vec<[f64; 2]>,
 }
 
 impl Contender {
@@ -69,8 +71,8 @@ async fn contenders(what: &str, url: &str, args: &Args) -> Result<Vec<Contender>
             let taker = peer.open(url, what).await?;
             // Scripts are sent whole once, and connections opened.
             taker.once().await?;
-            let (waits, counts, shares) = (Samples::default(), Counts::default(), Vec::new());
-            all.push(Contender { peer, case, taker, waits, counts, shares });
+            let (waits, counts) = (Samples::default(), Counts::default());
+            all.push(Contender { peer, case, taker, waits, counts, shares: Vec::new(), slices: Vec::new() });
         }
     }
     Ok(all)
@@ -112,27 +114,38 @@ async fn contention(tasks: usize, url: &str, args: &Args, report: &mut Report) -
             contender.shares.resize(tasks, 0);
             let results = timeout(time + PATIENCE, try_join_all(running));
             let results = results.await.map_err(|_| contender.hangs())??;
+            let (mut done, mut slice) = (0, Samples::default());
             for (result, share) in results.into_iter().zip(&mut contender.shares) {
                 let (count, waits) = result?;
                 *share += count;
-                contender.waits.extend(waits);
+                done += count;
+                slice.extend(waits);
             }
+            contender.slices.push([done as f64 / time.as_secs_f64(), slice.percentile(99.0)]);
+            contender.waits.extend(slice);
             contender.counts.add(before, looks.look(contender.peer).await?);
         }
     }
-    for Contender { case, waits, counts, shares, .. } in &mut all {
+    for Contender { case, waits, counts, shares, slices, .. } in &mut all {
         let done = shares.iter().sum::<u64>() as f64;
         let ends = [shares.iter().min(), shares.iter().max()].map(|end| end.map_or(0.0, |share| *share as f64));
         let mean = done / tasks as f64;
-        report.add(case, "acquisitions_per_second", done / (time * slices).as_secs_f64());
+        // Medians of the slices: a burst of other load spoils one of them.
+        report.add(case, "acquisitions_per_second", median(slices.iter().map(|slice| slice[0])));
         counts.report(case, done, report);
         report.add(case, "wait_p50_us", waits.percentile(50.0));
-        report.add(case, "wait_p99_us", waits.percentile(99.0));
+        report.add(case, "wait_p99_us", median(slices.iter().map(|slice| slice[1])));
         report.add(case, "wait_max_us", waits.percentile(100.0));
         report.add(case, "task_min_share", ends[0] / mean);
         report.add(case, "task_max_share", ends[1] / mean);
     }
     Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The times of a block of pairs.

@@ -79,7 +79,7 @@ fn turns_go_in_order_of_arrival() {
 }
 
 #[test]
-fn whoever_leaves_is_passed_over_and_what_it_was_given_comes_back() {
+fn a_member_that_leaves_is_passed_over_and_its_turn_comes_back() {
     let mut cohort = setup(Kind::Lock);
     let members = [cohort.join(), cohort.join(), cohort.join(), cohort.join()];
     cohort.set_held(members[0], 1);
@@ -122,7 +122,7 @@ fn as_many_ask_at_once_as_there_may_be_permits_and_one_when_they_are_held() {
 }
 
 #[test]
-fn a_ticket_is_for_whoever_is_first() {
+fn a_ticket_is_for_the_member_that_has_waited_longest() {
     let mut cohort = setup(Kind::Semaphore { limit: 1 });
     let members = [cohort.join(), cohort.join(), cohort.join()];
     cohort.set_held(members[0], 1);
@@ -139,7 +139,7 @@ fn a_ticket_is_for_whoever_is_first() {
 }
 
 #[test]
-fn a_ticket_that_nobody_waits_for_is_given_up() {
+fn a_ticket_too_many_is_taken_back() {
     let mut cohort = setup(Kind::Semaphore { limit: 2 });
     let members = [cohort.join(), cohort.join()];
     for (member, n) in members.into_iter().zip([1, 2]) {

@@ -1,4 +1,4 @@
-//! What the server is told when the runtime ends before the client does: waiters should not have to wait for leases without a holder.
+//! The last calls when the runtime ends before the client does, so that waiters need not wait for the leases to expire.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,14 +13,14 @@ use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
 use crate::runtime::Executor;
 
-/// So many calls are made at once.
+/// At most this many calls are made at a time.
 const BATCH: usize = 256;
 
-/// A connection without a runtime blocks in a poll, so this often is for one that does not: its calls may need it, and the
-/// clock may stand still.
+/// A connection that works without a runtime usually blocks in its first poll. Another one is polled this often at most, because
+/// the clock may stand still.
 const POLLS: u32 = 1_000;
 
-/// Ends what is left, by a connection that works without a runtime, within the client's shutdown timeout. Blocks.
+/// Cancels what is left over a connection that works without a runtime, for the client's shutdown timeout at most. Blocks.
 pub(super) fn say(
     executor: &dyn Executor,
     connection: &dyn Connection,
@@ -41,7 +41,7 @@ pub(super) fn say(
         if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
         }
-        // Where there was more to do than one call may, before the rest.
+        // Calls that did not finish come before the rest.
         let more =
             left.into_iter().zip(answers).filter(|(_, answer)| matches!(answer, Ok(Cancelled { more: true, .. })));
         left = more.map(|(cleanup, _)| cleanup).chain(rest).collect();
@@ -49,7 +49,7 @@ pub(super) fn say(
     connection.close();
 }
 
-/// One key may be of a wrong type; without the server, all calls fail.
+/// Whether only this call failed, for example because its key is of a wrong type. Any other failure is one of all calls.
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),

@@ -19,11 +19,6 @@ pub(super) fn hexists(database: &mut Database, args: &[Vec<u8>]) -> Result<Answe
     Ok(Answer::Integer(hash.is_some_and(|hash| hash.get(&args[1]).is_some()).into()))
 }
 
-pub(super) fn hkeys(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    let hash = database.get::<Hash>(&args[0])?;
-    Ok(Answer::array(hash.into_iter().flat_map(|hash| hash.iter()).map(|(field, _)| field.clone())))
-}
-
 pub(super) fn hgetall(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let hash = database.get::<Hash>(&args[0])?;
     let pairs = hash.into_iter().flat_map(|hash| hash.iter());

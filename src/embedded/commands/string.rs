@@ -9,22 +9,29 @@ pub(super) fn get(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, F
     Ok(Answer::maybe(database.get::<Vec<u8>>(&args[0])?.map(|text| &*text)))
 }
 
-/// `SET key value [PX milliseconds]`: replaces a value of any type, and its expiry.
+/// `SET key value [PX milliseconds] [GET]`: replaces a value of any type, and its expiry. With `GET`, the old value must be a string,
+/// and is the reply.
 pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    let (options, []) = args[2..].as_chunks::<2>() else { return Err(Failure::SYNTAX) };
-    if !options.iter().all(|[option, _]| is(option, "PX")) {
-        return Err(Failure::SYNTAX);
+    let (mut ttl, mut get) = (None, false);
+    let mut options = args[2..].iter();
+    while let Some(option) = options.next() {
+        if is(option, "GET") {
+            get = true;
+        } else {
+            ttl = Some(options.next().filter(|_| is(option, "PX")).ok_or(Failure::SYNTAX)?);
+        }
     }
-    let expires = match options.last() {
+    let expires = match ttl {
         None => None,
-        Some([_, ttl]) => {
+        Some(ttl) => {
             let ttl = integer(ttl).ok_or(Failure::NOT_AN_INTEGER)?;
             let expires = database.now_ms().checked_add(ttl).filter(|_| ttl > 0);
             Some(expires.ok_or_else(|| Failure::expire_time("set"))?)
         }
     };
+    let answer = if get { self::get(database, args)? } else { Answer::Ok };
     database.set(&args[0], Value::String(args[1].clone()), expires);
-    Ok(Answer::Ok)
+    Ok(answer)
 }
 
 pub(super) fn strlen(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {

@@ -45,10 +45,10 @@ impl HoldHandler<'_> {
     }
 
     fn lose(&mut self, n: u64, loss: Loss) -> Option<Arc<Hold>> {
-        let hold = match mutant::on(Mutant::LostHoldKeepsTheLine) {
-            true => self.holds.forget(n),
-            false => self.end(n),
-        }?;
+        let hold = self.holds.remove(n)?;
+        if !mutant::on(Mutant::LostHoldKeepsTheLine) {
+            self.cohorts.end_hold(&CohortId::of(&hold.keys, hold.amount), n);
+        }
         self.stats.lost += u64::from(loss != Loss::Closed);
         self.holds.push_lost(&hold, loss);
         Some(hold)

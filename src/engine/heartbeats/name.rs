@@ -1,4 +1,4 @@
-//! The tickets of one name, and when they are touched.
+//! The tickets of one name, and when their heartbeat is due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
@@ -18,11 +18,11 @@ pub(super) struct Name {
     pub(super) holder_ends: Instant,
     pub(super) not_before: Instant,
     pub(super) under_way: bool,
-    /// Somebody asked for a heartbeat while one was under way, which may have been executed before.
+    /// A heartbeat was asked for while one was under way that may have been executed already.
     pub(super) again: bool,
-    /// The last heartbeat had no answer, or messages may have been missed: nothing else puts the next one off.
+    /// The last heartbeat got no answer, or messages may have been missed: the next one is not put off.
     pub(super) owed: bool,
-    /// How many touches in a row had no answer.
+    /// How many heartbeats in a row got no answer.
     pub(super) unanswered: u32,
     pub(super) event: Option<Event>,
 }
@@ -43,7 +43,7 @@ impl Name {
         }
     }
 
-    /// A call about it begins.
+    /// A heartbeat begins.
     pub(super) fn begin(&mut self) {
         self.event = None;
         self.under_way = true;
@@ -52,14 +52,17 @@ impl Name {
     }
 
     pub(super) fn ask_at(&mut self, at: Instant) {
-        // What has been due for longer keeps its place: asked for again and again, the last ones would never have their turn.
-        // But what is due for a reply alone is not needed once that is read.
+        // A name that is due already keeps its place. If every request moved it, a name that is asked for again and again might never
+        // come first. A heartbeat that is due for an unread reply alone does not count: it is not needed once the reply is read.
         if self.next(None).is_none_or(|(due, _)| at < due) {
             self.not_before = at;
             self.holder_ends = at;
         }
         self.owed = true;
-        self.again = self.under_way && !mutant::on(Mutant::GapDuringHeartbeatForgotten);
+        self.again = self.under_way;
+        if mutant::on(Mutant::GapDuringHeartbeatForgotten) {
+            self.again = false;
+        }
     }
 
     pub(super) fn put(&mut self, id: u64, due: Instant) {
@@ -69,7 +72,7 @@ impl Name {
         self.order.insert((due, id));
     }
 
-    /// Of a ticket that is there.
+    /// Changes when the ticket is due, if it is there.
     pub(super) fn refresh(&mut self, id: u64, due: Instant) {
         if self.due_of.contains_key(&id) {
             self.put(id, due);
@@ -82,7 +85,7 @@ impl Name {
         self.order.remove(&(due, id))
     }
 
-    /// When it is to be touched, unless that is under way.
+    /// When the next heartbeat is due, unless one is under way.
     pub(super) fn next(&self, look_at: Option<Instant>) -> Option<Event> {
         let &(due, _) = self.order.first().filter(|_| !self.under_way)?;
         let at = due.min(self.holder_ends).max(self.not_before);

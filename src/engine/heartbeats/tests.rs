@@ -96,7 +96,7 @@ fn the_answer_to_another_request_does_not_put_off_a_heartbeat_that_is_owed() {
 }
 
 #[test]
-fn big_names_are_touched_in_batches() {
+fn big_names_have_heartbeats_in_batches() {
     let (mut heartbeats, keys, start) = setup();
     for id in 0..1000 {
         heartbeats.insert(&keys, id, TTL, start, start, Some(TTL));

@@ -9,7 +9,7 @@ use crate::protocol::key::Keys;
 /// Names a release whose reply is not read yet.
 pub(crate) type UnreadId = (Instant, u64);
 
-/// By name, when to look what they did.
+/// By name, when a heartbeat is to find out what each of them did.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     names: HashMap<Arc<Keys>, BTreeSet<UnreadId>>,
@@ -37,7 +37,7 @@ impl Unread {
         self.names.get(keys)?.first().map(|(at, _)| *at)
     }
 
-    /// The name is touched now: what was to be looked at by now is.
+    /// A heartbeat of the name begins, which serves every reply that is due by now.
     pub(super) fn looked(&mut self, keys: &Arc<Keys>, now: Instant) {
         if let Some(name) = self.names.get_mut(keys) {
             name.retain(|(at, _)| *at > now);

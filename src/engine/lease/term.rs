@@ -7,7 +7,7 @@ use crate::engine::lease::count::drift;
 /// The server is asked for whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// Who keeps a hold, and until when.
+/// What ends a hold besides its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
     /// The watchdog renews the lease as long as there is a guard.

@@ -8,7 +8,7 @@ fn counted(setup: &Setup) -> [u64; 6] {
 }
 
 #[test]
-fn in_a_line_those_who_wait_count_and_not_their_tickets() {
+fn of_a_cohort_waiting_members_count_and_not_their_tickets() {
     let setup = setup();
     let a = keys("a");
     let cohort = CohortId::of(&a, 1);
@@ -49,7 +49,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
     let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
     assert!(setup.engine.hand_off(&hold, budget, setup.now));
-    assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "nobody has looked at it");
+    assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);

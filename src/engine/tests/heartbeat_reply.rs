@@ -1,4 +1,4 @@
-//! Touches that fail, and those that do not.
+//! Heartbeats with and without an answer.
 
 use super::*;
 use crate::connection::ConnectionError;
@@ -81,11 +81,11 @@ fn the_pauses_end_when_the_retry_timeout_does() {
     }
     let took = setup.now - start;
     assert!(took >= RETRY_TIMEOUT && took < RETRY_TIMEOUT + Duration::from_millis(100), "{took:?}");
-    assert!((6..25).contains(&retry), "{retry} retry");
+    assert!((6..25).contains(&retry), "{retry} tries");
 }
 
 #[test]
-fn a_ticket_that_is_gone_is_touched_no_more() {
+fn a_ticket_that_is_gone_has_no_more_heartbeats() {
     let setup = setup();
     let a = keys("a");
     let id = setup.waits(&a);

@@ -64,8 +64,7 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
     assert!(setup.engine.cleaned().now_or_never().is_none(), "one is not done");
 }
 
-/// A server that is gone for as long as the client's retry timeout is gone for everybody, also for those whose turn to be touched
-/// has not come.
+/// A server that has been silent for the client's retry timeout fails every attempt, also those whose heartbeat was not due yet.
 #[test]
 fn more_names_than_the_cap_are_told_that_the_server_is_away() {
     let mut setup = setup();
@@ -90,7 +89,7 @@ fn more_names_than_the_cap_are_told_that_the_server_is_away() {
     assert!(late.is_some_and(|late| setup.outcome(late).is_pending()));
 }
 
-/// One name's touches fail now and then, and all others are answered, or not asked about meanwhile.
+/// Heartbeats of one name fail now and then. Those of all others are answered, or none is due meanwhile.
 #[test]
 fn others_do_not_fail_for_one_names_failures() {
     let mut setup = setup();

@@ -1,8 +1,9 @@
--- Counts who listens to the inbox of a client; in a cluster, on this node only.
+-- Counts the subscribers to the inbox of a client; in a cluster, on this node only.
 -- KEYS: scratch
 -- ARGV: inbox
 -- Reply: listeners now
 -- scratch is neither read nor written: without a key, a call has no node in a cluster.
 
 --@include clock
+local _, now = read_clock()
 return {redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2], now}

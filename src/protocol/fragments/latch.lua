@@ -1,19 +1,20 @@
 -- Fragment: a count-down latch.
--- Expects KEYS: latch tickets calls
+-- Expects the locals: latch, now
 -- The hash latch has `count`, and `ends`, the server's ms when there is no latch any more. The sorted set tickets has the
--- attempt ids that wait, with their expiry.
+-- attempt ids that wait, with their expiry. A script calls load_latch() before it looks at the count.
 
-local latch = KEYS[1]
---@include clock
---@include outlive
---@include absent
+-- The count, nil if there is no latch; when it ends; and both as they are stored.
+local count, ends, stored_count, stored_ends
 
-local fields = redis.call('HMGET', latch, 'count', 'ends')
-local count, ends = fields[1], tonumber(fields[2]) or 0
--- Nil if there is no latch. What is no number was not written by us, and keeps nobody waiting.
-count = count and ends > now and (tonumber(count) or 0) or nil
+local function load_latch()
+  local fields = redis.call('HMGET', latch, 'count', 'ends')
+  stored_count, stored_ends = fields[1], fields[2]
+  ends = tonumber(stored_ends) or 0
+  -- A count that is no number was not written by a script, and keeps no waiter waiting.
+  count = stored_count and ends > now and (tonumber(stored_count) or 0) or nil
+end
 
--- A copy that comes later than this is refused. 0 is no limit.
-local function late(not_after)
+-- Whether a copy with that limit comes too late. 0 is no limit.
+local function is_late(not_after)
   return not_after > 0 and now > not_after
 end

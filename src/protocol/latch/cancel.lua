@@ -4,9 +4,11 @@
 -- Reply: CANCELLED more now | GONE more now
 -- more is 1 if others are left still: then it is to be called again.
 
+local tickets = KEYS[2]
 local id, inbox_prefix = ARGV[1], ARGV[2]
 --@include clock
---@include tell
+local _, now = read_clock()
+--@include latch_messages
 
 local word = redis.call('ZREM', tickets, id) == 1 and 'CANCELLED' or 'GONE'
 local left = untold()

@@ -6,18 +6,24 @@
 -- now, and one that comes after not_after_ms is STALE. resent is 1 if an earlier copy may have been executed. Clients are
 -- told `open <attempt id> <attempt id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
 
+local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, not_after, known_until, resent, inbox_prefix =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]
+--@include clock
+local _, now = read_clock()
+--@include outlive
+--@include absent
 --@include latch
---@include tell
---@include calls
+--@include latch_messages
+--@include latch_calls
+load_latch()
 
 local left = untold()
 if is_known(id) then
   takes_writes(latch)
   return {'COUNT', count or 0, left and 1 or 0, now}
 end
-if late(not_after) then return {'STALE', now} end
+if is_late(not_after) then return {'STALE', now} end
 if not count or count < 1 then
   unchanged(id)
   return {'COUNT', 0, 0, now}

@@ -6,11 +6,17 @@
 -- open; more as in latch_count_down. A second copy is told the same again, and deletes nothing, not even a latch that was
 -- set since.
 
+local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, not_after, known_until, resent, inbox_prefix =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]
+--@include clock
+local _, now = read_clock()
+--@include outlive
+--@include absent
 --@include latch
---@include tell
---@include calls
+--@include latch_messages
+--@include latch_calls
+load_latch()
 
 local left = untold()
 if is_known(id) then
@@ -21,7 +27,7 @@ if is_known('-' .. id) then
   takes_writes(latch)
   return {'GONE', now}
 end
-if late(not_after) then return {'STALE', now} end
+if is_late(not_after) then return {'STALE', now} end
 if not count then
   unchanged('-' .. id)
   return {'GONE', now}

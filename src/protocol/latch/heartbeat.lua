@@ -8,9 +8,15 @@
 -- java.util.concurrent, only a count of zero lets a waiter through; so GONE is an error for it and no success.
 -- more is 1 if others are left still: then it is to be called again.
 
+local latch, tickets = KEYS[1], KEYS[2]
 local inbox_prefix = ARGV[1]
+--@include clock
+local _, now = read_clock()
+--@include outlive
+--@include absent
 --@include latch
---@include tell
+--@include latch_messages
+load_latch()
 
 local left = untold()
 local states, waiting = {}, false

@@ -7,11 +7,17 @@
 -- nothing is set yet; it is to be called again. A second copy is told the same again, and changes nothing, not even a
 -- latch that was counted down since. resent is 1 if an earlier copy may have been executed.
 
+local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local known_until, resent, inbox_prefix = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7]
+--@include clock
+local _, now = read_clock()
+--@include outlive
+--@include absent
 --@include latch
---@include tell
---@include calls
+--@include latch_messages
+--@include latch_calls
+load_latch()
 
 local left = untold()
 if is_known(id) then
@@ -22,7 +28,7 @@ if is_known('-' .. id) then
   takes_writes(latch)
   return {'EXISTS', count or 0, now}
 end
-if late(not_after) then return {'STALE', now} end
+if is_late(not_after) then return {'STALE', now} end
 if count and count > 0 then
   unchanged('-' .. id)
   return {'EXISTS', count, now}
@@ -34,8 +40,8 @@ remember(id, function()
   local ok, why = pcall(redis.call, 'PEXPIRE', latch, ttl)
   if ok then return end
   -- Not a latch for ever. What was there keeps its time to live.
-  if fields[1] and fields[2] then
-    redis.call('HSET', latch, 'count', fields[1], 'ends', fields[2])
+  if stored_count and stored_ends then
+    redis.call('HSET', latch, 'count', stored_count, 'ends', stored_ends)
   else
     redis.call('HDEL', latch, 'count', 'ends')
   end

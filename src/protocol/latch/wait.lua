@@ -4,15 +4,20 @@
 -- Reply: OPEN now | QUEUED ttl_ms now | STALE now
 -- OPEN: it has been counted down, or does not exist. ttl_ms is what is left of the latch.
 
+local latch, tickets = KEYS[1], KEYS[2]
 local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
+--@include clock
+local _, now = read_clock()
+--@include outlive
+--@include absent
 --@include latch
-local tickets = KEYS[2]
+load_latch()
 
 if not count or count < 1 then
   takes_writes(latch)
   return {'OPEN', now}
 end
-if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end
+if not redis.call('ZSCORE', tickets, id) and is_late(not_after) then return {'STALE', now} end
 
 redis.call('ZADD', tickets, now + ttl, id)
 local ok, why = pcall(outlive, tickets, QUEUE_TTL)

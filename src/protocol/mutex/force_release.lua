@@ -4,25 +4,33 @@
 -- Reply: RELEASED token more now | NOT_HELD more now
 -- The token is larger than the old holder's and smaller than the next one's. more = 1: call again.
 
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
---@include hold
+--@include clock
+local time, now = read_clock()
+--@include token
+--@include absent
+--@include mutex_hold
+--@include mutex
 --@include queue
+open_queue()
 
-if redis.call('HEXISTS', lock, id) == 0 then
+local held = redis.call('HGET', lock, id)
+if not held then
   takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
 
 -- The hold may have outlived the counter.
-local token = reserve(1, redis.call('PTTL', lock), redis.call('HGET', lock, 'token'))
+local token = reserve(1, redis.call('PTTL', lock), held)
 local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.
   subscribers(client)
   redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id)
 end
-ends(id)
+end_hold(id)
 local more = promote({})
-vacate()
+drop_ended()
 return {'RELEASED', token, more, now}

@@ -1,13 +1,20 @@
--- Keeps the tickets of one client alive, and tells what became of each.
+-- Keeps the tickets of one client alive, and says what became of each.
 -- KEYS: lock queue tickets fence
 -- ARGV: inbox_prefix counts_everyone [ticket ticket_ttl_ms]...
 -- Reply: now ttl_ms more [WAITING '' | GRANTED token | GONE '']...
 -- ttl_ms is what is left of the lease of the hold in the way. A granted hold gets its full lease again, counted
 -- from this call. more = 1: call again.
 
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local inbox_prefix, counts_everyone = ARGV[1], ARGV[2] == '1'
---@include hold
+--@include clock
+local time, now = read_clock()
+--@include token
+--@include absent
+--@include mutex_hold
+--@include mutex
 --@include queue
+open_queue()
 
 local live = {}
 if waiting > 0 then
@@ -20,8 +27,8 @@ if waiting > 0 then
   if next(live) then keep_queue() end
 end
 
-local more, taken = promote(live)
-for ticket in pairs(taken) do live[ticket] = nil end
+local more, granted = promote(live)
+for ticket in pairs(granted) do live[ticket] = nil end
 
 local reply = {now, redis.call('PTTL', lock), more}
 for i = 3, #ARGV, 2 do
@@ -30,9 +37,10 @@ for i = 3, #ARGV, 2 do
     outcome = 'WAITING'
   else
     local id, _, lease = parse(ARGV[i])
-    if id and redis.call('HEXISTS', lock, id) == 1 then
+    local held = id and redis.call('HGET', lock, id)
+    if held then
       extend(lease)
-      outcome, token = 'GRANTED', redis.call('HGET', lock, 'token')
+      outcome, token = 'GRANTED', held
     else
       takes_writes(lock)
     end

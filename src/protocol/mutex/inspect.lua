@@ -4,10 +4,10 @@
 -- Reply: holder token ttl_ms waiters now
 -- holder is the attempt id, empty if the lock is free. waiters counts live tickets only.
 
+local lock, tickets = KEYS[1], KEYS[3]
 --@include clock
-local holder, token = '', ''
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if field ~= 'token' then holder = field end
-end
-if holder ~= '' then token = redis.call('HGET', KEYS[1], 'token') or '' end
-return {holder, token, redis.call('PTTL', KEYS[1]), redis.call('ZCOUNT', KEYS[3], '(' .. now, '+inf'), now}
+local _, now = read_clock()
+
+local hold = redis.call('HGETALL', lock)
+local waiters = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
+return {hold[1] or '', hold[2] or '', redis.call('PTTL', lock), waiters, now}

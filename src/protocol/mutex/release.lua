@@ -2,32 +2,39 @@
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold the lock queues nothing.
+-- now is 0 if the clock was not read. ticket may be empty. GRANTED: released, and the ticket was next. A caller that does not hold the lock queues nothing.
 -- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
-local id = ARGV[1]
---@include hold
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, ticket = ARGV[1], ARGV[4]
 
-local held = redis.call('HEXISTS', lock, id) == 1
-if held then free = false end
-local ticket = ARGV[4]
+-- The fast path, before any function is made: there is no queue. The deletion shows that the server takes writes, also if
+-- there is nothing to delete.
 if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
-  if held then redis.call('DEL', lock) else takes_writes(lock) end
-  return {held and 'RELEASED' or 'NOT_HELD', 0, now}
+  return {redis.call('HDEL', lock, id) == 1 and 'RELEASED' or 'NOT_HELD', 0, 0}
 end
 
 local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
+--@include clock
+local time, now = read_clock()
+--@include token
+--@include absent
+--@include mutex_hold
+--@include mutex
 --@include queue
+local held = redis.call('HEXISTS', lock, id) == 1
+if held then free = false end
+open_queue()
 
 if not held then
   takes_writes(lock)
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
-ends(id)
+end_hold(id)
 if ARGV[6] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[5]) end
-local more, taken = promote({[ticket] = true})
-vacate()
-if taken[ticket] then return {'GRANTED', taken[ticket], more, now, unpack(told)} end
-return {'RELEASED', more, now, unpack(told)}
+if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[5]) end
+local more, granted = promote({[ticket] = true})
+drop_ended()
+if granted[ticket] then return {'GRANTED', granted[ticket], more, now, unpack(messages)} end
+return {'RELEASED', more, now, unpack(messages)}

@@ -8,6 +8,8 @@
 
 --@include clock
 --@include absent
+local _, now = read_clock()
+
 local reply = {now}
 for i, lock in ipairs(KEYS) do
   local id, lease = ARGV[2 * i - 1], ARGV[2 * i]

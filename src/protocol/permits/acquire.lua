@@ -4,23 +4,42 @@
 -- Reply: GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now |
 --        OVER limit now
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
--- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (touch or try),
--- there is more to purge, to drop or to grant than one call may.
+-- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or try),
+-- there is more to reap, to drop or to grant than one call may.
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, mode, lease, units, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local not_after = tonumber(ARGV[8])
---@include units
+local unused = redis.call('EXISTS', permits, leases, queue, tickets) == 0
+local fences = limit == ALL_UNITS
+--@include clock
+local time, now = read_clock()
+--@include token
+--@include outlive
+--@include permit_token
+--@include permits_only
+local late = not_after > 0 and now > not_after
 
--- The fast path, before anything else is set up: nothing to purge, nobody waits, and there is room.
-if sound and not (first and first <= now) and room(units) and (not_after == 0 or now <= not_after)
-  and redis.call('EXISTS', queue, tickets) == 0 and redis.call('HEXISTS', permits, id) == 0 then
-  return {'GRANTED', hold(id, lease, units), now}
+-- The fast path, before the other functions are made: nothing is held, and there is no queue.
+if unused and units <= limit and not late then
+  return {'GRANTED', write_only_hold(id, lease, units), now}
+end
+
+--@include absent
+--@include permits
+load_permits()
+
+-- Others hold: nothing to reap, no queue, and there is capacity.
+if redis.call('EXISTS', queue, tickets) == 0 and sound and not late and not (first_end and first_end <= now) and has_capacity(units)
+  and redis.call('HEXISTS', permits, id) == 0 then
+  return {'GRANTED', write_hold(id, lease, units), now}
 end
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'
 --@include queue
+open_queue()
 
--- A resend, or the message that said so was lost.
+-- A resend, or the message about the grant was lost.
 local held, token = held_by(id)
 if held then
   extend(id, lease)
@@ -28,16 +47,16 @@ if held then
 end
 
 local ticket = id .. '/' .. lease .. '/' .. units .. '/' .. tonumber(ARGV[5])
-local stands = waits(ticket)
+local already_queued = is_queued(ticket)
 
--- A request that lay in a frozen server's buffer must not take permits for a client that gave up. What is held or
--- queued already is the client's to cancel, so that was decided first.
-if not stands and not_after > 0 and now > not_after then
+-- A request that lay in a frozen server's buffer must not take permits for a client that gave up. Holds and tickets that
+-- exist are the client's to cancel, so they were looked for first.
+if not already_queued and late then
   return {'STALE', now}
 end
 
 if units > limit then
-  if stands then
+  if already_queued then
     remove(ticket, '1')
     promote({})
   end
@@ -47,20 +66,20 @@ end
 
 if mode == 'try' then
   local more, _, rest = promote({})
-  -- None of those who wait can take it now: the caller stands behind them and is next.
-  if rest == 'none' and room(units) then
-    return {'GRANTED', hold(id, lease, units), now}
+  -- No waiter can take it now: the caller stands behind them and is next.
+  if rest == 'none' and has_capacity(units) then
+    return {'GRANTED', write_hold(id, lease, units), now}
   end
   takes_writes(permits)
   return {'BUSY', first_left(), more, now}
 end
 
-local waiters = not stands and overcrowded(tonumber(ARGV[7]), units)
+local waiters = not already_queued and too_many_waiters(tonumber(ARGV[7]), units)
 if waiters then
   takes_writes(permits)
   return {'FULL', waiters, now}
 end
-enqueue(ticket, stands, ARGV[6])
-local more, taken = promote({[ticket] = true})
-if taken[ticket] then return {'GRANTED', taken[ticket], now} end
+enqueue(ticket, already_queued, ARGV[6])
+local more, granted = promote({[ticket] = true})
+if granted[ticket] then return {'GRANTED', granted[ticket], now} end
 return {'QUEUED', first_left(), waiting, more, now}

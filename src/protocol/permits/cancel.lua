@@ -4,19 +4,29 @@
 -- Reply: CANCELLED more now | RELEASED more now | GONE more now
 -- from is 1 or -1: the end of the queue that the ticket is nearer to, head or tail. more = 1: call again.
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local ticket, limit = ARGV[1], tonumber(ARGV[3])
 local inbox_prefix, counts_everyone = ARGV[4], ARGV[5] == '1'
---@include units
+--@include clock
+local time, now = read_clock()
+local fences = limit == ALL_UNITS
+--@include token
+--@include outlive
+--@include permit_token
+--@include absent
+--@include permits
+load_permits()
 --@include queue
+open_queue()
 
 local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'
 local id = parse(ticket)
 local held = id and held_by(id)
 if held then
-  ends(id, held)
+  end_hold(id, held)
   outcome = 'RELEASED'
 end
 -- Always: those behind a ticket that asked for much may fit.
 local more = promote({})
-vacate()
+drop_ended()
 return {outcome, more, now}

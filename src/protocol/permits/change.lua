@@ -5,13 +5,23 @@
 -- Never waits: BUSY, if the units are not free; then the new hold has as many as the old one, and its token. Either way
 -- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The first
 -- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
--- new token. more = 1: call again (touch; after BUSY the same: with leases left to end, nothing may be decided yet).
+-- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided yet).
 -- not_after_ms 0 means no limit.
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local old_id, new_id, units, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local not_after, inbox_prefix, counts_everyone = tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
---@include units
+--@include clock
+local time, now = read_clock()
+local fences = limit == ALL_UNITS
+--@include token
+--@include outlive
+--@include permit_token
+--@include absent
+--@include permits
+load_permits()
 --@include queue
+open_queue()
 
 local held, token = held_by(new_id)
 if held then
@@ -25,14 +35,14 @@ else
   end
   -- Whoever gave up cancels both attempt ids, but the new one's cancel may come first: then this must not come between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
-  local busy = units > old and not room(units - old)
+  local busy = units > old and not has_capacity(units - old)
   -- Some of those in the way may be over.
-  if busy and again == 1 then return {'BUSY', 1, now} end
+  if busy and call_again == 1 then return {'BUSY', 1, now} end
   held, token = busy and old or units, old_token
   -- The counter may be lost, and the clock may stand before the old token, or the last that was reserved with it.
   if fences and held == ALL_UNITS then token = reserve(1, ARGV[4], old_token + HANDOFF_BUDGET - 1) end
-  hold(new_id, ARGV[4], held, token)
-  undo(old_id, old)
+  write_hold(new_id, ARGV[4], held, token)
+  remove_hold(old_id, old)
 end
 local more = promote({})
 if held ~= units then return {'BUSY', more, now} end

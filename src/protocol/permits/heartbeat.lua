@@ -6,10 +6,20 @@
 -- again, counted from this call. GONE: the queue was lost, or the ticket asks for more than the limit in force; acquire
 -- again. more = 1: call again.
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit = tonumber(ARGV[1])
 local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
---@include units
+--@include clock
+local time, now = read_clock()
+local fences = limit == ALL_UNITS
+--@include token
+--@include outlive
+--@include permit_token
+--@include absent
+--@include permits
+load_permits()
 --@include queue
+open_queue()
 
 local live = {}
 if waiting > 0 then
@@ -17,7 +27,7 @@ if waiting > 0 then
     if expiry(ARGV[i]) then
       local _, _, _, amount, own = parse(ARGV[i])
       -- A stored limit that it counted on may be lost.
-      if amount and oversized(amount, own) then
+      if amount and exceeds_limit(amount, own) then
         remove(ARGV[i], '1')
       else
         refresh(ARGV[i], ARGV[i + 1])
@@ -28,8 +38,8 @@ if waiting > 0 then
   if next(live) then keep_queue() end
 end
 
-local more, taken = promote(live)
-for ticket in pairs(taken) do live[ticket] = nil end
+local more, granted = promote(live)
+for ticket in pairs(granted) do live[ticket] = nil end
 
 local reply = {now, first_left(), more}
 for i = 4, #ARGV, 2 do

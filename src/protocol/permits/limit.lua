@@ -4,12 +4,22 @@
 -- Reply: LIMIT more now | STALE now
 -- What is held stays held: a smaller limit drains. A ticket that asks for more than the limit is dropped, and its
 -- client is told `gone <attempt id>`: at once among the first tickets, else when it comes to the head or is touched.
--- not_after_ms 0 means no limit. more = 1: call again (touch).
+-- not_after_ms 0 means no limit. more = 1: call again (heartbeat).
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit, not_after = tonumber(ARGV[1]), tonumber(ARGV[2])
 local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
---@include units
+--@include clock
+local time, now = read_clock()
+local fences = limit == ALL_UNITS
+--@include token
+--@include outlive
+--@include permit_token
+--@include absent
+--@include permits
+load_permits()
 --@include queue
+open_queue()
 
 -- A copy that comes late must not undo what was set after it.
 if not_after > 0 and now > not_after then return {'STALE', now} end
@@ -29,7 +39,7 @@ local index = 0
 for _ = 1, math.min(waiting, MAX_EXCEEDING) do
   local ticket = redis.call('LINDEX', queue, index)
   local id, client, _, amount, own = parse(ticket)
-  if id and oversized(amount, own) then
+  if id and exceeds_limit(amount, own) then
     remove(ticket, '1')
     tell(client, 'gone ' .. id)
   else

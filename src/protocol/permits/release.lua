@@ -2,21 +2,43 @@
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
 -- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- ticket may be empty. GRANTED: released, and the ticket was next. Whoever does not hold gives nothing back and queues
--- nothing. more = 1: call again (touch). listens = 1: the caller looks in the reply for messages to its client, which
+-- ticket may be empty. GRANTED: released, and the ticket was next. A caller that holds nothing gives nothing back and queues
+-- nothing. more = 1: call again (heartbeat). listens = 1: the caller looks in the reply for messages to its client, which
 -- are not sent to its inbox then.
 
+local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, ticket, limit = ARGV[1], ARGV[5], tonumber(ARGV[2])
---@include units
+local alone = ticket == '' and redis.call('EXISTS', queue, tickets) == 0
+--@include clock
+local time, now = read_clock()
 
-if sound and ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
+-- The fast path, before the other functions are made: there is no queue, and the only hold is this one.
+if alone then
+  local fields, ends = redis.call('HMGET', permits, id, 'limit'), redis.call('ZRANGE', leases, 0, 1, 'WITHSCORES')
+  if fields[1] and not fields[2] and #ends == 2 and ends[1] == id and tonumber(ends[2]) > now
+    and redis.call('HLEN', permits) == 2 then
+    redis.call('DEL', permits, leases)
+    return {'RELEASED', 0, now}
+  end
+end
+
+local fences = limit == ALL_UNITS
+--@include token
+--@include outlive
+--@include permit_token
+--@include absent
+--@include permits
+load_permits()
+
+if alone and sound then
   local held = held_by(id)
-  if held then undo(id, held) else takes_writes(permits) end
+  if held then remove_hold(id, held) else takes_writes(permits) end
   return {held and 'RELEASED' or 'NOT_HELD', 0, now}
 end
 
 local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 --@include queue
+open_queue()
 
 local held = held_by(id)
 if not held then
@@ -24,10 +46,10 @@ if not held then
   local more = promote({})
   return {'NOT_HELD', more, now}
 end
-ends(id, held)
+end_hold(id, held)
 if ARGV[7] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end
-local more, taken = promote({[ticket] = true})
-vacate()
-if taken[ticket] then return {'GRANTED', taken[ticket], more, now, unpack(told)} end
-return {'RELEASED', more, now, unpack(told)}
+if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[6]) end
+local more, granted = promote({[ticket] = true})
+drop_ended()
+if granted[ticket] then return {'GRANTED', granted[ticket], more, now, unpack(messages)} end
+return {'RELEASED', more, now, unpack(messages)}

@@ -8,6 +8,7 @@
 --@include clock
 --@include outlive
 --@include absent
+local _, now = read_clock()
 
 local function renew(permits, leases, id, lease)
   local fields = redis.pcall('HMGET', permits, id, 'limit')

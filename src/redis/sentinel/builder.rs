@@ -20,7 +20,7 @@ use crate::error::Result;
 ///     .password("p@ss/word")
 ///     .build()?;
 /// assert_eq!(url, "redis-sentinel://bowline:p%40ss%2Fword@10.0.0.1:26379,10.0.0.2:26379/0?master=mymaster");
-/// # bowline::Result::Ok(())
+/// # Ok::<(), bowline::Error>(())
 /// ```
 #[derive(Clone, Default)]
 #[must_use = "call build()"]

@@ -1,13 +1,12 @@
 //! Everything that either server has.
 
+use crate::support::dump::DUMP;
 use std::collections::BTreeMap;
 
 use bowline::embedded::Content;
 
 use super::Pair;
 use crate::agree::{Key, Stored};
-
-const DUMP: &str = include_str!("../../support/dump.lua");
 
 impl Pair {
     pub(super) fn real_dump(&mut self) -> BTreeMap<Vec<u8>, Key> {

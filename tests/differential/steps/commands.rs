@@ -67,6 +67,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
     let (list, zset) = (|| key_of(&["list"]), || key_of(&["zset"]));
     let channel = || text(&["p:inbox:c1", "p:inbox:c2", "elsewhere"]);
     let px = || text(&["PX", "PX", "px", "", "FOO"]);
+    let get = || text(&["GET", "GET", "get"]);
     let xx = || text(&["XX", "xx"]);
     let limit = || text(&["LIMIT", "LIMIT", "limit", "FOO"]);
     let known = prop_oneof![
@@ -80,11 +81,12 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
         of("SET", vec![string(), member()]),
         of("SET", vec![string(), member(), px(), ttl()]),
         of("SET", vec![string(), member(), px(), ttl(), px(), ttl()]),
+        of("SET", vec![string(), member(), px(), ttl(), get()]),
+        of("SET", vec![string(), member(), get(), px(), ttl()]),
         of("HSET", vec![hash(), member(), member()]),
         of("HSET", vec![hash(), member(), member(), member(), member()]),
         of("HGET", vec![hash(), member()]),
         of("HEXISTS", vec![hash(), member()]),
-        of("HKEYS", vec![hash()]),
         of("HGETALL", vec![hash()]),
         of("HMGET", vec![hash(), member(), member()]),
         of("HDEL", vec![hash(), member(), member()]),

@@ -1,6 +1,9 @@
 //! Attempts to acquire, and how a test makes them.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use bowline::wire;
 
 pub const LEASE: u64 = 30_000;
 pub const TICKET_TTL: u64 = 20_000;
@@ -50,12 +53,18 @@ impl Attempt {
     pub fn not_after(self, not_after: u64) -> Self {
         Self { not_after, ..self }
     }
-    /// What it asks of the script; `limit` is of permits only.
-    pub fn asks(&self, mode: &str, limit: Option<u32>) -> Vec<String> {
-        let mut args = vec![self.id.clone(), mode.to_owned(), self.lease.to_string(), self.span.to_string()];
-        args.extend(limit.map(|limit| limit.to_string()));
-        args.extend([self.ttl.to_string(), self.max_waiters.to_string(), self.not_after.to_string()]);
-        args
+    /// As the library sends it.
+    pub fn wire(&self) -> wire::Attempt {
+        let (client, n) = self.id.split_once(':').unwrap();
+        wire::Attempt {
+            client: client.parse().unwrap(),
+            n: n.parse().unwrap(),
+            lease: Duration::from_millis(self.lease),
+            amount: self.span,
+            ticket_ttl: Duration::from_millis(self.ttl),
+            max_waiters: self.max_waiters,
+            not_after: self.not_after,
+        }
     }
     /// By a call site with that limit.
     pub fn limit(self, limit: u32) -> Self {
@@ -63,7 +72,7 @@ impl Attempt {
     }
     /// Of the lock; that of permits is made by their lab, which knows the limit.
     pub fn ticket(&self) -> String {
-        format!("{}/{}/{}", self.id, self.lease, self.span)
+        super::lock("n").ticket(self.wire())
     }
 }
 

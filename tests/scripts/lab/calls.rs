@@ -1,6 +1,10 @@
 //! The scripts as typed calls.
 
-use super::{Acquired, Attempt, Cancelled, Forced, HeartbeatReply, INBOX, Inspected, Lab, Released, State, Words};
+use bowline::wire;
+
+use super::{
+    Acquired, Attempt, Cancelled, Forced, HeartbeatReply, Inspected, Lab, Released, State, Words, attempt, lock,
+};
 
 impl Lab {
     pub fn acquire(&mut self, attempt: &Attempt) -> Acquired {
@@ -12,7 +16,7 @@ impl Lab {
     }
 
     pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
-        let args = [attempt.asks(mode, None), vec![INBOX.to_owned(), self.counts()]].concat();
+        let args = self.resource().acquire(attempt.wire(), mode == "wait").args;
         self.call("lock_acquire", &args, |words| Acquired::read(&words.word(), words, Words::token))
     }
 
@@ -25,15 +29,14 @@ impl Lab {
     }
 
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
-        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (next.ticket(), next.ttl));
-        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), ticket, ttl.to_string(), "0".to_owned()];
+        let args = self.resource().release(attempt.wire(), next.map(Attempt::wire)).unwrap().args;
         self.call("lock_release", &args, |words| Released::read(words, Words::token))
     }
 
     /// Releases, and reads in the reply what its client is told.
     pub fn release_listening(&mut self, attempt: &Attempt) -> (String, Vec<String>) {
-        let text = str::to_owned;
-        let args = [attempt.id.clone(), INBOX.to_owned(), self.counts(), text(""), text("0"), text("1")];
+        let resource = self.resource().listens(true);
+        let args = resource.release(attempt.wire(), None).unwrap().args;
         let read = |words: &mut Words| {
             let (word, _) = (words.word(), words.flag());
             (word, words.told())
@@ -46,8 +49,8 @@ impl Lab {
     }
 
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
-        let from = if from_tail { "-1" } else { "1" };
-        let args = [ticket.to_owned(), from.to_owned(), INBOX.to_owned(), self.counts()];
+        let mut args = self.resource().cancel(attempt(1, 1).wire(), from_tail).args;
+        args[0] = ticket.to_owned();
         self.call("lock_cancel", &args, Cancelled::read)
     }
 
@@ -61,8 +64,8 @@ impl Lab {
     }
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
-        let mut args = vec![INBOX.to_owned(), self.counts()];
-        args.extend(attempts.iter().flat_map(|attempt| [attempt.ticket(), attempt.ttl.to_string()]));
+        let attempts: Vec<_> = attempts.iter().map(|attempt| attempt.wire()).collect();
+        let args = self.resource().heartbeat(&attempts).args;
         let n = attempts.len();
         self.call_raw("lock_heartbeat", &args, true, |words| HeartbeatReply::read(words, n, Words::token))
     }
@@ -90,7 +93,7 @@ impl Lab {
     }
 
     pub fn try_force_release(&mut self, holder: &Attempt) -> Result<Forced, String> {
-        let args = [holder.id.clone(), INBOX.to_owned(), self.counts()];
+        let args = self.resource().force_release(&holder.id).args;
         self.call("lock_force_release", &args, |words| match &*words.word() {
             "RELEASED" => Forced::Released { token: words.token(), more: words.flag() },
             "NOT_HELD" => Forced::NotHeld { more: words.flag() },
@@ -111,7 +114,7 @@ impl Lab {
         })
     }
 
-    pub fn counts(&self) -> String {
-        u8::from(self.counts_everyone).to_string()
+    fn resource(&self) -> wire::Resource {
+        lock("n").counts_everyone(self.counts_everyone)
     }
 }

@@ -1,10 +1,9 @@
 //! Everything in the server, at one moment.
 
+use crate::support::dump::DUMP;
 use std::collections::BTreeMap;
 
 use super::Lab;
-
-const DUMP: &str = include_str!("../../support/dump.lua");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {

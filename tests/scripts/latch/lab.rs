@@ -1,8 +1,11 @@
 //! One latch on a server of its own. What is alike is that of the lock's lab.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
-use crate::lab::{Around, Attempt, INBOX, Lab};
+use bowline::wire;
+
+use crate::lab::{Around, Attempt, Lab};
 
 pub const LATCH: usize = 0;
 pub const TICKETS: usize = 1;
@@ -14,10 +17,15 @@ pub struct Latch {
     pub keys: [String; 3],
 }
 
+fn resource() -> wire::Resource {
+    wire::Resource::latch("p", "n").unwrap()
+}
+
 /// One copy of a call that changes the latch: what a client sends about it.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub id: String,
+    pub n: u64,
     pub not_after: u64,
     pub known_until: u64,
     pub resent: bool,
@@ -25,7 +33,7 @@ pub struct Call {
 
 /// The n-th call of a client that counts, in time in the year 2128.
 pub fn call(n: u64) -> Call {
-    Call { id: crate::lab::attempt(1, n).id, not_after: FUTURE, known_until: FUTURE, resent: false }
+    Call { id: crate::lab::attempt(1, n).id, n, not_after: FUTURE, known_until: FUTURE, resent: false }
 }
 
 const FUTURE: u64 = 5_000_000_000_000;
@@ -47,13 +55,10 @@ impl Call {
     pub fn resent(self) -> Self {
         Self { resent: true, ..self }
     }
-    fn args<const N: usize>(&self, more: [u64; N]) -> Vec<String> {
-        let mut args = vec![self.id.clone()];
-        args.extend(more.map(|n| n.to_string()));
-        let resent = u64::from(self.resent);
-        args.extend([self.not_after, self.known_until, resent].map(|n| n.to_string()));
-        args.push(INBOX.to_owned());
-        args
+    fn wire(&self) -> wire::Copy {
+        let wire::Attempt { client, n, .. } = crate::lab::attempt(1, self.n).wire();
+        let Self { not_after, known_until, resent, .. } = *self;
+        wire::Copy { client, n, not_after, known_until, resent }
     }
 }
 
@@ -129,7 +134,7 @@ impl Latch {
     }
 
     pub fn on(lab: Lab) -> Self {
-        Self { lab, keys: ["p:latch:{n}", "p:latch:{n}:tickets", "p:latch:{n}:calls"].map(str::to_owned) }
+        Self { lab, keys: resource().keys().try_into().unwrap() }
     }
 
     /// A latch with that count.
@@ -144,7 +149,7 @@ impl Latch {
     }
 
     pub fn try_set(&mut self, call: &Call, count: u64, ttl: u64) -> Result<Set, String> {
-        let args = call.args([count, ttl]);
+        let args = resource().set(call.wire(), count.try_into().unwrap(), Duration::from_millis(ttl)).args;
         let keys = self.keys.clone();
         self.lab.run("latch_set", &keys, &args, false, |words| match &*words.word() {
             "SET" => Set::Set,
@@ -160,7 +165,7 @@ impl Latch {
     }
 
     pub fn try_count_down(&mut self, call: &Call) -> Result<Counted, String> {
-        let args = call.args([]);
+        let args = resource().count_down(call.wire()).args;
         let keys = self.keys.clone();
         self.lab.run("latch_count_down", &keys, &args, false, |words| match &*words.word() {
             "COUNT" => match (words.next(), words.flag()) {
@@ -177,7 +182,7 @@ impl Latch {
     }
 
     pub fn try_wait(&mut self, waiter: &Attempt) -> Result<Waits, String> {
-        let args = [waiter.id.clone(), waiter.ttl.to_string(), waiter.not_after.to_string()];
+        let args = resource().acquire(waiter.wire(), true).args;
         let keys = self.keys.clone();
         self.lab.run("latch_wait", &keys, &args, false, |words| match &*words.word() {
             "OPEN" => Waits::Open,
@@ -203,8 +208,7 @@ impl Latch {
 
     /// And whether some who wait are to be told still.
     pub fn try_heartbeat(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
-        let tickets = waiters.iter().flat_map(|waiter| [waiter.id.clone(), waiter.ttl.to_string()]);
-        let args: Vec<_> = [INBOX.to_owned()].into_iter().chain(tickets).collect();
+        let args = resource().heartbeat(&waiters.iter().map(|waiter| waiter.wire()).collect::<Vec<_>>()).args;
         let (keys, n) = (self.keys.clone(), waiters.len());
         self.lab.run("latch_heartbeat", &keys, &args, true, |words| {
             let state = |word: String| match word.as_str() {
@@ -227,7 +231,7 @@ impl Latch {
 
     /// And whether some who wait are to be told still.
     pub fn try_cancel(&mut self, waiter: &Attempt) -> Result<(bool, bool), String> {
-        let (keys, args) = (self.keys.clone(), [waiter.id.clone(), INBOX.to_owned()]);
+        let (keys, args) = (self.keys.clone(), resource().cancel(waiter.wire(), false).args);
         self.lab.run("latch_cancel", &keys, &args, false, |words| match &*words.word() {
             "CANCELLED" => (true, words.flag()),
             "GONE" => (false, words.flag()),
@@ -240,7 +244,7 @@ impl Latch {
     }
 
     pub fn try_delete(&mut self, call: &Call) -> Result<Deleted, String> {
-        let args = call.args([]);
+        let args = resource().delete(call.wire()).args;
         let keys = self.keys.clone();
         self.lab.run("latch_delete", &keys, &args, false, |words| match &*words.word() {
             "DELETED" if words.flag() => Deleted::More,

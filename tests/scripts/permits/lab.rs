@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use bowline::wire;
+
 use crate::lab::{Acquired as Granted, Around, Attempt, Inbox, Lab, attempt, permit_keys};
 
 mod calls;
@@ -36,6 +38,13 @@ impl DerefMut for Permits {
     fn deref_mut(&mut self) -> &mut Lab {
         &mut self.lab
     }
+}
+
+/// A semaphore with that limit, or the read-write lock.
+fn resource(name: &str, limit: u32) -> wire::Resource {
+    let permits =
+        if limit == ALL { wire::Resource::read_write("p", name) } else { wire::Resource::semaphore("p", name, limit) };
+    permits.unwrap()
 }
 
 /// The n-th attempt of a client to write.
@@ -92,7 +101,7 @@ impl Around for Permits {
 
 impl Permits {
     pub fn semaphore(limit: u32) -> Self {
-        Self { lab: Lab::new(), keys: permit_keys("sem", "n"), limit }
+        Self { lab: Lab::new(), keys: permit_keys(&resource("n", limit)), limit }
     }
 
     pub fn read_write() -> Self {
@@ -100,13 +109,12 @@ impl Permits {
     }
 
     pub fn read_write_on(lab: Lab) -> Self {
-        Self { lab, keys: permit_keys("rw", "n"), limit: ALL }
+        Self { lab, keys: permit_keys(&resource("n", ALL)), limit: ALL }
     }
 
     /// The same limit for a name of its own on the same server.
     pub fn rename(&mut self, name: &str) {
-        let kind = if self.limit == ALL { "rw" } else { "sem" };
-        self.keys = permit_keys(kind, name);
+        self.keys = permit_keys(&resource(name, self.limit));
     }
 
     pub fn limit_of(&self, attempt: &Attempt) -> u32 {
@@ -114,7 +122,7 @@ impl Permits {
     }
 
     pub fn ticket(&self, attempt: &Attempt) -> String {
-        format!("{}/{}", attempt.ticket(), self.limit_of(attempt))
+        resource("n", self.limit_of(attempt)).ticket(attempt.wire())
     }
 
     // Faults and short cuts.

@@ -57,7 +57,7 @@ impl Judge {
         }
     }
 
-    /// When it was asked for under the attempt id that the guard has it by: in a line, that may be long before somebody asked
+    /// When it was asked for under the attempt id that the guard has it by: in a cohort, that may be long before somebody asked
     /// for the guard. Of permits, the first time that is possible.
     pub fn asked(&self, known: &Known<'_>) -> Option<Duration> {
         let state = self.lock();

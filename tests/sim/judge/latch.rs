@@ -108,7 +108,7 @@ impl Latches {
         tickets.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         let mut told = false;
         for (id, expiry) in tickets {
-            // The others are told by further calls, of a client that may be dead by then, or else by their touch.
+            // The others are told by further calls, of a client that may be dead by then, or else by their heartbeat.
             let by_message = lives(expiry) && !(told && self.one_is_told);
             told |= by_message;
             if let Some(waiter) = self.used_by(&id).filter(|waiter| waiter.ended.is_none()) {

@@ -209,10 +209,9 @@ fn text(bytes: &[u8]) -> String {
 
 fn hold(entry: &Entry) -> Option<Hold> {
     let Content::Hash(fields) = &entry.content else { return None };
-    let id = fields.iter().find(|(field, _)| field != b"token")?;
-    let token = fields.iter().find(|(field, _)| field == b"token")?;
+    let (id, token) = fields.iter().next()?;
     let ends = entry.expires.unwrap_or(Duration::MAX);
-    Some(Hold { id: text(&id.0), units: 1, token: text(&token.1).parse().unwrap(), ends })
+    Some(Hold { id: text(id), units: 1, token: text(token).parse().unwrap(), ends })
 }
 
 /// `None` if list and sorted set do not hold the same tickets, each once.

@@ -63,7 +63,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The longest wait between two touches. It grows where they got no answer, and is no longer than a sixth of a ticket's time
+    /// The longest wait between two heartbeats. It grows where they got no answer, and is no longer than a sixth of a ticket's time
     /// to live.
     fn pause(&self, lease: Duration) -> Duration {
         if self.calm.is_zero() { PAUSE } else { (lease.min(LONGEST_TICKET) / 6).clamp(PAUSE, LONGEST_PAUSE) }
@@ -82,7 +82,7 @@ pub struct Moment {
     pub damaged: Duration,
 }
 
-/// The longest wait between two tries against a server that gives no answer, and the shortest between two touches.
+/// The longest wait between two tries against a server that gives no answer, and the shortest between two heartbeats.
 pub const BACKOFF: Duration = Duration::from_millis(1250);
 pub const PAUSE: Duration = Duration::from_millis(75);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);

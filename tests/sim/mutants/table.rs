@@ -68,8 +68,8 @@ const fn scene(name: &'static str) -> Place {
 pub const MUTANTS: &[Row] = &[
     // Who holds.
     lua("release_by_anybody", &[(
-        "local held = redis.call('HEXISTS', lock, id) == 1",
-        "local held = redis.call('EXISTS', lock) == 1",
+        "  return {redis.call('HDEL', lock, id) == 1 and",
+        "  return {redis.call('DEL', lock) == 1 and",
     )], NETWORK, &["I1", "I10"]),
     lua("renewal_by_anybody", &[(
         "local held = redis.pcall('HEXISTS', lock, id)\n",
@@ -85,18 +85,18 @@ pub const MUTANTS: &[Row] = &[
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     rust("deaf_while_asking", Mutant::DeafWhileAsking, scene("lost_answer"), I3),
     lua("resend_not_known", &[(
-        "if not free and redis.call('HEXISTS', lock, id) == 1 then\n  extend(lease)\n",
-        "if false then\n",
+        "local held = not free and redis.call('HGET', lock, id)\n",
+        "local held = false\n",
     )], NETWORK, I10),
     lua("stale_before_mine", &[(
-        "-- A resend, or the message that said so was lost.\n",
+        "-- A resend, or the message about the grant was lost.\n",
         "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
     )], scene("late_copy"), I10),
     rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
     lua("token_without_clock", &[(
-        "math.max(last + 1, time[1] * 1000000 + time[2])",
-        "last + 1",
+        "  local first = time[1] * 1000000 + time[2]\n",
+        "  local first = 1\n",
     )], LOSSES, I2),
 
     lua("publish_before_asking", &[
@@ -140,17 +140,17 @@ pub const MUTANTS: &[Row] = &[
 
     // Who is next.
     lua("release_wakes_nobody", &[(
-        "waits(ticket), ARGV[5]) end\nlocal more, taken = promote({[ticket] = true})",
-        "waits(ticket), ARGV[5]) end\nlocal more, taken = 0, {}",
+        "is_queued(ticket), ARGV[5]) end\nlocal more, granted = promote({[ticket] = true})",
+        "is_queued(ticket), ARGV[5]) end\nlocal more, granted = 0, {}",
     )], FAULT_FREE, I3),
-    lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(told)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
+    lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(messages)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_wakes_nobody", &[(
-        "local more = promote({})\nvacate()\nreturn {outcome,",
-        "local more = 0\nvacate()\nreturn {outcome,",
+        "local more = promote({})\ndrop_ended()\nreturn {outcome,",
+        "local more = 0\ndrop_ended()\nreturn {outcome,",
     )], FAULT_FREE, I3),
     lua("fast_path_barges", &[(
-        "if redis.call('EXISTS', lock, queue, tickets) == 0 and",
-        "if redis.call('EXISTS', lock) == 0 and",
+        "local unused = redis.call('EXISTS', lock, queue, tickets) == 0\n",
+        "local unused = redis.call('EXISTS', lock) == 0\n",
     )], scene("newcomers"), I4),
     lua("try_barges", &[(
         "  local more, _, rest = promote({})\n",
@@ -166,7 +166,7 @@ pub const MUTANTS: &[Row] = &[
         ("redis.call('ZADD', tickets, 'XX', now + ttl,", "redis.call('ZADD', tickets, 'XX', now + ttl + skew(ticket),"),
     ], FAULT_FREE, I3),
     lua("enqueued_twice", &[(
-        "  if stands then\n    refresh(",
+        "  if already_queued then\n    refresh(",
         "  if false then\n    refresh(",
     )], NETWORK, &["I10", "I12"]),
     lua("cancelled_ticket_stays_in_the_list", &[(
@@ -174,7 +174,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], FAULT_FREE, I12),
     lua("half_a_queue", &[(
-        "if waiting ~= scored then forget_queue() end\n",
+        "  if waiting ~= scored then forget_queue() end\n",
         "",
     )], scene("half_a_queue"), I3),
     lua("dead_counted_as_waiters", &[
@@ -217,33 +217,33 @@ pub const MUTANTS: &[Row] = &[
         "  if units == ALL_UNITS then return reserve(1, lease) end",
     )], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, waits(ticket), ARGV[6]) end\n",
+        "if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[6]) end\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
     // Permits.
     lua("reader_passes_a_writer", &[(
-        "  and redis.call('EXISTS', queue, tickets) == 0 and redis.call('HEXISTS', permits, id) == 0 then",
-        "  and redis.call('HEXISTS', permits, id) == 0 then",
+        "if redis.call('EXISTS', queue, tickets) == 0 and sound and",
+        "if sound and",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_tries_past_a_writer", &[(
-        "  if rest == 'none' and room(units) then",
-        "  if room(units) then",
+        "  if rest == 'none' and has_capacity(units) then",
+        "  if has_capacity(units) then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_has_its_own_token", &[(
         "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
         "  if true then return reserve(HANDOFF_BUDGET, lease) end",
     )], PERMITS_FAULT_FREE, I2),
     lua("one_is_woken", &[(
-        "        granted = granted + 1\n",
-        "        do return again, taken, 'full' end\n",
+        "        grants = grants + 1\n",
+        "        do return call_again, granted, 'full' end\n",
     )], PERMITS_FAULT_FREE, I3),
     lua("downgrade_wakes_nobody", &[(
         "local more = promote({})\nif held ~= units then",
         "local more = 0\nif held ~= units then",
     )], PERMITS_FAULT_FREE, I3),
     lua("upgrade_beside_readers", &[(
-        "  local busy = units > old and not room(units - old)\n",
+        "  local busy = units > old and not has_capacity(units - old)\n",
         "  local busy = false\n",
     )], PERMITS_FAULT_FREE, I5),
     lua("late_change_honoured", &[(
@@ -252,19 +252,19 @@ pub const MUTANTS: &[Row] = &[
     )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("refused_change_tried_again", &[(
         "if held then\n  extend(new_id, ARGV[4])\n",
-        "if held and held ~= units and room(units - held) then\n  \
-        undo(new_id, held)\n  held, token = units, hold(new_id, ARGV[4], units)\n\
+        "if held and held ~= units and has_capacity(units - held) then\n  \
+        remove_hold(new_id, held)\n  held, token = units, write_hold(new_id, ARGV[4], units)\n\
         elseif held then\n  extend(new_id, ARGV[4])\n",
     )], scene("refused_upgrade"), I10),
     rust("renewed_while_changing", Mutant::RenewedWhileChanging, PERMITS_NETWORK, I8),
     lua("late_release_credits", &[
         (
-            "  if held then undo(id, held) else takes_writes(permits) end\n  return {held and",
-            "  undo(id, held or 1)\n  return {held and",
+            "  if held then remove_hold(id, held) else takes_writes(permits) end\n  return {held and",
+            "  remove_hold(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nends(id, held)",
-            "ends(id, held or 1)",
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nend_hold(id, held)",
+            "end_hold(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("used_outlives_its_leases", &[(
@@ -273,14 +273,14 @@ pub const MUTANTS: &[Row] = &[
     )], PERMITS_NETWORK, I5),
 
     lua("smaller_limit_ignored", &[(
-        "limit = stored or limit\n\n",
-        "stored = stored and math.max(stored, limit)\nlimit = stored or limit\n\n",
+        "  limit = stored or limit\n",
+        "  stored = stored and math.max(stored, limit)\n  limit = stored or limit\n",
     )], PERMITS_FAULT_FREE, &["I4", "I5"]),
     lua("oversized_not_told", &[(
         "    remove(ticket, '1')\n    tell(client, 'gone ' .. id)\n  else\n",
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("oversized_stays", &[("  if id and oversized(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
+    lua("oversized_stays", &[("  if id and exceeds_limit(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_wakes_nobody", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
@@ -303,11 +303,11 @@ pub const MUTANTS: &[Row] = &[
         "if not count then\n  takes_writes(latch)\n  return {'OPEN', now}",
     )], LATCHES_FAULT_FREE, I13),
     lua("late_wait_honoured", &[(
-        "if not redis.call('ZSCORE', tickets, id) and late(not_after) then return {'STALE', now} end\n",
+        "if not redis.call('ZSCORE', tickets, id) and is_late(not_after) then return {'STALE', now} end\n",
         "",
     )], LATCHES_NETWORK, I13),
     lua("late_count_honoured", &[(
-        "if late(not_after) then return {'STALE', now} end\nif not count or count < 1",
+        "if is_late(not_after) then return {'STALE', now} end\nif not count or count < 1",
         "if not count or count < 1",
     )], scene("late_count"), I10),
     lua("counted_twice", &[(
@@ -339,7 +339,7 @@ pub const MUTANTS: &[Row] = &[
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
     rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
     lua("queue_for_ever", &[(
-        "  redis.call('PEXPIRE', queue, QUEUE_TTL)\n",
+        "  redis.call('PEXPIRE', queue, 'QUEUE_TTL')\n",
         "",
     )], FAULT_FREE, I9),
     rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),

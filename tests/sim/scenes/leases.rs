@@ -71,7 +71,7 @@ pub async fn slow_answer(mut stage: Stage) -> Played {
     must(guard.is_valid(), "I1 a hold was over when it was given out")
 }
 
-/// A grant's message takes so long that the waiter learns of it by its own touch.
+/// A grant's message takes so long that the waiter learns of it by its own heartbeat.
 pub async fn late_message(mut stage: Stage) -> Played {
     let lease = 3000 * MS;
     let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(lease).await, stage.enter(LONG).await);

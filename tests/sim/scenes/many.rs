@@ -10,7 +10,7 @@ use crate::executor::Process;
 use crate::stage::{LONG, Played, Stage, must};
 use crate::world::MS;
 
-/// As many touches, or acquisitions here, are under way at a time.
+/// As many heartbeats, or acquisitions here, are under way at a time.
 const AT_ONCE: usize = 256;
 
 async fn holds(stage: &Stage, process: Process, count: usize) -> Vec<LockGuard> {

@@ -21,8 +21,8 @@ const TRIES: Duration = Duration::from_millis(100);
 impl Scene {
     pub fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended, robbed: bool) {
         self.within(LATE, "the others begin", || rivals.have_begun());
-        // Every hand-over takes two messages; the subject's own, and those of three others, and of three in its line.
-        let hand_overs = if operation.line { 7 } else { 4 };
+        // Every hand-over takes two messages; the subject's own, and those of three others, and of three in its cohort.
+        let hand_overs = if operation.cohort { 7 } else { 4 };
         self.within(bound(fault, 2 * hand_overs * LONGEST), "the others are served", || rivals.have_ended());
         for (who, kind) in rivals.failed() {
             let expected = match kind {

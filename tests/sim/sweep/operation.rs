@@ -74,8 +74,8 @@ pub struct Operation {
     pub limits: bool,
     /// It closes the subject's client.
     pub closes: bool,
-    /// Other tasks of the subject's client come to stand in its line.
-    pub line: bool,
+    /// Other tasks of the subject's client come to wait in its cohort.
+    pub cohort: bool,
 }
 
 pub const PLAIN: Operation = Operation {
@@ -88,7 +88,7 @@ pub const PLAIN: Operation = Operation {
     robs: false,
     limits: false,
     closes: false,
-    line: false,
+    cohort: false,
 };
 
 const LOST: &[ErrorKind] = &[ErrorKind::Lost];
@@ -102,15 +102,15 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "lock, non_fair, in a line",
+        name: "lock, non_fair, in a cohort",
         start: |s| with(s, |lock, _| drops(async move { lock.lock().non_fair().await })),
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "a section, non_fair, in a line",
+        name: "a section, non_fair, in a cohort",
         start: |s| with(s, |lock, _| async move { lock.lock().non_fair().await?.release().await }.boxed()),
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
@@ -158,6 +158,88 @@ pub const OPERATIONS: &[Operation] = &[
         },
         companion: Some(Companion::Second),
         fails: &[ErrorKind::TimedOut],
+        ..PLAIN
+    },
+    Operation {
+        name: "lock, lease, hold_at_most",
+        start: |s| with(s, |lock, _| drops(async move { lock.lock().lease(500 * MS).hold_at_most(900 * MS).await })),
+        ..PLAIN
+    },
+    Operation {
+        name: "extend",
+        before: Before::Hold,
+        start: |s| {
+            // Of a lock of its own: what it holds is renewed.
+            let other = s.client.as_ref().unwrap().lock("another");
+            async move {
+                let guard = other.lock().expires_after(500 * MS).await?;
+                guard.extend(900 * MS).await?;
+                guard.release().await
+            }
+            .boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run",
+        start: |s| {
+            let executor = s.tracking.clone();
+            let lock = s.lock();
+            lock.lock().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, non_fair, in a cohort",
+        start: |s| {
+            let executor = s.tracking.clone();
+            s.lock().lock().non_fair().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        cohort: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, holder, whose work acquires again",
+        start: |s| {
+            let (lock, holder) = (s.lock(), s.holder);
+            let inner = lock.clone();
+            let work = move |_| async move { inner.lock().holder(&holder).await?.release().await };
+            lock.lock().holder(&holder).run(work).map(|ended| ended.and_then(|inner| inner)).boxed()
+        },
+        companion: Some(Companion::Second),
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run of a try",
+        start: |s| {
+            let executor = s.tracking.clone();
+            drops(s.lock().try_lock().run(move |_| async move { executor.sleep(2 * MS).await }))
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, of permits",
+        on: What::Permits(2),
+        start: |s| {
+            let executor = s.tracking.clone();
+            let semaphore = s.client.as_ref().unwrap().semaphore(NAME, permits(NAME));
+            semaphore.acquire_many(2).run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "Client::scope",
+        start: |s| {
+            let client = s.client.clone().unwrap();
+            async move { client.scope(|client| section(client.lock(NAME))).await }.boxed()
+        },
+        closes: true,
         ..PLAIN
     },
     Operation { name: "a section", start: |s| with(s, |lock, _| section(lock).boxed()), ..PLAIN },
@@ -244,19 +326,19 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "write, non_fair, in a line",
+        name: "write, non_fair, in a cohort",
         on: What::Write,
-        start: |s| shared(s, |client| drops(What::Write.acquire_in_line(client, NAME))),
-        line: true,
+        start: |s| shared(s, |client| drops(What::Write.acquire_in_cohort(client, NAME))),
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "downgrade, with a line",
+        name: "downgrade, with a cohort",
         before: Before::Hold,
         on: What::Write,
         start: change,
         fails: LOST,
-        line: true,
+        cohort: true,
         ..PLAIN
     },
     Operation {
@@ -281,18 +363,18 @@ pub const OPERATIONS: &[Operation] = &[
         ..PLAIN
     },
     Operation {
-        name: "acquire, non_fair, in a line",
+        name: "acquire, non_fair, in a cohort",
         on: What::Permits(1),
-        start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_line(client, NAME))),
-        line: true,
+        start: |s| shared(s, |client| drops(What::Permits(1).acquire_in_cohort(client, NAME))),
+        cohort: true,
         ..PLAIN
     },
     Operation {
-        name: "close, with a line for permits",
+        name: "close, with a cohort for permits",
         before: Before::Hold,
         on: What::Permits(1),
         start: close,
-        line: true,
+        cohort: true,
         closes: true,
         ..PLAIN
     },
@@ -311,10 +393,10 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation { name: "close, holding", before: Before::Hold, start: close, closes: true, ..PLAIN },
     Operation {
-        name: "close, with a line",
+        name: "close, with a cohort",
         start: close,
         companion: Some(Companion::First),
-        line: true,
+        cohort: true,
         closes: true,
         ..PLAIN
     },

@@ -178,7 +178,7 @@ impl Scene {
         let mut held = None;
         if operation.before == Before::Hold {
             let client = subject.client.clone().unwrap();
-            let acquired = operation.on.acquire_as(!operation.line, client, NAME);
+            let acquired = operation.on.acquire_as(!operation.cohort, client, NAME);
             let guard = self.run("hold", acquired).unwrap();
             subject.guard = Some(Arc::new(guard));
         } else if contention != Contention::Free {
@@ -218,9 +218,9 @@ impl Scene {
             }
         }
         for who in ["the first neighbour", "the second neighbour", "the third neighbour"] {
-            if operation.line {
+            if operation.cohort {
                 let (client, what) = (subject.client.clone().unwrap(), operation.on);
-                let stands = async move { what.acquire_in_line(client, NAME).await?.release().await };
+                let stands = async move { what.acquire_in_cohort(client, NAME).await?.release().await };
                 rivals.spawn(who, self.draw(3 * MS), stands);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{MS, State, World};
+use super::{MS, State, Workload, World};
 use bowline::Loss;
 
 use crate::actor::Actor;
@@ -13,6 +13,7 @@ use crate::judge::Known;
 use crate::judge::view::WRITE;
 
 /// A guard that somebody has.
+#[derive(Clone)]
 pub struct Seen {
     pub process: Process,
     pub started: Duration,
@@ -53,7 +54,9 @@ impl World {
             let broken = state.overlaps(&key, &seen, most).or_else(|| state.token(&key, &seen));
             state.guards.entry(key.clone()).or_default().push(seen);
             let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
-            let bound = 2 * self.longest_delay + MS / 10;
+            // A grant of a short lease, half of which is over, is asked about again.
+            let messages = if self.workload == Workload::Leases { 4 } else { 2 };
+            let bound = messages * self.longest_delay + MS / 10;
             let late = released.map(|released| now - released).filter(|took| *took > bound);
             broken.or_else(|| Some(format!("I3 {key}: handed over after {:?}, not {bound:?}", late?)))
         };
@@ -88,6 +91,26 @@ impl World {
         self.must(loss != Loss::Gone || left.is_zero(), || {
             format!("a lease is lost of {key}, and the server has {left:?} of it")
         });
+    }
+
+    /// The guard is still there, and counts on no more of its lease than the server has.
+    pub fn keeps(&self, actor: &Actor, name: &str, guard: &Arc<Guard>) {
+        let key = guard.what().key(name);
+        let seen = {
+            let state = self.state.lock().unwrap();
+            let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
+            seen.cloned()
+        };
+        if let Some(seen) = seen {
+            self.backed(&key, &actor.client.id().to_string(), &seen);
+        }
+    }
+
+    /// What the server has left of the hold.
+    pub fn left(&self, actor: &Actor, name: &str, guard: &Guard) -> Duration {
+        let (key, client) = (guard.what().key(name), actor.client.id().to_string());
+        let (units, token) = (guard.units(), guard.token());
+        self.server.left(&Known { key: &key, client: &client, units, token, is_new: false })
     }
 
     /// The last guard of a hold goes: whoever waits now gets the lock within two messages. So it is with permits if

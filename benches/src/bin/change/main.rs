@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p bowline-benches --bin change -- [part of a case's name]... [names=20000] [holds=600]
 //! [seconds=30] [waiters=40000] [counts=200000]`
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::args::Args;
 use bowline_benches::report::Report;

@@ -1,6 +1,7 @@
 //! What bowline costs when many want the same lock, in one process and in several.
 //!
 //! `cargo run --release -p bowline-benches --bin contention -- [part of a case's name]... [seconds=2] [slices=2]`
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use std::time::Duration;
 

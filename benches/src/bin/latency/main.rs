@@ -1,6 +1,7 @@
 //! What bowline costs when nobody is in the way: beside two commands that do nothing, and without any command.
 //!
 //! `cargo run --release -p bowline-benches --bin latency -- [part of a case's name]... [pairs=3000]`
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::Result;
 use bowline_benches::alloc::Counting;

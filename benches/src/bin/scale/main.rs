@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p bowline-benches --bin scale -- [part of a case's name]... [largest=100000] [calls=200]
 //! [lease=9] [rounds=3] [waiters_lease=60]`
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::args::Args;
 use bowline_benches::chart::{self, Series};

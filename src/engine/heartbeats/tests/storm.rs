@@ -39,7 +39,7 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
     assert_eq!(heartbeats.under_way, 0);
 }
 
-/// A subscription that flaps must not have the same names touched first each time, while the tickets of others expire.
+/// While a subscription flaps, the same names must not come first each time until the tickets of others expire.
 #[test]
 fn gap_after_gap_every_name_has_its_turn() {
     let (mut heartbeats, _, mut now) = many(1000);
@@ -57,7 +57,7 @@ fn gap_after_gap_every_name_has_its_turn() {
 }
 
 #[test]
-fn names_that_were_touched_in_one_moment_move_apart() {
+fn names_with_heartbeats_at_one_moment_move_apart() {
     let (mut heartbeats, names, start) = many(200);
     heartbeats.heartbeat_all(start);
     for keys in begin(&mut heartbeats, start) {
@@ -87,7 +87,7 @@ fn waiters_behind_a_lease_that_ends_do_not_all_look_at_the_same_moment() {
     assert!(heartbeats.next().unwrap() <= start + SHORTEST * 2 + SHORTEST / 5);
 }
 
-/// Lets that many touches fail, and returns the pauses between them.
+/// Lets that many heartbeats fail, and returns the pauses between them.
 fn pauses(heartbeats: &mut Heartbeats, keys: &Arc<Keys>, start: Instant, longest: Duration) -> Vec<Duration> {
     let mut now = start;
     let pause = |_| {

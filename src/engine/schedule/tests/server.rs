@@ -37,7 +37,7 @@ struct Call {
 }
 
 impl Model {
-    /// So many holds, acquired one after the other in that time.
+    /// That many holds, acquired one after the other within that time.
     pub(super) fn new(holds: u64, lease: Duration, acquired_in: Duration) -> Self {
         let start = an_instant();
         let mut schedule = Schedule::new(Jitter::new(7));

@@ -1,7 +1,9 @@
 //! The scripts as typed calls.
 
+use bowline::wire;
+
 use super::{Acquired, Changed, Inspected, Limited, Permits};
-use crate::lab::{Acquired as Granted, Attempt, Cancelled, HeartbeatReply, INBOX, Released, State, Words};
+use crate::lab::{Acquired as Granted, Attempt, Cancelled, HeartbeatReply, Released, State, Words, attempt};
 
 impl Permits {
     pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
@@ -20,7 +22,7 @@ impl Permits {
     }
 
     pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
-        let args = [attempt.asks(mode, Some(self.limit_of(attempt))), vec![INBOX.to_owned(), self.counts()]].concat();
+        let args = self.site_of(attempt).acquire(attempt.wire(), mode == "wait").args;
         self.call("permit_acquire", &args, |words| match &*words.word() {
             "OVER" => Acquired::Over(words.next()),
             word => Acquired::As(Granted::read(word, words, Words::any_token)),
@@ -48,16 +50,13 @@ impl Permits {
     }
 
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
-        let (ticket, ttl) = next.map_or_else(|| (String::new(), 0), |next| (self.ticket(next), next.ttl));
-        let site = self.site_of(attempt);
-        let args = [vec![attempt.id.clone()], site, vec![ticket, ttl.to_string(), "0".to_owned()]].concat();
+        let args = self.release_args(attempt, next, false);
         self.call("permit_release", &args, |words| Released::read(words, Words::any_token))
     }
 
     /// Releases and queues up, and reads in the reply what its client is told.
     pub fn release_listening_for(&mut self, attempt: &Attempt, next: &Attempt) -> (String, Vec<String>) {
-        let (ticket, ttl) = (self.ticket(next), next.ttl.to_string());
-        let args = [vec![attempt.id.clone()], self.site_of(attempt), vec![ticket, ttl, "1".to_owned()]].concat();
+        let args = self.release_args(attempt, Some(next), true);
         let read = |words: &mut Words| {
             let word = words.word();
             if word == "GRANTED" {
@@ -74,8 +73,8 @@ impl Permits {
     }
 
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
-        let from = if from_tail { "-1" } else { "1" };
-        let args = [vec![ticket.to_owned(), from.to_owned()], self.site()].concat();
+        let mut args = self.site().cancel(attempt(1, 1).wire(), from_tail).args;
+        args[0] = ticket.to_owned();
         self.call("permit_cancel", &args, Cancelled::read)
     }
 
@@ -88,8 +87,10 @@ impl Permits {
     }
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
-        let mut args = self.site();
-        args.extend(attempts.iter().flat_map(|attempt| [self.ticket(attempt), attempt.ttl.to_string()]));
+        let mut args = self.site().heartbeat(&attempts.iter().map(|attempt| attempt.wire()).collect::<Vec<_>>()).args;
+        // Each ticket is of its own call site.
+        let (first, tickets) = (args.len() - 2 * attempts.len(), attempts.iter().map(|attempt| self.ticket(attempt)));
+        args[first..].iter_mut().step_by(2).zip(tickets).for_each(|(arg, ticket)| *arg = ticket);
         let n = attempts.len();
         let keys = self.keys.clone();
         self.lab.run("permit_heartbeat", &keys, &args, true, |words| HeartbeatReply::read(words, n, Words::any_token))
@@ -117,9 +118,7 @@ impl Permits {
     }
 
     pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
-        let [limit, prefix, counts] = self.site().try_into().unwrap();
-        let (units, lease, not_after) = (new.span.to_string(), new.lease.to_string(), new.not_after.to_string());
-        let args = [old.id.clone(), new.id.clone(), units, lease, limit, not_after, prefix, counts];
+        let args = self.site().change(old.wire(), new.wire()).args;
         self.call("permit_change", &args, |words| match &*words.word() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
@@ -134,7 +133,7 @@ impl Permits {
     }
 
     pub fn try_set_limit(&mut self, limit: u32, not_after: u64) -> Result<Limited, String> {
-        let args = [limit.to_string(), not_after.to_string(), INBOX.to_owned(), self.counts()];
+        let args = self.site_with(limit).store_limit(not_after).args;
         self.call("permit_limit", &args, |words| match &*words.word() {
             "LIMIT" => Limited::Limit { more: words.flag() },
             "STALE" => Limited::Stale,
@@ -147,7 +146,7 @@ impl Permits {
     }
 
     pub fn try_inspect(&mut self) -> Result<Inspected, String> {
-        let (keys, args) = (self.keys.clone(), [self.limit.to_string()]);
+        let (keys, args) = (self.keys.clone(), self.site().inspect().args);
         let start = self.now();
         self.lab.run("permit_inspect", &keys, &args, false, |words| {
             let (used, limit, waiters) = (words.next(), words.next(), words.next());
@@ -163,16 +162,29 @@ impl Permits {
         })
     }
 
-    fn site(&self) -> Vec<String> {
+    fn release_args(&self, attempt: &Attempt, next: Option<&Attempt>, listens: bool) -> Vec<String> {
+        let resource = self.site_of(attempt).listens(listens);
+        // The id may be one that no client has.
+        let mut args = resource.release(crate::lab::attempt(1, 1).wire(), next.map(Attempt::wire)).unwrap().args;
+        args[0] = attempt.id.clone();
+        if let Some(next) = next {
+            // The ticket is of its own call site.
+            let at = args.len() - 3;
+            args[at] = self.ticket(next);
+        }
+        args
+    }
+
+    fn site(&self) -> wire::Resource {
         self.site_with(self.limit)
     }
 
-    fn site_of(&self, attempt: &Attempt) -> Vec<String> {
+    fn site_of(&self, attempt: &Attempt) -> wire::Resource {
         self.site_with(self.limit_of(attempt))
     }
 
-    fn site_with(&self, limit: u32) -> Vec<String> {
-        vec![limit.to_string(), INBOX.to_owned(), self.counts()]
+    fn site_with(&self, limit: u32) -> wire::Resource {
+        super::resource("n", limit).counts_everyone(self.counts_everyone)
     }
 
     fn call<T>(&mut self, script: &str, args: &[String], read: impl FnOnce(&mut Words) -> T) -> Result<T, String> {

@@ -1,0 +1,185 @@
+-- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
+-- Expects the locals: permits, leases, queue, tickets, fence, now, fences, and limit: that of the caller, ALL_UNITS for a
+-- read-write lock, whose writers take all units. Expects the fragments permit_token, absent and outlive.
+-- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id `<units> <token>`.
+-- A hold counts until its lease is over, by the sorted set leases; the next call after that reaps it.
+-- A script calls load_permits() before the other functions.
+
+-- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different limits, as
+-- in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
+local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
+
+-- The units held; the stored limit, if there is one; when the first lease ends, nil if there is none; whether units are
+-- held exactly if there are leases: if not, one of the two keys was evicted, or another program wrote to them; and how many
+-- of the fields `used` and `limit` there are.
+local used, stored, first_end, sound, extra_fields
+
+-- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
+local ending, leaving = nil, 0
+
+-- For how long both keys are known to live, in this call.
+local kept = 0
+
+-- Reads a number of units; one that no script wrote is nil.
+local function units_in(text)
+  local n = tonumber(string.match(text or '', '^%d+$'))
+  return n and n <= ALL_UNITS and n or nil
+end
+
+local function load_permits()
+  local fields = redis.call('HMGET', permits, 'used', 'limit')
+  used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
+  extra_fields = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
+  limit = stored or limit
+  first_end = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
+  sound = (used > 0) == (first_end ~= nil)
+end
+
+-- What is left of the first lease; as PTTL, negative if there is none.
+local function first_left()
+  local ends = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
+  return ends and math.max(ends - now, 0) or -2
+end
+
+local function has_capacity(amount, own)
+  -- Only the first ticket knows its limit.
+  if not amount then return used < (stored or ALL_UNITS) end
+  return used + amount <= (stored or own or limit)
+end
+
+local function exceeds_limit(amount, own)
+  return amount > (stored or own)
+end
+
+local function write_used()
+  if stored then
+    redis.call('HSET', permits, 'used', used + leaving, 'limit', stored)
+    outlive(permits, LIMIT_TTL)
+  elseif used + leaving > 0 then
+    redis.call('HSET', permits, 'used', used + leaving)
+  else
+    redis.call('DEL', permits)
+  end
+end
+
+-- After half of the two keys was lost: the holds are those that both keys have, and `used` is their sum. This is the only
+-- loop over all holds, and nothing that the scripts do leads to it. If no lease is left it is not needed: the last leases end
+-- with their key while a stored limit keeps the hash.
+local function recount()
+  used, leaving = 0, 0
+  if redis.call('EXISTS', leases) == 0 then
+    redis.call('UNLINK', permits)
+    write_used()
+    return
+  end
+  local ids, all = {}, redis.call('HGETALL', permits)
+  for i = 1, #all, 2 do
+    local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+$'))
+    if units and id ~= ending and redis.call('ZSCORE', leases, id) then
+      ids[id] = true
+      used = used + units
+    elseif id ~= 'used' and id ~= 'limit' then
+      redis.call('HDEL', permits, id)
+    end
+  end
+  for _, id in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
+    if not ids[id] then redis.call('ZREM', leases, id) end
+  end
+  write_used()
+end
+
+-- Ends holds whose leases are over, as many as one call may, and checks what is left.
+local function reap_expired()
+  redis.call('STRLEN', fence)
+  local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, MAX_EXPIRED)
+  if #over > 0 then
+    for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
+      used = used - (units_in(string.match(held or '', '^%d+')) or 0)
+    end
+    redis.call('HDEL', permits, unpack(over))
+    redis.call('ZREM', leases, unpack(over))
+  end
+  local holds = redis.call('ZCARD', leases)
+  if used < holds or (used > 0) ~= (holds > 0) or redis.call('HLEN', permits) - extra_fields ~= holds then
+    recount()
+  elseif #over > 0 then
+    write_used()
+  end
+  return #over == MAX_EXPIRED and 1 or 0
+end
+
+-- Takes away a hold whose units are given back already.
+local function drop(id)
+  local leased = used + leaving < 1 and redis.call('ZCARD', leases) or 0
+  redis.call('HDEL', permits, id)
+  local dropped = redis.call('ZREM', leases, id)
+  kept = 0
+  -- Nothing is used, and there are other leases.
+  if leased > dropped then recount() else write_used() end
+end
+
+local function remove_hold(id, units)
+  used = used - units
+  drop(id)
+end
+
+-- Gives the units of a hold back. Its fields go last: a key that is deleted and then written again is refused half-way by
+-- a cluster that is moving it. drop_ended() comes after promote().
+local function end_hold(id, units)
+  -- A server that is out of memory lets a script that has begun to write go on to its end. It refuses a first write that
+  -- takes memory, so the first one takes none.
+  takes_writes(permits)
+  ending, leaving, used = id, units, used - units
+end
+
+local function drop_ended()
+  if not ending then return end
+  leaving = 0
+  drop(ending)
+end
+
+-- The units and the token that the attempt id holds, nil if it holds none. A hold whose lease is over is none, reaped or not.
+local function held_by(id)
+  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
+  if not units then return nil end
+  if tonumber(redis.call('ZSCORE', leases, id) or 0) <= now then
+    remove_hold(id, units)
+    return nil
+  end
+  return tonumber(units), token
+end
+
+local function keep(lease)
+  if lease <= kept then return end
+  outlive(leases, lease)
+  outlive(permits, stored and math.max(lease, LIMIT_TTL) or lease)
+  kept = lease
+end
+
+-- Renews a hold that exists. Never shortens its lease: this may be a late copy of a call, and the lease may have been
+-- extended since.
+local function extend(id, lease)
+  if tonumber(redis.call('ZSCORE', leases, id) or 0) > now + lease then return takes_writes(permits) end
+  redis.call('ZADD', leases, 'XX', now + lease, id)
+  keep(tonumber(lease))
+end
+
+local function write_hold(id, lease, units, token)
+  token, lease = token or token_for(units, lease), math.max(lease, 1)
+  if id == ending then ending, leaving = nil, 0 end
+  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units + leaving)
+  used = used + units
+  local ok, why = pcall(function()
+    -- It holds already, by a ticket with other words: both were counted.
+    if redis.call('ZADD', leases, now + lease, id) == 0 then recount() end
+    keep(lease)
+    keep_counter(lease)
+  end)
+  if not ok then
+    -- A hold must not last for ever.
+    remove_hold(id, units)
+    drop_ended()
+    error(why, 0)
+  end
+  return token
+end

@@ -1,0 +1,166 @@
+//! A cluster: every call goes to the master that serves the slot of its keys.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `slot`, `map`, `redirect`, `refresh`, `host`, `seeds` | pure: slots of keys, who serves them, what answers mean, when to read the map |
+//! | `router` | holds the map and the links |
+//! | `node` | keeps one link up |
+//! | `reading` | reads the map |
+//! | `calls`, `asking` | send calls, and follow redirections |
+//! | `subscription` | hears messages at any master |
+//! | `blocking` | the last calls of a runtime that has ended |
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::future::select;
+use futures::stream::BoxStream;
+
+use super::dial::Dial;
+use super::failure::Failure;
+use crate::config::Config;
+use crate::connection::{Call, Connection, ConnectionError, Notice, Warning};
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Executor;
+
+pub(super) use self::seeds::Seeds;
+
+use self::blocking::BlockingCluster;
+use self::calls::Answer;
+use self::router::Router;
+
+mod asking;
+mod blocking;
+mod calls;
+mod host;
+mod map;
+mod node;
+mod place;
+mod reading;
+mod redirect;
+mod refresh;
+mod router;
+mod seeds;
+mod signals;
+mod slot;
+mod subscription;
+
+/// The connection to a cluster. Dropping it ends its tasks and closes its sockets.
+pub(super) struct Cluster {
+    router: Arc<Router>,
+    subscriptions: AtomicU64,
+}
+
+impl Cluster {
+    /// Reads the map of slots. No second attempt is made.
+    pub(super) async fn connect(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: &Config,
+        seed: u64,
+    ) -> Result<(Self, Vec<Warning>)> {
+        let router = Arc::new(Router::new(executor, dialer, seeds, config.clone(), seed));
+        // Before the wait: if this future is dropped, the connection is, and with it the task ends.
+        let cluster = Self { router: Arc::clone(&router), subscriptions: AtomicU64::new(0) };
+        let (first, connected) = oneshot::channel();
+        let close = CloseOnDrop(Arc::clone(&router));
+        router.executor.spawn(Box::pin(async move {
+            let router = Arc::clone(&close.0);
+            let work = pin!(keep_map(&router, first));
+            let _close = close;
+            select(work, pin!(router.closed())).await;
+        }));
+        match connected.await {
+            Ok(Ok(warnings)) => Ok((cluster, warnings)),
+            Ok(Err(failure)) => Err(failure.into_error(&router.seeds.to_string(), &config.prefix)),
+            Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
+        }
+    }
+
+    pub(super) async fn run(&self, call: &Call<'_>) -> Answer {
+        calls::run(&self.router, call).await
+    }
+
+    pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
+        calls::run_batch(&self.router, calls).await
+    }
+
+    pub(super) async fn subscribe(
+        &self,
+        channel: &str,
+    ) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(subscription::subscribe(&self.router, channel, number).await?.boxed())
+    }
+
+    /// A number for the node that executes calls with this key.
+    pub(super) fn node_of(&self, key: &str) -> u64 {
+        self.router.number_of(slot::of(key))
+    }
+
+    pub(super) fn reconnects(&self) -> u64 {
+        self.router.reconnects()
+    }
+
+    pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(BlockingCluster::new(self.router.map(), &self.router.seeds, within)?))
+    }
+
+    pub(super) fn close(&self) {
+        self.router.close();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.router.fmt(f)
+    }
+}
+
+/// Closes the connection when the task that keeps the map is dropped, which is what a runtime does when it shuts down.
+struct CloseOnDrop(Arc<Router>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Reads the map when it is time to, and closes links that are not needed any more. The outcome of the first reading goes to
+/// `first`; if it failed, that is the end.
+async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Vec<Warning>, Failure>>) {
+    let mut newest = 0;
+    let view = match reading::read(router, &mut newest, true).await {
+        Ok(view) => view,
+        Err(failure) => {
+            let _ = first.send(Err(failure));
+            return;
+        }
+    };
+    router.learn(view.map);
+    if first.send(Ok(view.warnings)).is_err() {
+        return;
+    }
+    loop {
+        let early = router.prune();
+        if !router.signals.due(early).await {
+            continue;
+        }
+        router.signals.begin();
+        let view = reading::read(router, &mut newest, false).await;
+        let news = view.is_ok_and(|view| router.learn(view.map));
+        router.signals.done(news);
+    }
+}

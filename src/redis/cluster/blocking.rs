@@ -1,0 +1,83 @@
+//! The last calls of a runtime that has ended: to each master over a blocking socket of its own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+
+use super::super::blocking::Blocking;
+use super::super::deadline::Deadline;
+use super::host::Host;
+use super::map::SlotMap;
+use super::place::Place;
+use super::seeds::Seeds;
+use super::slot;
+use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::mutex::lock;
+
+/// Sends each call to the master that the map names, and follows no redirection: what is not released ends with its lease.
+pub(super) struct BlockingCluster {
+    map: SlotMap,
+    places: HashMap<Host, Place>,
+    deadline: Deadline,
+    /// Dialled when first needed. `None`: it could not be reached.
+    nodes: Mutex<HashMap<Host, Option<Arc<Blocking>>>>,
+}
+
+impl BlockingCluster {
+    pub(super) fn new(map: SlotMap, seeds: &Seeds, within: Duration) -> Option<Self> {
+        let deadline = Deadline::after(within)?;
+        let place = |host: &Host| (host.clone(), Place::new(&seeds.access, host.clone()));
+        let places = map.masters().iter().map(place).collect();
+        Some(Self { map, places, deadline, nodes: Mutex::default() })
+    }
+
+    fn node(&self, call: &Call<'_>) -> Result<Arc<Blocking>, ConnectionError> {
+        let owner = call.keys.first().and_then(|key| self.map.owner(slot::of(key)));
+        let place = owner.and_then(|owner| Some((owner, self.places.get(owner)?)));
+        let (owner, place) = place.ok_or_else(|| ConnectionError::Unreachable("no node serves the slot".to_owned()))?;
+        let mut nodes = lock(&self.nodes);
+        let node = nodes.entry(owner.clone()).or_insert_with(|| {
+            let left = self.deadline.left().ok()?;
+            Some(Arc::new(Blocking::connect(place, left)?))
+        });
+        node.clone().ok_or_else(|| ConnectionError::Unreachable(owner.to_string()))
+    }
+}
+
+#[async_trait]
+impl Connection for BlockingCluster {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        self.node(&call)?.run(call).await
+    }
+
+    /// Calls that are polled together are written to their node at once.
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        join_all(calls.iter().map(|call| self.run(*call))).await
+    }
+
+    /// A subscription has no reader here.
+    async fn subscribe(&self, _channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::cluster()
+    }
+
+    fn close(&self) {
+        for node in lock(&self.nodes).drain().filter_map(|(_, node)| node) {
+            node.close();
+        }
+    }
+}
+
+impl fmt::Debug for BlockingCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockingCluster").field("masters", &self.map.masters()).finish_non_exhaustive()
+    }
+}

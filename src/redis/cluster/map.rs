@@ -1,0 +1,124 @@
+//! Which master serves which slot.
+
+use std::collections::HashSet;
+
+use super::host::Host;
+use super::slot::SLOTS;
+use crate::connection::Reply;
+
+/// The owner of every slot, as one node sees it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SlotMap {
+    /// Masters. An entry may have lost its last slot since the map was read.
+    masters: Vec<Host>,
+    replicas: Vec<Host>,
+    /// An index into `masters` for each slot, or [`NONE`].
+    owners: Vec<u16>,
+}
+
+/// The slot has no owner.
+const NONE: u16 = u16::MAX;
+
+impl SlotMap {
+    pub(super) fn empty() -> Self {
+        Self { masters: Vec::new(), replicas: Vec::new(), owners: vec![NONE; usize::from(SLOTS)] }
+    }
+
+    /// Reads the answer of the node `answered` to `CLUSTER SLOTS`: lists of a first slot, a last slot, a master and its
+    /// replicas. Addresses go through `public`. `None` if the answer has another form.
+    pub(super) fn parse(reply: &Reply, answered: &Host, public: impl Fn(Host) -> Host) -> Option<Self> {
+        let Reply::Array(ranges) = reply else { return None };
+        let mut map = Self::empty();
+        for range in ranges {
+            let Reply::Array(fields) = range else { return None };
+            let [Reply::Integer(first), Reply::Integer(last), nodes @ ..] = &fields[..] else { return None };
+            let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
+            let (master, replicas) = nodes.split_first()?;
+            if let Some(master) = host(master, answered)? {
+                let index = map.index_of(public(master))?;
+                map.owners.get_mut(first..=last)?.fill(index);
+            }
+            for replica in replicas {
+                let replica = host(replica, answered)?.map(&public);
+                map.replicas.extend(replica.filter(|replica| !map.replicas.contains(replica)));
+            }
+        }
+        Some(map)
+    }
+
+    pub(super) fn owner(&self, slot: u16) -> Option<&Host> {
+        self.masters.get(usize::from(*self.owners.get(usize::from(slot))?))
+    }
+
+    /// Notes what a `MOVED` said. Returns whether that was news.
+    pub(super) fn set(&mut self, slot: u16, owner: &Host) -> bool {
+        if self.owner(slot) == Some(owner) {
+            return false;
+        }
+        let Some(index) = self.index_of(owner.clone()) else { return false };
+        if let Some(place) = self.owners.get_mut(usize::from(slot)) {
+            *place = index;
+        }
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.masters.is_empty()
+    }
+
+    pub(super) fn masters(&self) -> &[Host] {
+        &self.masters
+    }
+
+    pub(super) fn replicas(&self) -> &[Host] {
+        &self.replicas
+    }
+
+    /// Whether a slot has another owner in `other`.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        (0..SLOTS).any(|slot| self.owner(slot) != other.owner(slot))
+    }
+
+    /// Whether a master that serves slots here is no master in `other`: its slots were taken over without it.
+    pub(super) fn lost_a_master(&self, other: &Self) -> bool {
+        let owning: HashSet<u16> = self.owners.iter().copied().filter(|index| *index != NONE).collect();
+        owning
+            .iter()
+            .filter_map(|index| self.masters.get(usize::from(*index)))
+            .any(|host| !other.masters.contains(host))
+    }
+
+    fn index_of(&mut self, host: Host) -> Option<u16> {
+        let index = self.masters.iter().position(|other| *other == host).unwrap_or_else(|| {
+            self.masters.push(host);
+            self.masters.len() - 1
+        });
+        u16::try_from(index).ok().filter(|index| *index != NONE)
+    }
+}
+
+/// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None` is another form, the inner
+/// one a node without a usable address.
+fn host(node: &Reply, answered: &Host) -> Option<Option<Host>> {
+    let Reply::Array(fields) = node else { return None };
+    let [name, Reply::Integer(port), rest @ ..] = &fields[..] else { return None };
+    let text = |reply: &Reply| match reply {
+        Reply::Nil => Some(String::new()),
+        Reply::Bytes(bytes) => String::from_utf8(bytes.clone()).ok(),
+        _ => None,
+    };
+    let mut name = text(name)?;
+    if name == "?" {
+        // The server prefers names, and this node has none. Its address is one of the other names.
+        let others = rest.iter().find_map(|field| if let Reply::Array(names) = field { Some(names) } else { None });
+        let pairs = others.map_or(&[][..], |names| names);
+        let address = pairs.chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("ip"));
+        let Some(address) = address.and_then(|pair| text(&pair[1])) else { return Some(None) };
+        name = address;
+    }
+    let Some(port) = u16::try_from(*port).ok().filter(|port| *port != 0) else { return Some(None) };
+    Some(Some(if name.is_empty() { Host { port, ..answered.clone() } } else { Host::new(&name, port) }))
+}
+
+#[cfg(test)]
+mod tests;

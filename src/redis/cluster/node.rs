@@ -1,0 +1,83 @@
+//! One node, and the task that keeps the link to it up.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::select;
+
+use super::super::failure::Failure;
+use super::super::handshake::{self, Fresh};
+use super::super::link::{RECONNECT, Shared};
+use super::host::Host;
+use super::signals::Signals;
+use crate::backoff::Backoff;
+
+/// A node that calls are sent to, or were.
+pub(super) struct Node {
+    pub(super) host: Host,
+    pub(super) link: Arc<Shared>,
+}
+
+/// Closes the link when its task is dropped, which is what a runtime does when it shuts down.
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Spawns the task of a new link.
+pub(super) fn start(node: &Node, signals: Arc<Signals>) {
+    // Not when the task runs: the runtime may drop it before it has polled it once.
+    let close = CloseOnDrop(Arc::clone(&node.link));
+    node.link.executor.spawn(Box::pin(async move {
+        let link = Arc::clone(&close.0);
+        // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+        let mut work = pin!(keep_up(&link, &signals));
+        let _close = close;
+        select(work.as_mut(), pin!(link.closed())).await;
+    }));
+}
+
+/// A lost link is also a sign that the map may be old: the other nodes know whether this one was replaced.
+async fn keep_up(link: &Shared, signals: &Signals) {
+    let mut backoff = Backoff::new(RECONNECT, link.seed);
+    let mut limit = link.upkeep;
+    let mut generation = 0;
+    loop {
+        let Fresh { connection, driver, .. } = loop {
+            match open(link, &mut limit).await {
+                Ok(fresh) => break fresh,
+                Err(failure) => link.failed(failure),
+            }
+            signals.suspect_map();
+            link.executor.sleep(backoff.pause()).await;
+        };
+        generation += 1;
+        link.take_up(connection, generation);
+        if generation > 1 {
+            link.reconnected("commands");
+            signals.gap();
+        }
+        let since = link.executor.now();
+        select(driver, pin!(link.gone(generation))).await;
+        link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
+        signals.suspect_map();
+        backoff.lasted(link.executor.now().saturating_duration_since(since));
+        link.executor.sleep(backoff.pause()).await;
+    }
+}
+
+async fn open(link: &Shared, limit: &mut Duration) -> Result<Fresh, Failure> {
+    let progress = Arc::default();
+    let attempt = async {
+        let mut fresh = link.dial(None, &progress).await?;
+        let sent = link.executor.now();
+        handshake::prepare(&mut fresh, false).await?;
+        link.measured(link.executor.now().saturating_duration_since(sent));
+        Ok(fresh)
+    };
+    link.attempt(limit, &progress, attempt).await
+}

@@ -1,0 +1,56 @@
+//! Where a node is dialled: always at the same address.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, pending, ready};
+
+use super::super::deadline::Deadline;
+use super::super::failure::Failure;
+use super::super::locate::Locate;
+use super::super::target::{Access, Address, Target};
+use super::host::Host;
+
+/// The address of a node, and how to log in there. A link that must not be used any more is closed by its owner.
+pub(super) struct Place {
+    host: Host,
+    /// `None`: the name cannot be that of a certificate.
+    target: Option<Arc<Target>>,
+}
+
+impl Place {
+    pub(super) fn new(access: &Access, host: Host) -> Self {
+        let target = access.at(Address::Tcp(host.name.to_string(), host.port)).ok().map(Arc::new);
+        Self { host, target }
+    }
+
+    pub(super) fn target(&self) -> Result<Arc<Target>, Failure> {
+        let unnamed = || Failure::Unsupported("not a host name that TLS can verify".to_owned());
+        self.target.clone().ok_or_else(unnamed)
+    }
+}
+
+impl Locate for Place {
+    fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>> {
+        ready(self.target()).boxed()
+    }
+
+    fn left<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        pending().boxed()
+    }
+
+    fn moved(&self) -> BoxFuture<'_, ()> {
+        pending().boxed()
+    }
+
+    fn locate_blocking(&self, _deadline: Deadline) -> Option<Arc<Target>> {
+        self.target.clone()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.host.fmt(f)
+    }
+}

@@ -1,0 +1,274 @@
+//! What a client knows of its cluster: the map of slots and the links to nodes. It decides where a call goes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::super::dial::Dial;
+use super::super::link::Shared;
+use super::host::Host;
+use super::map::SlotMap;
+use super::node::{self, Node};
+use super::place::Place;
+use super::seeds::Seeds;
+use super::signals::Signals;
+use crate::config::Config;
+use crate::connection::ConnectionError;
+use crate::mutex::lock;
+use crate::runtime::{self, Executor};
+
+/// A node that was replaced may still answer what it was sent before.
+const GRACE: Duration = Duration::from_millis(250);
+/// A node that is not in the map, but has keys of slots that move, keeps its link for so long after its last use.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Shared by the calls, the subscriptions and the task that reads the map.
+pub(super) struct Router {
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) dialer: Arc<dyn Dial>,
+    pub(super) seeds: Seeds,
+    pub(super) config: Config,
+    pub(super) seed: u64,
+    pub(super) signals: Arc<Signals>,
+    state: Mutex<State>,
+    /// Connections made anew, of subscriptions and of links that are gone.
+    reconnects: AtomicU64,
+}
+
+struct State {
+    map: SlotMap,
+    /// Counts the changes of the map.
+    version: u64,
+    links: HashMap<Host, Link>,
+    closed: bool,
+}
+
+struct Link {
+    node: Arc<Node>,
+    /// Since when the node is not in the map, or when it was last used after that.
+    out: Option<Instant>,
+    /// Other masters have taken over its slots.
+    replaced: bool,
+}
+
+/// Where a call goes, by the map of that version.
+#[derive(Clone)]
+pub(super) struct Route {
+    /// `None`: no node serves the slot.
+    pub(super) node: Option<Arc<Node>>,
+    pub(super) version: u64,
+}
+
+impl Router {
+    pub(super) fn new(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: Config,
+        seed: u64,
+    ) -> Self {
+        let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
+        let state = State { map: SlotMap::empty(), version: 0, links: HashMap::new(), closed: false };
+        let (state, reconnects) = (Mutex::new(state), AtomicU64::new(0));
+        Self { executor, dialer, seeds, config, seed, signals, state, reconnects }
+    }
+
+    /// The way to the master of a slot.
+    pub(super) fn to_slot(&self, slot: u16) -> Result<Route, ConnectionError> {
+        let state = self.state()?;
+        match state.map.owner(slot).cloned() {
+            Some(owner) => Ok(self.to(state, owner)),
+            None => Ok(Route { node: None, version: state.version }),
+        }
+    }
+
+    /// The way to a node, in the map or not.
+    pub(super) fn to_host(&self, host: Host) -> Result<Route, ConnectionError> {
+        Ok(self.to(self.state()?, host))
+    }
+
+    fn state(&self) -> Result<MutexGuard<'_, State>, ConnectionError> {
+        let state = lock(&self.state);
+        if state.closed { Err(ConnectionError::Closed) } else { Ok(state) }
+    }
+
+    fn to(&self, mut state: MutexGuard<'_, State>, host: Host) -> Route {
+        let version = state.version;
+        if let Some(link) = state.links.get_mut(&host).filter(|link| !link.node.link.is_closed()) {
+            if let Some(used) = &mut link.out {
+                *used = self.executor.now();
+            }
+            return Route { node: Some(Arc::clone(&link.node)), version };
+        }
+        let place = Arc::new(Place::new(&self.seeds.access, host.clone()));
+        let (executor, dialer) = (Arc::clone(&self.executor), Arc::clone(&self.dialer));
+        let seed = self.seed.wrapping_add(host.port.into());
+        let link = Arc::new(Shared::new(executor, dialer, place, &self.config, seed));
+        let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
+        let node = Arc::new(Node { host: host.clone(), link });
+        let old = state.links.insert(host, Link { node: Arc::clone(&node), out, replaced: false });
+        drop(state);
+        old.inspect(|old| self.count(&old.node));
+        node::start(&node, Arc::clone(&self.signals));
+        Route { node: Some(node), version }
+    }
+
+    /// A number for the master of a slot, as long as the map does not change.
+    pub(super) fn number_of(&self, slot: u16) -> u64 {
+        let state = lock(&self.state);
+        let owner = state.map.owner(slot);
+        let place = state.map.masters().iter().position(|master| Some(master) == owner);
+        place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
+    }
+
+    /// A node said that another master serves the slot.
+    pub(super) fn moved(&self, slot: u16, owner: &Host) {
+        let mut state = lock(&self.state);
+        let news = state.map.set(slot, owner);
+        state.version += u64::from(news);
+        drop(state);
+        if news {
+            self.signals.change();
+        }
+        self.signals.suspect_map();
+    }
+
+    /// Takes over a map that was read. Returns whether slots have other masters than before.
+    pub(super) fn learn(&self, map: SlotMap) -> bool {
+        let now = self.executor.now();
+        let mut state = lock(&self.state);
+        let State { links, map: old, .. } = &mut *state;
+        for (host, link) in links {
+            if map.masters().contains(host) {
+                (link.out, link.replaced) = (None, false);
+            } else {
+                link.replaced |= old.masters().contains(host);
+                link.out.get_or_insert(now);
+            }
+        }
+        let (news, replaced) = (old.differs(&map), old.lost_a_master(&map));
+        state.map = map;
+        state.version += u64::from(news);
+        drop(state);
+        if replaced {
+            self.signals.gap();
+        } else {
+            self.signals.change();
+        }
+        news
+    }
+
+    /// Closes the links that are not needed any more. Returns when to look again.
+    pub(super) fn prune(&self) -> Option<Instant> {
+        let now = self.executor.now();
+        let (mut gone, mut next) = (Vec::new(), None);
+        lock(&self.state).links.retain(|_, link| {
+            let Some(out) = link.out else { return true };
+            let under_way = Arc::strong_count(&link.node) > 1;
+            let until = match (link.replaced, under_way) {
+                (true, _) => out + GRACE,
+                (false, true) => now + IDLE,
+                (false, false) => out + IDLE,
+            };
+            if until <= now {
+                gone.push(Arc::clone(&link.node));
+                return false;
+            }
+            next = Some(next.map_or(until, |next: Instant| next.min(until)));
+            true
+        });
+        for node in gone {
+            self.count(&node);
+            node.link.close();
+        }
+        next
+    }
+
+    /// Keeps what a link has counted.
+    fn count(&self, node: &Node) {
+        self.reconnects.fetch_add(node.link.reconnects.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// A subscription has another socket.
+    pub(super) fn resubscribed(&self) {
+        self.reconnects.fetch_add(1, Ordering::Relaxed);
+        crate::trace::reconnected("messages");
+    }
+
+    /// Connections made after the first ones.
+    pub(super) fn reconnects(&self) -> u64 {
+        let state = lock(&self.state);
+        let links = state.links.values().map(|link| link.node.link.reconnects.load(Ordering::Relaxed));
+        links.sum::<u64>() + self.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// The links to masters.
+    pub(super) fn links(&self) -> Vec<Arc<Node>> {
+        let state = lock(&self.state);
+        state.links.values().filter(|link| link.out.is_none()).map(|link| Arc::clone(&link.node)).collect()
+    }
+
+    pub(super) fn map(&self) -> SlotMap {
+        lock(&self.state).map.clone()
+    }
+
+    /// Resolves once the map is another than that version, or the connection is closed.
+    pub(super) async fn other_than(&self, version: u64) {
+        self.until(|state| state.version != version).await;
+    }
+
+    /// Resolves once there have been more gaps than those, or the node is no master any more.
+    pub(super) async fn disturbed(&self, gaps: u64, at: &Host) {
+        self.until(|state| self.signals.gaps() != gaps || !state.map.masters().contains(at)).await;
+    }
+
+    pub(super) async fn closed(&self) {
+        self.until(|_| false).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let changed = self.signals.listen();
+            {
+                let state = lock(&self.state);
+                if state.closed || holds(&state) {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    pub(super) fn close(&self) {
+        let links = {
+            let mut state = lock(&self.state);
+            state.closed = true;
+            std::mem::take(&mut state.links)
+        };
+        for link in links.into_values() {
+            self.count(&link.node);
+            link.node.link.close();
+        }
+        self.signals.change();
+    }
+
+    /// `future`, or `None` once `timeout` has passed.
+    pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
+        runtime::timeout(&self.executor, timeout, future).await
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.state);
+        let masters = state.map.masters();
+        f.debug_struct("Router").field("masters", &masters).field("closed", &state.closed).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,255 @@
+//! A subscription in a cluster: one socket at any master.
+//!
+//! What any node publishes reaches all of them over the cluster's bus, so it does not matter which one has the socket. It has to
+//! be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and the others replace it.
+//!
+//! | event | what follows |
+//! |---|---|
+//! | the socket ends, the node says `fail`, or is no master any more | a gap, another socket, a gap |
+//! | a link for commands was made anew, or a master was replaced | a gap |
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ::redis::aio::SendError;
+use ::redis::{PushInfo, PushKind, Value};
+use futures::Stream;
+use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use futures::channel::oneshot;
+use futures::future::{Either, select};
+
+use super::super::convert;
+use super::super::failure::Failure;
+use super::super::handshake::{self, Fresh};
+use super::super::link::RECONNECT;
+use super::super::progress::Progress;
+use super::host::Host;
+use super::place::Place;
+use super::reading::is_up;
+use super::router::Router;
+use crate::backoff::Backoff;
+use crate::connection::{ConnectionError, Notice, Reply};
+
+/// How often a node is asked whether it is still a part of the cluster.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// The receiving end. Dropping it ends the task and closes the connection.
+struct Subscription {
+    notices: UnboundedReceiver<Notice>,
+    _alive: oneshot::Sender<Infallible>,
+}
+
+impl Stream for Subscription {
+    type Item = Notice;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+        Pin::new(&mut self.notices).poll_next(cx)
+    }
+}
+
+/// Returns once the subscription is confirmed. Trouble with the connection is retried until the deadline, a refusal is not.
+pub(super) async fn subscribe(
+    router: &Arc<Router>,
+    channel: &str,
+    number: u64,
+) -> Result<impl Stream<Item = Notice> + Send + 'static, ConnectionError> {
+    if router.is_closed() {
+        return Err(ConnectionError::Closed);
+    }
+    let (sender, notices) = mpsc::unbounded();
+    let (alive, wanted) = oneshot::channel::<Infallible>();
+    let (confirm, confirmed) = oneshot::channel();
+    let backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(number));
+    let next = router.seed.wrapping_add(number);
+    let mut feed = Feed { router: Arc::clone(router), channel: channel.to_owned(), notices: sender, backoff, next };
+    let until_closed = Arc::clone(router);
+    router.executor.spawn(Box::pin(async move {
+        let work = pin!(feed.run(confirm));
+        let closed = pin!(until_closed.closed());
+        select(work, select(wanted, closed)).await;
+    }));
+    match confirmed.await {
+        Ok(Ok(())) => Ok(Subscription { notices, _alive: alive }),
+        Ok(Err(failure)) => Err(failure.into()),
+        // The task was dropped: closed, or the runtime is shut down.
+        Err(oneshot::Canceled) => Err(ConnectionError::Closed),
+    }
+}
+
+/// What the task works with.
+struct Feed {
+    router: Arc<Router>,
+    channel: String,
+    notices: UnboundedSender<Notice>,
+    backoff: Backoff,
+    /// Counts the attempts: each goes to the next master. It starts anywhere, so that clients are spread.
+    next: u64,
+}
+
+/// A socket that is subscribed.
+struct Socket {
+    host: Host,
+    fresh: Fresh,
+    /// The gaps that there had been when the socket was dialled.
+    gaps: u64,
+}
+
+impl Feed {
+    async fn run(&mut self, confirm: oneshot::Sender<Result<(), Failure>>) {
+        let router = Arc::clone(&self.router);
+        let limit = router.config.command_timeout;
+        let mut last = Failure::Io(format!("no answer within {limit:?}"));
+        let first = router.within(limit, self.first(&mut last)).await;
+        let mut socket = match first.unwrap_or(Err(last)) {
+            Ok(socket) => socket,
+            Err(failure) => {
+                let _ = confirm.send(Err(failure));
+                return;
+            }
+        };
+        if confirm.send(Ok(())).is_err() {
+            return;
+        }
+        loop {
+            let since = router.executor.now();
+            socket.stand(&router, &self.notices).await;
+            self.notify(Notice::Gap);
+            self.backoff.lasted(router.executor.now().saturating_duration_since(since));
+            socket = self.restore().await;
+            router.resubscribed();
+            // Messages that overtake this one were not missed.
+            self.notify(Notice::Gap);
+        }
+    }
+
+    /// Tries again for as long as it is polled; `last` is what went wrong so far.
+    async fn first(&mut self, last: &mut Failure) -> Result<Socket, Failure> {
+        loop {
+            match self.open(&Arc::default()).await {
+                Ok(socket) => return Ok(socket),
+                Err(failure @ Failure::Io(_)) => *last = failure,
+                Err(failure) => return Err(failure),
+            }
+            self.router.executor.sleep(self.backoff.pause()).await;
+        }
+    }
+
+    async fn restore(&mut self) -> Socket {
+        let router = Arc::clone(&self.router);
+        let mut refused = false;
+        loop {
+            router.executor.sleep(self.backoff.pause()).await;
+            let progress = Arc::default();
+            let opened = router.within(self.limit(), self.open(&progress)).await;
+            match opened.unwrap_or_else(|| Err(progress.late(self.limit()))) {
+                Ok(socket) => return socket,
+                Err(Failure::Io(_)) => {}
+                // Once: that it goes on is no news.
+                Err(failure) if !std::mem::replace(&mut refused, true) => self.notify(Notice::Refused(failure.into())),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// A dial that gets no answer leaves time for one at another master.
+    fn limit(&self) -> Duration {
+        self.router.config.command_timeout.min(Duration::from_secs(1))
+    }
+
+    /// Connects to the next master, subscribes and waits for the confirmation.
+    async fn open(&mut self, progress: &Arc<Progress>) -> Result<Socket, Failure> {
+        let (router, gaps) = (&self.router, self.router.signals.gaps());
+        let map = router.map();
+        let count = u64::try_from(map.masters().len()).unwrap_or(1).max(1);
+        let place = usize::try_from(self.next % count).unwrap_or(0);
+        self.next = self.next.wrapping_add(1);
+        let host = map.masters().get(place).ok_or_else(|| Failure::Io("no master is known".to_owned()))?;
+        let target = Place::new(&router.seeds.access, host.clone()).target()?;
+        let push = {
+            let notices = self.notices.clone();
+            move |push: PushInfo| deliver(&notices, push)
+        };
+        let mut fresh = handshake::login(target, &*router.dialer, Some(Arc::new(push)), progress).await?;
+        handshake::prepare(&mut fresh, false).await?;
+        let subscribed = {
+            let Fresh { connection, driver, .. } = &mut fresh;
+            let mut asked = connection.clone();
+            let confirmation = pin!(async {
+                if !alive(&mut asked).await? {
+                    return Err(Failure::Io("the node is cut off from the cluster".to_owned()));
+                }
+                connection.subscribe(&self.channel).await.map_err(|error| refused(&error))
+            });
+            match select(confirmation, driver).await {
+                Either::Left((confirmation, _)) => confirmation,
+                Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
+            }
+        };
+        subscribed.map(|()| Socket { host: host.clone(), fresh, gaps })
+    }
+
+    fn notify(&self, notice: Notice) {
+        // An error means that the receiver is gone: the task is about to end.
+        let _ = self.notices.unbounded_send(notice);
+    }
+}
+
+impl Socket {
+    /// Reads for as long as the node is a master of the cluster.
+    async fn stand(&mut self, router: &Router, notices: &UnboundedSender<Notice>) {
+        let Fresh { connection, driver, .. } = &mut self.fresh;
+        let heartbeat = async {
+            let limit = router.config.command_timeout;
+            loop {
+                router.executor.sleep(HEARTBEAT).await;
+                if !matches!(router.within(limit, alive(connection)).await, Some(Ok(true))) {
+                    return;
+                }
+            }
+        };
+        let watched = async {
+            let mut gaps = self.gaps;
+            loop {
+                router.disturbed(gaps, &self.host).await;
+                if !router.map().masters().contains(&self.host) || router.is_closed() {
+                    return;
+                }
+                gaps = router.signals.gaps();
+                let _ = notices.unbounded_send(Notice::Gap);
+            }
+        };
+        select(select(driver, pin!(heartbeat)), pin!(watched)).await;
+    }
+}
+
+/// Whether the node is a part of the cluster.
+async fn alive(connection: &mut ::redis::aio::MultiplexedConnection) -> Result<bool, Failure> {
+    let mut command = ::redis::cmd("CLUSTER");
+    command.arg("INFO");
+    let info = connection.send_packed_command(&command).await;
+    let info: Result<Reply, ConnectionError> = convert::reply(info.map_err(|error| Failure::Io(error.to_string()))?);
+    Ok(is_up(info))
+}
+
+fn refused(error: &::redis::RedisError) -> Failure {
+    match error.code() {
+        Some(code) => {
+            let line = format!("{code} {}", error.detail().unwrap_or(""));
+            Failure::Refused(ConnectionError::refused(line.trim_end()))
+        }
+        None => Failure::Io(error.to_string()),
+    }
+}
+
+/// Runs inside the driver.
+fn deliver(notices: &UnboundedSender<Notice>, push: PushInfo) -> Result<(), SendError> {
+    match (push.kind, push.data.into_iter().nth(1)) {
+        (PushKind::Message, Some(Value::BulkString(payload))) => {
+            notices.unbounded_send(Notice::Message(payload)).map_err(|_| SendError)
+        }
+        _ => Ok(()),
+    }
+}

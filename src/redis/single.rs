@@ -1,0 +1,90 @@
+//! One server at a time: its connections for commands, for waiting for replicas, and for subscriptions.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::stream::BoxStream;
+
+use super::acknowledging::Acknowledging;
+use super::blocking::Blocking;
+use super::calls::{self, Answer};
+use super::failure::Failure;
+use super::link::Shared;
+use super::{subscription, supervisor};
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
+
+/// Dropping it ends its tasks and closes its sockets.
+pub(super) struct Single {
+    shared: Arc<Shared>,
+    subscriptions: AtomicU64,
+    /// Once it is needed.
+    acknowledging: OnceLock<Acknowledging>,
+}
+
+impl Single {
+    /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
+    pub(super) async fn connect(shared: Arc<Shared>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
+        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
+        let single =
+            Self { shared: Arc::clone(&shared), subscriptions: AtomicU64::new(0), acknowledging: OnceLock::new() };
+        let (first, connected) = oneshot::channel();
+        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
+        match connected.await {
+            Ok(Ok(warnings)) => Ok((single, warnings)),
+            Ok(Err(failure)) => Err(Some(failure)),
+            Err(oneshot::Canceled) => Err(None),
+        }
+    }
+
+    pub(super) async fn run(&self, call: &Call<'_>) -> Answer {
+        calls::run(&self.shared, call).await
+    }
+
+    pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
+        calls::run_batch(&self.shared, calls).await
+    }
+
+    pub(super) async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let acknowledging = self.acknowledging.get_or_init(|| Acknowledging::start(&self.shared));
+        acknowledging.run(&self.shared, calls, replicas, within).await
+    }
+
+    pub(super) async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+    }
+
+    pub(super) fn reconnects(&self) -> u64 {
+        self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
+    }
+
+    pub(super) fn close(&self) {
+        self.shared.close();
+        self.acknowledging.get().into_iter().for_each(Acknowledging::close);
+    }
+}
+
+impl Drop for Single {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Single {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}

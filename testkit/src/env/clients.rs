@@ -1,0 +1,83 @@
+//! Clients and connections to the server of a test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::{Client, Config, ConfigBuilder, Connection, RedisConnection};
+
+use super::{Counting, Counts, Env, Runtime, Server, TestClient};
+
+impl Env {
+    /// A client with a command timeout of 2 s and a retry timeout of 5 s, whose user has no more rights than docs/acl.md names.
+    pub async fn client(&self) -> TestClient {
+        self.client_with(|config| config).await
+    }
+
+    pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
+        self.client_of(Server::user_url, configure).await
+    }
+
+    /// A client whose user may do everything.
+    pub async fn client_with_all_rights(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
+        self.client_of(Server::url, configure).await
+    }
+
+    async fn client_of(
+        &self,
+        url: impl FnOnce(&Server) -> String,
+        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> TestClient {
+        if let Some(embedded) = &self.inner.embedded {
+            let config = configure(test_config()).build().unwrap();
+            return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
+        }
+        let url = {
+            let server = self.server();
+            server.behind(&url(&server))
+        };
+        self.client_at(&url, configure).await.unwrap()
+    }
+
+    /// A client of another address, such as a proxy's.
+    pub async fn client_at(
+        &self,
+        url: &str,
+        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
+    ) -> bowline::Result<TestClient> {
+        let config = configure(test_config()).build()?;
+        self.client_over(self.open(url, &config).await?, config).await
+    }
+
+    /// A connection that is not counted, to whichever server this is.
+    pub async fn connection(&self, config: &Config) -> Arc<dyn Connection> {
+        if let Some(embedded) = &self.inner.embedded {
+            return Arc::new(embedded.connect(self.executor()));
+        }
+        let url = self.url();
+        Arc::new(self.open(&url, config).await.unwrap())
+    }
+
+    async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
+        let counts = Arc::new(Counts::default());
+        let connection = Counting { inner, counts: counts.clone() };
+        let client = Client::connect(self.executor(), Arc::new(connection), config).await?;
+        counts.reset();
+        Ok(TestClient { client, counts })
+    }
+
+    /// A bare connection, on the sockets of the runtime.
+    pub async fn open(&self, url: &str, config: &Config) -> bowline::Result<RedisConnection> {
+        match self.inner.runtime {
+            #[cfg(feature = "tokio")]
+            Runtime::TokioMulti | Runtime::TokioCurrent => bowline::tokio::open(self.executor(), url, config).await,
+            #[cfg(feature = "smol")]
+            Runtime::Smol => bowline::smol::open(self.executor(), url, config).await,
+            #[cfg(feature = "async-std")]
+            Runtime::AsyncStd => bowline::async_std::open(self.executor(), url, config).await,
+        }
+    }
+}
+
+fn test_config() -> ConfigBuilder {
+    Config::builder().command_timeout(Duration::from_secs(2)).retry_timeout(Duration::from_secs(5))
+}

@@ -1,0 +1,164 @@
+//! Runs a test on a runtime, and fails if it does not end.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use bowline::Executor;
+
+use super::env::Env;
+use super::server::Server;
+
+/// No test may take longer.
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    #[cfg(feature = "tokio")]
+    TokioMulti,
+    #[cfg(feature = "tokio")]
+    TokioCurrent,
+    #[cfg(feature = "smol")]
+    Smol,
+    #[cfg(feature = "async-std")]
+    AsyncStd,
+}
+
+/// Held by every test; by one that runs alone for itself.
+static BESIDE: RwLock<()> = RwLock::new(());
+
+/// Runs `test`, and fails if it does not end, or leaves something behind. `E` is the environment, or made of it.
+pub fn run<E, F, Fut>(runtime: Runtime, test: F)
+where
+    E: From<Env>,
+    F: FnOnce(E) -> Fut + Copy + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    in_peace(|| run_once(runtime, Env::new, move |env| test(env.into())));
+}
+
+/// As [`run`], on the embedded server.
+pub fn run_embedded<E, F, Fut>(runtime: Runtime, test: F)
+where
+    E: From<Env>,
+    F: FnOnce(E) -> Fut + Copy + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    in_peace(|| run_once(runtime, Env::new_embedded, move |env| test(env.into())));
+}
+
+/// How many tests of a binary have run once more. Where more fail, it is not the machine.
+static AGAIN: AtomicU32 = AtomicU32::new(0);
+const MOST_AGAIN: u32 = 3;
+
+/// Leases run by the clock, and a machine can be too busy for those of a test: one that fails runs once more with no
+/// other beside it, and says so. `BOWLINE_ONCE=1` is for those who hunt races.
+fn in_peace(test: impl Fn()) {
+    let beside = BESIDE.read().unwrap_or_else(PoisonError::into_inner);
+    let Err(panic) = catch_unwind(AssertUnwindSafe(&test)) else { return };
+    drop(beside);
+    let again = AGAIN.fetch_add(1, Ordering::Relaxed);
+    if std::env::var_os("BOWLINE_ONCE").is_some() || again >= MOST_AGAIN {
+        resume_unwind(panic);
+    }
+    let _alone = BESIDE.write().unwrap_or_else(PoisonError::into_inner);
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    // Not by `eprintln!`: the harness shows nothing of a test that passes in the end.
+    let name = thread::current().name().unwrap_or("a test").to_owned();
+    let text = text.unwrap_or("?");
+    let told =
+        format!("\n{name} failed beside others, and runs once more alone ({} of {MOST_AGAIN}): {text}", again + 1);
+    let _ = writeln!(io::stderr(), "{told}");
+    test();
+    count(&name, text);
+}
+
+/// What a test of this very module says when it fails, which is no race.
+pub const ON_PURPOSE: &str = "on purpose";
+
+/// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all suites,
+/// lists what is in it, and fails if that is too much.
+fn count(name: &str, text: &str) {
+    if text == ON_PURPOSE {
+        return;
+    }
+    let Some(file) = std::env::var_os("BOWLINE_RETRIED") else { return };
+    let suite = std::env::args().next().unwrap_or_default();
+    let suite = suite.rsplit('/').next().unwrap_or_default().to_owned();
+    let line = format!("{suite}: {name}: {}\n", text.lines().next().unwrap_or_default());
+    // In one write, as other suites may write too.
+    let written =
+        File::options().create(true).append(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// Runs `test` on a thread of its own.
+pub fn run_once<F, Fut>(runtime: Runtime, make: fn(Runtime, Arc<dyn Executor>) -> Env, test: F)
+where
+    F: FnOnce(Env) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    let (started, env) = mpsc::channel();
+    let (done, ended) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            runtime.drive(|executor| async move {
+                let env = make(runtime, executor);
+                let _ = started.send(env.clone());
+                test(env.clone()).await;
+                env.nothing_is_left().await;
+            });
+        }));
+        let _ = done.send(());
+        ended
+    });
+    let outcome = ended.recv_timeout(TEST_DEADLINE);
+    // Taken out here, whoever still holds the environment: a global executor's tasks are never dropped.
+    let server = env.try_recv().ok().and_then(|env: Env| env.take_server());
+    match outcome {
+        Err(RecvTimeoutError::Timeout) => {
+            drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+            panic!("the test did not end within {TEST_DEADLINE:?}");
+        }
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join().and_then(|ended| ended) {
+            Ok(()) => server.into_iter().for_each(Server::finish),
+            Err(panic) => {
+                drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+                resume_unwind(panic);
+            }
+        },
+    }
+}
+
+impl Runtime {
+    /// Runs `body` to its end on a new runtime (smol and async-std have one for the whole process).
+    fn drive<F, Fut>(self, body: F)
+    where
+        F: FnOnce(Arc<dyn Executor>) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        match self {
+            #[cfg(feature = "tokio")]
+            Self::TokioMulti | Self::TokioCurrent => {
+                let mut builder = if self == Self::TokioMulti {
+                    tokio::runtime::Builder::new_multi_thread()
+                } else {
+                    tokio::runtime::Builder::new_current_thread()
+                };
+                let runtime = builder.worker_threads(2).enable_all().build().unwrap();
+                let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
+                runtime.block_on(body(executor));
+            }
+            #[cfg(feature = "smol")]
+            Self::Smol => smol::block_on(body(Arc::new(bowline::smol::Smol))),
+            #[cfg(feature = "async-std")]
+            Self::AsyncStd => async_std::task::block_on(body(Arc::new(bowline::async_std::AsyncStd))),
+        }
+    }
+}

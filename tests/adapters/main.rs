@@ -1,0 +1,16 @@
+//! What every adapter promises, checked the same way for each of them: executors, connections, TLS.
+#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+
+use bowline_testkit as support;
+
+mod connection;
+mod executor;
+#[cfg(feature = "tls")]
+mod tls;

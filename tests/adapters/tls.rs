@@ -1,0 +1,278 @@
+//! `rediss://` against a real server with a certificate of an authority of its own.
+//!
+//! Whom to believe is read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test runs this
+//! binary again with the variable set.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
+use crate::support::proxy::Proxy;
+use crate::support::server::Server;
+use crate::support::server::sentinel::{MASTER_NAME, Watched};
+use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+
+/// In the child: the port of the server that speaks TLS, of one whose certificate is by nobody, and of one that asks for a
+/// certificate.
+const PORT: &str = "BOWLINE_TEST_TLS_PORT";
+const OTHER: &str = "BOWLINE_TEST_TLS_PORT_OTHER";
+const STRICT: &str = "BOWLINE_TEST_TLS_PORT_STRICT";
+
+#[test]
+fn certificates_are_verified() {
+    bounded(|| {
+        let dir = std::env::temp_dir().join(format!("bowline-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        certificates(&dir);
+        let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let start = |of: &str, asks: &str| {
+            let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+            let (certificate, key, ca) = (file(&format!("{of}.crt")), file(&format!("{of}.key")), file("ca.crt"));
+            let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+            let server = Server::start_with(&[&["--tls-port", &port, "--tls-auth-clients", asks], &files[..]].concat());
+            (server, port)
+        };
+        let [(server, port), (_other, other), (_strict, strict)] =
+            [("server", "no"), ("other", "no"), ("server", "yes")].map(|(of, asks)| start(of, asks));
+        for (test, roots) in [
+            ("child_believes", "ca.crt"),
+            ("child_believes_sentinels", "ca.crt"),
+            ("child_does_not_believe", "other.crt"),
+            ("child_takes_one_port_for_the_other", "ca.crt"),
+            ("child_has_no_certificate_of_its_own", "ca.crt"),
+            ("child_believes_no_more", "ca.crt"),
+        ] {
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args([&format!("tls::{test}"), "--exact", "--nocapture"])
+                .env("SSL_CERT_FILE", file(roots))
+                .env_remove("SSL_CERT_DIR")
+                .envs([(PORT, &port), (OTHER, &other), (STRICT, &strict)])
+                .status()
+                .unwrap();
+            assert!(status.success(), "{test}");
+        }
+        assert_eq!(admin(&server, &["PUBLISH", "test:channel", "x"]), redis::Value::Int(0));
+        std::fs::remove_dir_all(&dir).unwrap();
+    });
+}
+
+/// An authority, a server's certificate by it for `localhost` and 127.0.0.1, and an authority that signed nothing.
+fn certificates(dir: &Path) {
+    let openssl = |args: &str| {
+        let output = Command::new("openssl").args(args.split(' ')).current_dir(dir).output().expect("openssl");
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    std::fs::write(dir.join("ext"), "subjectAltName=DNS:localhost,IP:127.0.0.1").unwrap();
+    for name in ["ca", "other"] {
+        openssl(&format!(
+            "req -x509 -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.crt -days 2 -subj /CN={name}"
+        ));
+    }
+    openssl("req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost");
+    openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile ext");
+}
+
+fn child_port() -> Option<u16> {
+    port(PORT)
+}
+
+fn port(variable: &str) -> Option<u16> {
+    Some(std::env::var(variable).ok()?.parse().unwrap())
+}
+
+fn on_each_runtime(test: impl Fn(Open)) {
+    #[cfg(feature = "tokio")]
+    {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _inside = runtime.enter();
+        test(|url, config| {
+            Box::pin(async move {
+                let executor = Arc::new(bowline::tokio::Tokio::current().unwrap());
+                bowline::tokio::open(executor, &url, &config).await
+            })
+        });
+    }
+    #[cfg(feature = "smol")]
+    test(|url, config| {
+        Box::pin(async move { bowline::smol::open(Arc::new(bowline::smol::Smol), &url, &config).await })
+    });
+    #[cfg(feature = "async-std")]
+    test(|url, config| {
+        Box::pin(async move { bowline::async_std::open(Arc::new(bowline::async_std::AsyncStd), &url, &config).await })
+    });
+}
+
+type Open = fn(String, Config) -> BoxFuture<'static, Result<RedisConnection>>;
+
+fn config(timeout: Duration) -> Config {
+    Config::builder().command_timeout(timeout).build().unwrap()
+}
+
+#[test]
+fn child_believes() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let port = child_port().unwrap();
+        for host in ["localhost", "127.0.0.1"] {
+            futures::executor::block_on(async {
+                let connection = open(format!("rediss://{host}:{port}/"), config(BOUND / 2)).await.unwrap();
+                let taken = acquire(&connection, &Keys::of(host), "c1:1").await;
+                assert_eq!(word(&taken), "GRANTED");
+                assert_eq!(word(&release(&connection, &Keys::of(host), "c1:1").await), "RELEASED");
+                let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+                assert_eq!(word(&acquire(&*blocking, &Keys::of(host), "c2:1").await), "GRANTED");
+                assert_eq!(word(&release(&*blocking, &Keys::of(host), "c2:1").await), "RELEASED");
+                let mut notices = connection.subscribe("test:channel").await.unwrap();
+                connection.close();
+                assert_eq!(notices.next().await, None);
+            });
+        }
+        // A server that falls silent before the handshake, and one after it.
+        let proxy = Proxy::start(port);
+        let url = proxy.url().replace("redis://", "rediss://");
+        let connection = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap();
+        let given = Duration::from_millis(300);
+        let start = Instant::now();
+        let blocking = connection.without_runtime(given * 2).unwrap();
+        proxy.stall(true);
+        assert!(connection.without_runtime(given).is_none());
+        let outcome = futures::executor::block_on(acquire(&*blocking, &Keys::of("a"), "c3:1"));
+        assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
+        assert!(start.elapsed() < BOUND / 2, "{:?}", start.elapsed());
+    });
+}
+
+/// TLS to the servers and to the sentinels are asked for together, or one by one.
+#[test]
+fn child_believes_sentinels() {
+    let Some(tls) = child_port() else { return };
+    let dir = std::env::var("SSL_CERT_FILE").unwrap();
+    let file = |name: &str| Path::new(&dir).with_file_name(name).to_str().unwrap().to_owned();
+    let (certificate, key, ca) = (file("server.crt"), file("server.key"), file("ca.crt"));
+    let plain = Server::start();
+    let watching = |master| {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+        let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+        let arguments = [&["--tls-port", &port, "--tls-auth-clients", "no"], &files[..]].concat();
+        (Watched::alone(master).by_a_sentinel_with(&arguments), port)
+    };
+    let [(of_tls, of_tls_port), (of_plain, of_plain_port)] = [watching(tls), watching(plain.port())];
+    let (of_tls, of_plain) = (of_tls.port(), of_plain.port());
+    on_each_runtime(|open| {
+        for (n, url) in [
+            format!("rediss-sentinel://localhost:{of_tls_port}/?master={MASTER_NAME}"),
+            format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}&tls=true"),
+            format!("redis-sentinel://localhost:{of_plain_port}/?master={MASTER_NAME}&sentinel_tls=true"),
+            format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            futures::executor::block_on(async {
+                let connection = open(url, config(BOUND / 2)).await.unwrap();
+                let keys = Keys::of(&n.to_string());
+                assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+                let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+                assert_eq!(word(&release(&*blocking, &keys, "c1:1").await), "RELEASED");
+            });
+        }
+        for (url, hint) in [
+            (format!("rediss-sentinel://localhost:{of_tls}/?master=m"), "use sentinel_tls=false"),
+            (format!("redis-sentinel://localhost:{of_tls_port}/?master=m"), "use sentinel_tls=true"),
+            (format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}"), "use tls=true"),
+            (format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}&tls=true"), "use tls=false"),
+        ] {
+            let error = futures::executor::block_on(open(url.clone(), config(Duration::from_millis(800)))).unwrap_err();
+            assert!(error.to_string().contains(hint), "{url}: {error:#}");
+        }
+    });
+}
+
+#[test]
+fn child_does_not_believe() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let port = child_port().unwrap();
+        let opened = futures::executor::block_on(open(format!("rediss://localhost:{port}/"), config(BOUND / 2)));
+        let error = opened.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error}");
+        assert!(error.to_string().contains("the server's certificate is not accepted"), "{error}");
+        // A server that says nothing.
+        let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("rediss://localhost:{}/", mute.local_addr().unwrap().port());
+        let opened = futures::executor::block_on(open(url, config(Duration::from_millis(300))));
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("no answer to the TLS greeting"), "{error}");
+    });
+}
+
+/// Each end speaks what the other does not.
+#[test]
+fn child_takes_one_port_for_the_other() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let (port, plain) = (child_port().unwrap(), Server::start());
+        let as_plain = format!("redis://localhost:{port}/");
+        let as_tls = plain.url().replace("redis://", "rediss://");
+        for (url, hint) in [(as_plain, "use rediss://"), (as_tls, "use redis://")] {
+            let error = futures::executor::block_on(open(url, config(Duration::from_millis(500)))).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable), "{error:#}");
+            assert!(error.to_string().contains(hint), "{error:#}");
+        }
+    });
+}
+
+#[test]
+fn child_has_no_certificate_of_its_own() {
+    if port(STRICT).is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let url = format!("rediss://localhost:{}/", port(STRICT).unwrap());
+        let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error:#}");
+        assert!(error.to_string().contains("asks for a certificate of the client"), "{error:#}");
+    });
+}
+
+/// The address leads to a server with another certificate when the connection is made again.
+#[test]
+fn child_believes_no_more() {
+    if child_port().is_none() {
+        return;
+    }
+    on_each_runtime(|open| {
+        let proxy = Proxy::start(child_port().unwrap());
+        let url = proxy.url().replace("redis://", "rediss://");
+        futures::executor::block_on(async {
+            let connection = open(url, config(Duration::from_millis(500))).await.unwrap();
+            let mut notices = connection.subscribe("test:channel").await.unwrap();
+            proxy.lead_to(port(OTHER).unwrap());
+            proxy.cut();
+            assert_eq!(notices.next().await, Some(Notice::Gap));
+            let refused = notices.next().await;
+            assert!(matches!(refused, Some(Notice::Refused(ConnectionError::Certificate(_)))), "{refused:?}");
+            let error = loop {
+                match acquire(&connection, &Keys::of("a"), "c1:1").await {
+                    Err(error @ (ConnectionError::Unknown(_) | ConnectionError::Unreachable(_))) => drop(error),
+                    other => break other.unwrap_err(),
+                }
+            };
+            assert!(matches!(error, ConnectionError::Certificate(_)), "{error:?}");
+            proxy.lead_to(child_port().unwrap());
+            while acquire(&connection, &Keys::of("a"), "c1:1").await.is_err() {}
+        });
+    });
+}

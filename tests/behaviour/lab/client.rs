@@ -1,0 +1,61 @@
+//! The client.
+
+use bowline::{Stats, blocking};
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+use super::Either;
+use super::primitives::{CountDownLatch, Lock, RwLock, Semaphore};
+use super::thread::{either, on_a_thread};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Client(pub(super) Either<bowline::Client, blocking::Client>);
+
+/// A handle of the client's, of either API.
+macro_rules! handle {
+    ($client:expr, $method:ident, $($argument:expr),+) => {
+        match &$client.0 {
+            Either::Async(client) => Either::Async(client.$method($($argument),+)),
+            Either::Blocking(client) => Either::Blocking(client.$method($($argument),+)),
+        }
+    };
+}
+
+impl Client {
+    pub(crate) fn lock(&self, name: &str) -> Lock {
+        Lock(handle!(self, lock, name))
+    }
+
+    pub(crate) fn rw_lock(&self, name: &str) -> RwLock {
+        RwLock(handle!(self, rw_lock, name))
+    }
+
+    pub(crate) fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
+        Semaphore(handle!(self, semaphore, name, limit))
+    }
+
+    pub(crate) fn latch(&self, name: &str) -> CountDownLatch {
+        CountDownLatch(handle!(self, latch, name))
+    }
+
+    pub(crate) fn id(&self) -> Uuid {
+        either!(&self.0, client => client.id())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        either!(&self.0, client => client.stats())
+    }
+
+    pub(crate) fn close(&self) -> BoxFuture<'static, ()> {
+        match self.0.clone() {
+            Either::Async(client) => Box::pin(async move { client.close().await }),
+            Either::Blocking(client) => on_a_thread(move || client.close().unwrap()),
+        }
+    }
+}
+
+impl From<bowline::Client> for Client {
+    fn from(client: bowline::Client) -> Self {
+        Self(Either::Async(client))
+    }
+}

@@ -1,0 +1,140 @@
+//! The guards.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bowline::blocking::{self, AnyThread};
+use bowline::{Held, Loss, Result, Token};
+use futures::future::BoxFuture;
+
+use super::Either;
+use super::thread::{either, on_a_thread};
+
+pub(crate) type LockGuard = Guard<bowline::LockGuard>;
+pub(crate) type ReadGuard = Guard<bowline::ReadGuard>;
+pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
+pub(crate) type Permit = Guard<bowline::Permit>;
+
+type Blocking<G> = blocking::Guard<G, AnyThread>;
+
+/// The one that blocks is shared with the threads that wait for its loss. Dropped where an async guard is, it releases in
+/// the background.
+#[derive(Debug)]
+pub(crate) struct Guard<G: Held>(Either<G, Arc<Blocking<G>>>);
+
+pub(crate) type Upgrade = bowline::Upgrade<WriteGuard, ReadGuard>;
+
+impl<G: Held> Guard<G> {
+    pub(super) fn of(guard: G) -> Self {
+        Self(Either::Async(guard))
+    }
+
+    pub(super) fn of_blocking(guard: Blocking<G>) -> Self {
+        Self(Either::Blocking(Arc::new(guard)))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        either!(&self.0, guard => guard.name())
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        either!(&self.0, guard => guard.remaining())
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        either!(&self.0, guard => guard.is_valid())
+    }
+
+    pub(crate) fn lost(&self) -> BoxFuture<'_, Loss> {
+        // Not for ever: a future that is dropped must let go of the guard.
+        const TURN: Duration = Duration::from_millis(10);
+        match &self.0 {
+            Either::Async(guard) => Box::pin(guard.lost()),
+            Either::Blocking(guard) => Box::pin(async move {
+                loop {
+                    let guard = guard.clone();
+                    if let Some(loss) = on_a_thread(move || guard.lost_within(TURN)).await.unwrap() {
+                        return loss;
+                    }
+                }
+            }),
+        }
+    }
+
+    pub(crate) fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        match &self.0 {
+            Either::Async(guard) => Box::pin(guard.extend(lease)),
+            Either::Blocking(guard) => {
+                let guard = guard.clone();
+                on_a_thread(move || guard.extend(lease))
+            }
+        }
+    }
+
+    pub(crate) fn release(self) -> BoxFuture<'static, Result<()>> {
+        match self.0 {
+            Either::Async(guard) => Box::pin(guard.release()),
+            Either::Blocking(guard) => on_a_thread(move || alone(guard).release()),
+        }
+    }
+}
+
+/// The guard, out of the hands of the threads that do not wait for its loss any more.
+fn alone<G>(mut guard: Arc<G>) -> G {
+    loop {
+        match Arc::try_unwrap(guard) {
+            Ok(guard) => return guard,
+            Err(shared) => guard = shared,
+        }
+        thread::yield_now();
+    }
+}
+
+impl LockGuard {
+    pub(crate) fn token(&self) -> Token {
+        either!(&self.0, guard => guard.token())
+    }
+}
+
+impl ReadGuard {
+    pub(crate) fn token(&self) -> Token {
+        either!(&self.0, guard => guard.token())
+    }
+
+    pub(crate) fn try_upgrade(self) -> BoxFuture<'static, Result<Upgrade>> {
+        match self.0 {
+            Either::Async(guard) => Box::pin(async move {
+                Ok(match guard.try_upgrade().await? {
+                    bowline::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of(guard)),
+                    bowline::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of(guard)),
+                })
+            }),
+            Either::Blocking(guard) => on_a_thread(move || {
+                Ok(match alone(guard).try_upgrade()? {
+                    blocking::Upgrade::Writing(guard) => Upgrade::Writing(Guard::of_blocking(guard)),
+                    blocking::Upgrade::Shared(guard) => Upgrade::Shared(Guard::of_blocking(guard)),
+                })
+            }),
+        }
+    }
+}
+
+impl WriteGuard {
+    pub(crate) fn token(&self) -> Token {
+        either!(&self.0, guard => guard.token())
+    }
+
+    pub(crate) fn downgrade(self) -> BoxFuture<'static, Result<ReadGuard>> {
+        match self.0 {
+            Either::Async(guard) => Box::pin(async move { guard.downgrade().await.map(Guard::of) }),
+            Either::Blocking(guard) => on_a_thread(move || alone(guard).downgrade().map(Guard::of_blocking)),
+        }
+    }
+}
+
+impl Permit {
+    pub(crate) fn count(&self) -> u32 {
+        either!(&self.0, guard => guard.count())
+    }
+}

@@ -1,0 +1,211 @@
+//! The primitives.
+
+use std::time::Duration;
+
+use bowline::{LatchState, LockState, Result, RwLockState, SemaphoreState, Token, blocking};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::Either;
+use super::acquire::Acquire;
+use super::guard::{LockGuard, Permit, ReadGuard, WriteGuard};
+use super::thread::{call, on_a_thread};
+
+/// An acquisition by `$method` of either API, whose options are set by `$set` or by `$set_blocking`.
+macro_rules! acquire {
+    ($of:expr, $method:ident($($argument:expr)?), $guard:ident, $set:ident, $set_blocking:ident) => {
+        match $of.clone() {
+            Either::Async(it) => {
+                let builder = it.$method($($argument)?);
+                Acquire::new(move |settings| {
+                    settings.$set(builder).into_future().map(|got| got.map($guard::of)).boxed()
+                })
+            }
+            Either::Blocking(it) => Acquire::new(move |settings| {
+                on_a_thread(move || settings.$set_blocking(it.$method($($argument)?)).block().map($guard::of_blocking))
+            }),
+        }
+    };
+}
+
+/// As `acquire!`, of an acquisition that does not wait.
+macro_rules! try_acquire {
+    ($of:expr, $method:ident($($argument:expr)?), $guard:ident, $set:ident, $set_blocking:ident) => {
+        match $of.clone() {
+            Either::Async(it) => {
+                let builder = it.$method($($argument)?);
+                Acquire::new(move |settings| {
+                    settings.$set(builder).into_future().map(|got| Ok(got?.map($guard::of))).boxed()
+                })
+            }
+            Either::Blocking(it) => Acquire::new(move |settings| {
+                on_a_thread(move || {
+                    Ok(settings.$set_blocking(it.$method($($argument)?)).block()?.map($guard::of_blocking))
+                })
+            }),
+        }
+    };
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lock(pub(super) Either<bowline::Lock, blocking::Lock>);
+
+impl Lock {
+    pub(crate) fn lock(&self) -> Acquire<LockGuard> {
+        acquire!(self.0, lock(), LockGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn try_lock(&self) -> Acquire<Option<LockGuard>> {
+        try_acquire!(self.0, try_lock(), LockGuard, of_reentrant_try, of_blocking_reentrant_try)
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<LockState>> {
+        call!(self.0, inspect)
+    }
+
+    pub(crate) fn force_release(&self) -> BoxFuture<'static, Result<Option<Token>>> {
+        call!(self.0, force_release)
+    }
+}
+
+impl From<bowline::Lock> for Lock {
+    fn from(lock: bowline::Lock) -> Self {
+        Self(Either::Async(lock))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RwLock(pub(super) Either<bowline::RwLock, blocking::RwLock>);
+
+impl RwLock {
+    pub(crate) fn read(&self) -> Acquire<ReadGuard> {
+        acquire!(self.0, read(), ReadGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn write(&self) -> Acquire<WriteGuard> {
+        acquire!(self.0, write(), WriteGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn try_read(&self) -> Acquire<Option<ReadGuard>> {
+        try_acquire!(self.0, try_read(), ReadGuard, of_reentrant_try, of_blocking_reentrant_try)
+    }
+
+    pub(crate) fn try_write(&self) -> Acquire<Option<WriteGuard>> {
+        try_acquire!(self.0, try_write(), WriteGuard, of_reentrant_try, of_blocking_reentrant_try)
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<RwLockState>> {
+        call!(self.0, inspect)
+    }
+}
+
+impl From<bowline::RwLock> for RwLock {
+    fn from(lock: bowline::RwLock) -> Self {
+        Self(Either::Async(lock))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Semaphore(pub(super) Either<bowline::Semaphore, blocking::Semaphore>);
+
+impl Semaphore {
+    pub(crate) fn acquire(&self) -> Acquire<Permit> {
+        acquire!(self.0, acquire(), Permit, of, of)
+    }
+
+    pub(crate) fn acquire_many(&self, count: u32) -> Acquire<Permit> {
+        acquire!(self.0, acquire_many(count), Permit, of, of)
+    }
+
+    pub(crate) fn try_acquire(&self) -> Acquire<Option<Permit>> {
+        try_acquire!(self.0, try_acquire(), Permit, of_try, of_try)
+    }
+
+    pub(crate) fn try_acquire_many(&self, count: u32) -> Acquire<Option<Permit>> {
+        try_acquire!(self.0, try_acquire_many(count), Permit, of_try, of_try)
+    }
+
+    pub(crate) fn available(&self) -> BoxFuture<'static, Result<u32>> {
+        call!(self.0, available)
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<SemaphoreState>> {
+        call!(self.0, inspect)
+    }
+
+    pub(crate) fn set_limit(&self, limit: u32) -> BoxFuture<'static, Result<()>> {
+        call!(self.0, set_limit, limit)
+    }
+}
+
+impl From<bowline::Semaphore> for Semaphore {
+    fn from(semaphore: bowline::Semaphore) -> Self {
+        Self(Either::Async(semaphore))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CountDownLatch(pub(super) Either<bowline::CountDownLatch, blocking::CountDownLatch>);
+
+impl CountDownLatch {
+    pub(crate) fn try_set(&self, count: u32, ttl: Duration) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, try_set, count, ttl)
+    }
+
+    pub(crate) fn count_down(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count_down)
+    }
+
+    pub(crate) fn count(&self) -> BoxFuture<'static, Result<u64>> {
+        call!(self.0, count)
+    }
+
+    pub(crate) fn wait(&self) -> Wait {
+        Wait { latch: self.0.clone(), timeout: None }
+    }
+
+    pub(crate) fn inspect(&self) -> BoxFuture<'static, Result<LatchState>> {
+        call!(self.0, inspect)
+    }
+
+    pub(crate) fn delete(&self) -> BoxFuture<'static, Result<bool>> {
+        call!(self.0, delete)
+    }
+}
+
+impl From<bowline::CountDownLatch> for CountDownLatch {
+    fn from(latch: bowline::CountDownLatch) -> Self {
+        Self(Either::Async(latch))
+    }
+}
+
+pub(crate) struct Wait {
+    latch: Either<bowline::CountDownLatch, blocking::CountDownLatch>,
+    timeout: Option<Duration>,
+}
+
+impl Wait {
+    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl IntoFuture for Wait {
+    type Output = Result<()>;
+    type IntoFuture = BoxFuture<'static, Result<()>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let timeout = self.timeout;
+        match self.latch {
+            Either::Async(latch) => {
+                let wait = latch.wait();
+                if let Some(timeout) = timeout { wait.timeout(timeout) } else { wait }.into_future().boxed()
+            }
+            Either::Blocking(latch) => on_a_thread(move || {
+                let wait = latch.wait();
+                if let Some(timeout) = timeout { wait.timeout(timeout) } else { wait }.block()
+            }),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The primitives against a real server and the embedded one, on every runtime, with futures and through the blocking facade.
+#![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+
+use bowline_testkit as support;
+
+#[cfg(all(feature = "blocking", feature = "tokio", feature = "async-std"))]
+mod blocking;
+mod lab;
+mod latch;
+mod lock;
+mod rw_lock;
+mod semaphore;

@@ -1,0 +1,91 @@
+//! Futures dropped at every point: nothing of them stays, and whoever comes next is served.
+
+use std::future::IntoFuture;
+
+use bowline::RwLock;
+
+use super::{free_at_once, reader, writer};
+use crate::support::env::{Env, on_every_server};
+use crate::support::polled::polled;
+
+on_every_server! {
+    a_read_dropped_after_any_number_of_polls_leaves_nothing,
+    a_write_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing,
+    a_downgrade_dropped_after_any_number_of_polls_leaves_nothing,
+    an_upgrade_dropped_after_any_number_of_polls_leaves_nothing,
+    a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in,
+}
+
+/// Calls `attempt` with 0, 1, 2, ... polls, several times each, until it is done whenever it is called with as many;
+/// `fresh` must be free each time, at once.
+async fn sweep<T>(env: &Env, fresh: &RwLock, mut attempt: impl AsyncFnMut(usize) -> Option<T>) {
+    let mut half_way = 0;
+    for polls in 0.. {
+        assert!(polls < 100, "it never ends");
+        let mut done = 0;
+        for _ in 0..4 {
+            done += usize::from(attempt(polls).await.is_some());
+            free_at_once(env, fresh).await;
+        }
+        if done == 4 {
+            break;
+        }
+        half_way += if polls > 0 { 4 - done } else { 0 };
+    }
+    assert!(half_way > 0, "nothing was dropped half way");
+}
+
+async fn a_read_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    sweep(&env, &other, async |polls| polled(lock.read().into_future(), polls, async || {}).await.map(Result::unwrap))
+        .await;
+}
+
+async fn a_write_behind_a_reader_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    sweep(&env, &other, async |polls| {
+        let held = other.read().await.unwrap();
+        let (written, released) = futures::join!(polled(lock.write().into_future(), polls, async || {}), async {
+            env.yield_now().await;
+            held.release().await
+        });
+        released.unwrap();
+        written.map(Result::unwrap)
+    })
+    .await;
+}
+
+async fn a_downgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    sweep(&env, &other, async |polls| {
+        let writing = lock.write().await.unwrap();
+        let waiting = reader(&env, &other).await;
+        let reading = polled(writing.downgrade(), polls, async || {}).await.map(Result::unwrap);
+        env.soon("the reader that waited", waiting).await.release().await.unwrap();
+        reading
+    })
+    .await;
+}
+
+async fn an_upgrade_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let (lock, other) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    sweep(&env, &other, async |polls| {
+        let reading = lock.read().await.unwrap();
+        polled(reading.try_upgrade(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+async fn a_writer_dropped_in_the_queue_lets_the_readers_behind_it_in(env: Env) {
+    let (a, b) = (env.client().await.rw_lock("a"), env.client().await.rw_lock("a"));
+    let reading = a.read().await.unwrap();
+    let mut waiting = Box::pin(a.write().into_future());
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    env.eventually("it waits", async || b.inspect().await.unwrap().waiters == 1).await;
+    let behind = reader(&env, &b).await;
+    let last = writer(&env, &b).await;
+    drop(waiting);
+    env.soon("the reader behind it", behind).await.release().await.unwrap();
+    reading.release().await.unwrap();
+    env.soon("the writer behind that", last).await.release().await.unwrap();
+}

@@ -1,0 +1,28 @@
+//! Real clusters, and what happens to them.
+#![cfg(feature = "tokio")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests panic, and have clocks and threads of their own"
+)]
+
+use bowline_testkit as support;
+
+mod connecting;
+mod counts;
+mod failover;
+mod log;
+mod moving;
+mod scene;
+mod slots;
+
+/// Makes a `#[test]` of each `async fn(Env)`.
+macro_rules! tests {
+    ($($test:ident),+ $(,)?) => {
+        $crate::support::env::on_runtime! { run, tokio, TokioMulti, $($test),+ }
+    };
+}
+
+pub(crate) use tests;

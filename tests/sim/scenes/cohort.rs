@@ -1,0 +1,153 @@
+//! Scenes about the cohort of a client's non-fair acquisitions.
+
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use bowline::{LockGuard, Result};
+use futures::future::{BoxFuture, Either, select, select_all};
+
+use crate::executor::Process;
+use crate::stage::{LONG, Played, Stage, must};
+use crate::world::MS;
+
+/// Most guards of one grant.
+const SPAN: usize = 32;
+
+type Waiting = BoxFuture<'static, Result<LockGuard>>;
+
+/// An acquisition that stands in the process's line.
+fn stands(stage: &Stage, process: Process) -> Waiting {
+    let lock = stage.lock(process);
+    let mut waiting: Waiting = Box::pin(async move { lock.lock().non_fair().await });
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    waiting
+}
+
+/// A hold with a span of tokens, and so many who wait for it.
+async fn line(stage: &Stage, process: Process, waiters: usize) -> (LockGuard, Vec<Waiting>) {
+    let first = stage.lock(process).lock().non_fair().await.unwrap();
+    let mut waiting: Vec<_> = (0..=waiters).map(|_| stands(stage, process)).collect();
+    first.release().await.unwrap();
+    (waiting.remove(0).await.unwrap(), waiting)
+}
+
+/// The members of the cohort come and go, and somebody of another process waits.
+pub async fn long_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (mut guard, waiting) = line(&stage, process, 3 * SPAN).await;
+    let mut fair = pin!(stage.acquires(other));
+    stage.until_waiting(1).await;
+    let mut passed = 0;
+    for next in waiting {
+        guard.release().await.unwrap();
+        guard = match select(next, &mut fair).await {
+            Either::Left((next, _)) => next.unwrap(),
+            Either::Right(_) => return Ok(()),
+        };
+        passed += 1;
+        must(passed < SPAN, "I4 a waiter was passed by more than a span")?;
+    }
+    must(false, "I4 a waiter was passed by a whole line")
+}
+
+/// The members of the cohort take their time, and somebody of another process waits.
+pub async fn slow_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (mut guard, waiting) = line(&stage, process, SPAN - 1).await;
+    let mut fair = pin!(stage.acquires(other));
+    stage.until_waiting(1).await;
+    let since = stage.machine.now();
+    for next in waiting {
+        stage.sleep(20 * MS).await;
+        guard.release().await.unwrap();
+        guard = match select(next, &mut fair).await {
+            Either::Left((next, _)) => next.unwrap(),
+            Either::Right(_) => return Ok(()),
+        };
+        must(stage.machine.now() - since <= 101 * MS, "I4 a waiter was passed for longer than a cohort may")?;
+    }
+    must(false, "I4 a waiter was passed by a whole line")
+}
+
+/// An operator takes the lock from the cohort, and somebody of another process gets it.
+pub async fn robbed_line(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    // The first of those who stand there asks for itself as soon as it is known.
+    let (guard, waiting) = line(&stage, process, 2).await;
+    let fair = stage.acquires(other);
+    stage.until_waiting(1).await;
+    stage.lock(other).force_release().await.unwrap();
+    let fair = fair.await;
+    guard.lost().await;
+    drop(guard);
+    let sleep = pin!(stage.sleep(200 * MS));
+    match select(select_all(waiting), sleep).await {
+        Either::Left(((next, ..), _)) => {
+            must(!next.unwrap().is_valid() || !fair.is_valid(), "I1 a hold that was lost is passed on")
+        }
+        Either::Right(_) => Ok(()),
+    }
+}
+
+/// The next in the cohort goes as its turn comes.
+pub async fn left_line(mut stage: Stage) -> Played {
+    let process = stage.enter(LONG).await;
+    let (guard, mut waiting) = line(&stage, process, 2).await;
+    guard.release().await.unwrap();
+    drop(waiting.remove(0));
+    let next = stage.within(4 * stage.hop + MS, "I3 the next in the cohort waits", waiting.remove(0)).await?;
+    must(next.unwrap().is_valid(), "I1 it was given what is lost")
+}
+
+/// An operator takes the lock from the cohort, and whoever had it keeps its guard.
+pub async fn kept_guard(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (guard, mut waiting) = line(&stage, process, 1).await;
+    stage.lock(other).force_release().await.unwrap();
+    let late = "I3 the next in the cohort waits for whoever has lost the lock";
+    let next = stage.within(4 * stage.hop + MS, late, waiting.remove(0)).await?;
+    must(next.unwrap().is_valid() && !guard.is_valid(), "I1 both hold the lock")
+}
+
+/// Many wait for permits, and somebody gives all of them back at a time.
+pub async fn shared_line(mut stage: Stage) -> Played {
+    const LIMIT: u32 = 3;
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let all = stage.semaphore(other, LIMIT).acquire_many(LIMIT).await.unwrap();
+    let stands = || {
+        let semaphore = stage.semaphore(process, LIMIT);
+        stage.spawn(process, async move { semaphore.acquire().non_fair().await.unwrap() })
+    };
+    // The others come when the first one's ticket is queued.
+    let mut waiting = vec![stands()];
+    stage.sleep(2 * stage.hop + MS).await;
+    waiting.extend((0..LIMIT).map(|_| stands()));
+    stage.sleep(MS).await;
+    all.release().await.unwrap();
+    // Each asks when the one before has its answer.
+    let (mut permits, mut rest) = (Vec::new(), select_all(waiting));
+    while permits.len() < LIMIT as usize {
+        let late = "I3 permits are free, and a member of a cohort waits";
+        let (permit, _, others) = stage.within(2 * stage.hop + MS, late, rest).await?;
+        permits.push(permit);
+        rest = select_all(others);
+    }
+    Ok(())
+}
+
+/// The server's clock stands before the tokens, so that they are counted, one by one.
+pub async fn late_clock(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    stage.rw_lock(other).write().await.unwrap().release().await.unwrap();
+    stage.server.step_clock(LONG, false);
+    let (lock, next) = (stage.rw_lock(process), stage.rw_lock(process));
+    let first = lock.write().non_fair().await.unwrap();
+    let second = stage.spawn(process, async move { next.write().non_fair().await.unwrap() });
+    stage.sleep(MS).await;
+    first.release().await.unwrap();
+    let second = second.await;
+    let token = second.token();
+    second.release().await.unwrap();
+    let third = stage.rw_lock(other).write().await.unwrap();
+    must(third.token() > token, "I2 a token that was passed on is granted once more")
+}
