@@ -10,7 +10,7 @@ use std::time::Duration;
 use redis::Connection;
 
 mod alone;
-pub(crate) mod process;
+pub mod process;
 mod replica;
 pub mod sentinel;
 mod watcher;

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, RedisResult};
 
-pub(crate) const START_DEADLINE: Duration = Duration::from_secs(20);
+pub const START_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A Redis server or sentinel. Dropping it kills the process and removes the directory.
-pub(crate) struct Process {
+pub struct Process {
     port: u16,
     dir: PathBuf,
     child: Option<Child>,
@@ -24,11 +24,11 @@ pub(crate) struct Process {
 }
 
 /// The arguments of a process, which depend on its port and directory.
-pub(crate) type Arguments<'a> = &'a dyn Fn(&Process) -> Vec<OsString>;
+pub type Arguments<'a> = &'a dyn Fn(&Process) -> Vec<OsString>;
 
 impl Process {
     /// Starts a process on a port that `free_port` chooses.
-    pub(crate) fn start(free_port: fn() -> u16, arguments: Arguments<'_>) -> Self {
+    pub fn start(free_port: fn() -> u16, arguments: Arguments<'_>) -> Self {
         let mut process = Self { port: 0, dir: new_dir(), child: None, reaper: None };
         for _ in 0..20 {
             process.port = free_port();
@@ -43,7 +43,7 @@ impl Process {
     }
 
     /// Starts the process again on the same port and directory; kills it first.
-    pub(crate) fn restart(&mut self, arguments: Arguments<'_>) {
+    pub fn restart(&mut self, arguments: Arguments<'_>) {
         self.kill();
         let start = Instant::now();
         loop {
@@ -58,24 +58,24 @@ impl Process {
         }
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    pub(crate) fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
     /// SIGKILL, also of a stopped process.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         // The reaper first: the number of a process that has ended may be given to another.
         for mut child in [self.reaper.take(), self.child.take()].into_iter().flatten() {
             let _ = child.kill();
@@ -83,7 +83,7 @@ impl Process {
         }
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         let pid = self.pid().expect("the server runs");
         let status = Command::new("sh").arg("-c").arg(format!("kill -s {signal} {pid}")).status().unwrap();
         assert!(status.success(), "kill -s {signal} {pid}: {status}");
@@ -145,13 +145,13 @@ impl Drop for Process {
     }
 }
 
-pub(crate) enum Failed {
+pub enum Failed {
     AddressInUse,
     Other(String),
 }
 
 /// No read or write on the connection takes longer than `timeout`.
-pub(crate) fn connect(url: &str, timeout: Duration) -> RedisResult<Connection> {
+pub fn connect(url: &str, timeout: Duration) -> RedisResult<Connection> {
     let connection = Client::open(url)?.get_connection_with_timeout(timeout)?;
     connection.set_read_timeout(Some(timeout))?;
     connection.set_write_timeout(Some(timeout))?;
@@ -159,7 +159,7 @@ pub(crate) fn connect(url: &str, timeout: Duration) -> RedisResult<Connection> {
 }
 
 /// The value of a field in an answer of `INFO`.
-pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+pub fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
@@ -175,13 +175,13 @@ fn reaper(pid: u32, dir: &Path) -> Child {
         .unwrap()
 }
 
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A port whose cluster bus port, which is 10,000 higher, is free too. Both are below the ports that the system gives to
 /// outgoing connections.
-pub(crate) fn free_cluster_port() -> u16 {
+pub fn free_cluster_port() -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     // Processes that run at the same time begin at random places, or they would all be given the same port.
     let random = || RandomState::new().hash_one(0);
