@@ -65,18 +65,20 @@ pub use self::sentinel::SentinelUrl;
 /// address stands in brackets.
 ///
 /// # Sentinel
-/// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The sentinels have a login
-/// of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`. `tls=true` or `false` is TLS to the
-/// servers only, `sentinel_tls=true` or `false` to the sentinels only. A server's certificate must be for the host that the sentinels
-/// name, often an IP address.
+/// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The sentinels have
+/// a login of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`. `tls=true` or `false`
+/// chooses TLS to the servers only, `sentinel_tls=true` or `false` to the sentinels only. A server's certificate must be for the host
+/// that the sentinels name, which is often an IP address.
 ///
-/// Before every connection the sentinels are asked which server is the master: those in the URL and those that they name. The answer with the
-/// highest configuration epoch wins, and the server itself must say that it is a master. When the sentinels name another server, both
-/// connections to the old one are dropped at once, because it may go on granting for some seconds. Connecting in
-/// the middle of a failover waits for its end, up to the [`command_timeout`](crate::ConfigBuilder::command_timeout).
+/// Before each connection the sentinels in the URL, and those that they name, are asked which server is the master. The answer with
+/// the highest configuration epoch wins, and the server itself must say that it is a master. When the sentinels name
+/// another server, both connections to the old one are dropped at once, because the old master may go on granting for some
+/// seconds. A client that connects during a failover waits for its end, up to the
+/// [`command_timeout`](crate::ConfigBuilder::command_timeout).
 ///
-/// A failover may lose what the master has not yet sent to the replica: a grant, too. With `min-replicas-to-write 1` on the servers, a master that is cut
-/// off from its replicas stops granting.
+/// A failover loses what the master has not yet sent to the new one. A grant that is lost is given to another waiter, so two
+/// guards may be valid until the first is renewed. A release that is lost blocks the name for one lease. With
+/// `min-replicas-to-write 1` on the servers, a master that is cut off from its replicas grants nothing.
 ///
 /// # Errors when connecting
 /// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, or the sentinels know no master of the name.
