@@ -159,7 +159,7 @@ async fn follow(
             None => return Err(refusal),
             Some(Redirect::HalfWay) => return Err(ConnectionError::Unknown(refusal.to_string())),
             Some(Redirect::Moved(Some(owner))) => {
-                router.moved(slot, &owner);
+                router.moved(slot, &router.public(owner));
                 moves += 1;
                 if moves < MOST_MOVES {
                     continue;
@@ -168,7 +168,7 @@ async fn follow(
             Some(Redirect::Ask(Some(host))) => {
                 moves += 1;
                 if moves < MOST_MOVES {
-                    asked = Some(host);
+                    asked = Some(router.public(host));
                     continue;
                 }
             }
