@@ -104,6 +104,7 @@ async fn open_first(
     limit: &mut Duration,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let started = shared.executor.now();
+    let mut before = None;
     loop {
         let progress = Arc::default();
         let opened = open(shared, true, limit, &progress).await;
@@ -112,8 +113,11 @@ async fn open_first(
             Err(failure) if shared.locate.moves() && progress.has_located() && failure.may_pass() => {
                 let pause = backoff.pause();
                 if left <= pause {
-                    return Err(failure);
+                    // An attempt that was cut off says less than the one before it.
+                    let cut_off = left.is_zero();
+                    return Err(before.filter(|_| cut_off).unwrap_or(failure));
                 }
+                before = Some(failure);
                 shared.pause(pause).await;
                 *limit = left - pause;
             }
