@@ -109,20 +109,21 @@ async fn open_first(
         let progress = Arc::default();
         let opened = open(shared, true, limit, &progress).await;
         let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
-        match opened {
-            Err(failure) if shared.locate.moves() && progress.has_located() && failure.may_pass() => {
-                let pause = backoff.pause();
-                if left <= pause {
-                    // An attempt that was cut off says less than the one before it.
-                    let cut_off = left.is_zero();
-                    return Err(before.filter(|_| cut_off).unwrap_or(failure));
-                }
-                before = Some(failure);
-                shared.pause(pause).await;
-                *limit = left - pause;
-            }
-            opened => return opened,
+        let failure = match opened {
+            Ok(opened) => return Ok(opened),
+            Err(failure) => failure,
+        };
+        if left.is_zero() {
+            // An attempt that was cut off says less than the one before it.
+            return Err(before.unwrap_or(failure));
         }
+        let pause = backoff.pause();
+        if left <= pause || !(shared.locate.moves() && progress.has_located() && failure.may_pass()) {
+            return Err(failure);
+        }
+        before = Some(failure);
+        shared.pause(pause).await;
+        *limit = left - pause;
     }
 }
 
