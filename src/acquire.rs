@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::acquire::attempt::Decision;
+use crate::acquire::confirm::confirm;
 use crate::acquire::member::Member;
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::request::Request;
@@ -23,6 +24,7 @@ use crate::trace;
 mod ask;
 mod attempt;
 pub(crate) mod builder;
+pub(crate) mod confirm;
 pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;
@@ -117,10 +119,15 @@ async fn own(
         let waiter = Waiter::new(context, attempt, until);
         match attempt::run(request, waiter, &mut retry).await.inspect_err(failed)? {
             Decision::Held(hold) => {
-                if let Some(member) = &mut member {
-                    member.set_held(&hold);
+                // In no cohort yet: a grant that is given up here is released, and not handed off.
+                let owned = Owned::new(context.clone(), hold, holder.clone());
+                if !confirm(context, request.operation, &owned.hold).await.inspect_err(failed)? {
+                    continue;
                 }
-                return Ok(Some(Owned::new(context.clone(), hold, holder).in_cohort(member)));
+                if let Some(member) = &mut member {
+                    member.set_held(&owned.hold);
+                }
+                return Ok(Some(owned.in_cohort(member)));
             }
             Decision::Busy => return Ok(None),
             Decision::Again | Decision::LeftToCohort => {}

@@ -1,11 +1,15 @@
 //! The settings of a client.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use uuid::Uuid;
 
+use self::addresses::Addresses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::key;
+
+mod addresses;
 
 /// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are valid. One
 /// `Config` can serve any number of clients.
@@ -26,8 +30,13 @@ pub struct Config {
     pub(crate) retry_timeout: Duration,
     pub(crate) handoff_time: Duration,
     pub(crate) shutdown_timeout: Duration,
+    /// How many replicas must acknowledge a grant. 0: the server's own word counts.
+    pub(crate) replicas: u32,
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
+    /// `None`: the nodes of a cluster are reached where they say.
+    #[cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "only clusters have announced addresses"))]
+    pub(crate) cluster_addresses: Option<Addresses>,
 }
 
 impl Config {
@@ -54,7 +63,9 @@ impl Default for Config {
             retry_timeout: Duration::from_secs(10),
             handoff_time: Duration::from_millis(100),
             shutdown_timeout: Duration::from_millis(250),
+            replicas: 0,
             client_id: None,
+            cluster_addresses: None,
         }
     }
 }
@@ -122,6 +133,23 @@ impl ConfigBuilder {
         self
     }
 
+    /// How many replicas must acknowledge each grant and each renewal before it counts, up to 100. The default, 0, waits for none.
+    ///
+    /// A primary that fails may lose its last writes: those that no replica has. With this set, a guard is handed out only when
+    /// that many replicas have the grant, and a lease grows only when they have its renewal. If it is set to the number of
+    /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
+    /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
+    ///
+    /// Waiting costs a round trip more for each acquisition. `WAIT` runs on a connection of its own, and one `WAIT` confirms all
+    /// grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout) is
+    /// released, and fails with [`Unacknowledged`](ErrorKind::Unacknowledged). The user needs the right to run `WAIT`.
+    ///
+    /// One acquisition can choose differently: [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
+    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
+        self.config.replicas = replicas;
+        self
+    }
+
     /// The identity of the client in Redis, for deterministic tests. By default, and with a nil `id`, each client draws a random
     /// identity when it connects.
     ///
@@ -129,6 +157,30 @@ impl ConfigBuilder {
     /// therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
+        self
+    }
+
+    /// Translates the addresses that the nodes of a cluster announce, for clients that reach the nodes at others, as behind a
+    /// NAT or in containers. `translate` gets a host and a port, and returns those to connect to. The nodes in the URL are
+    /// reached as they stand there. The default changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> bowline::Result<()> {
+    /// // Port 6379 of the host 172.20.0.<n> is published as port 7000 + n of this machine.
+    /// let published = |host: &str, _port: u16| {
+    ///     let n: u16 = host.rsplit('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    ///     ("127.0.0.1".to_owned(), 7000 + n)
+    /// };
+    /// let config = bowline::Config::builder().cluster_addresses(published).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cluster_addresses(
+        mut self,
+        translate: impl Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
+    ) -> Self {
+        self.config.cluster_addresses = Some(Addresses::new(translate));
         self
     }
 
@@ -153,6 +205,7 @@ impl ConfigBuilder {
         if config.shutdown_timeout > Duration::from_secs(10) {
             return Err(invalid("config", "shutdown_timeout must be at most 10 s"));
         }
+        check_replicas("config", config.replicas)?;
         Ok(self.config)
     }
 }
@@ -169,6 +222,14 @@ pub(crate) fn check_lease(operation: &'static str, lease: Duration) -> Result<()
     } else {
         Err(invalid(operation, format!("the lease must be 100 ms to 24 h, not {lease:?}")))
     }
+}
+
+pub(crate) fn check_replicas(operation: &'static str, replicas: u32) -> Result<()> {
+    const MOST: u32 = 100;
+    if replicas > MOST {
+        return Err(invalid(operation, format!("acknowledged_by must be at most {MOST} replicas, not {replicas}")));
+    }
+    Ok(())
 }
 
 fn invalid(operation: &'static str, reason: impl Into<String>) -> Error {

@@ -20,7 +20,8 @@ pub use error::ConnectionError;
 ///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does.
-/// - A call is sent at most once. A dropped call was either never sent or may have been executed.
+/// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such as `MOVED`
+///   of a cluster. A dropped call was either never sent or may have been executed.
 /// - While the connection stays up, calls are executed in the order of their first polls.
 /// - The implementation reconnects. Calls made in the meantime wait for the new connection until their deadline.
 #[async_trait]

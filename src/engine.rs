@@ -29,6 +29,7 @@ mod attempts;
 pub(crate) mod cleanups;
 pub(crate) mod closed;
 mod closing;
+pub(crate) mod confirmations;
 mod handler;
 mod heartbeats;
 mod holds;
@@ -39,6 +40,8 @@ mod silence;
 mod state;
 pub(crate) mod turn;
 pub(crate) mod work;
+
+pub(crate) use state::Grant;
 
 #[derive(Debug)]
 pub(crate) struct Engine {

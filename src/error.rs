@@ -28,6 +28,9 @@ pub enum ErrorKind {
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it ended, and may
     /// not have been counted down.
     Lost,
+    /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is released in
+    /// the background.
+    Unacknowledged,
     /// There is no connection to the server, or the server gave no answer in time. The last request may or may not have been
     /// executed. Its effects are cleaned up in the background or end with their lease.
     ///
@@ -60,9 +63,13 @@ impl ErrorKind {
     /// To retry after [`Lost`](Self::Lost), acquire again and redo the work with the new token.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::TimedOut | Self::QueueFull | Self::Lost | Self::Unavailable | Self::Refused | Self::ClientIdInUse => {
-                true
-            }
+            Self::TimedOut
+            | Self::QueueFull
+            | Self::Lost
+            | Self::Unacknowledged
+            | Self::Unavailable
+            | Self::Refused
+            | Self::ClientIdInUse => true,
             Self::InvalidInput
             | Self::OverLimit
             | Self::WouldDeadlock
@@ -83,6 +90,7 @@ impl ErrorKind {
             Self::OverLimit => "more permits than the limit",
             Self::WouldDeadlock => "would deadlock: the holder already reads",
             Self::Lost => "the lease was lost",
+            Self::Unacknowledged => "too few replicas acknowledged it",
             Self::Unavailable => "the server is unavailable",
             Self::Refused => "the server refused",
             Self::Denied => "the server denied access",

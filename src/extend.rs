@@ -22,6 +22,7 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         return Err(named(Error::because(ErrorKind::InvalidInput, OPERATION, reason)));
     }
     let mut retry = context.retry(OPERATION, &hold.keys.name);
+    let until = context.now() + context.config.retry_timeout;
     loop {
         let sent = context.now();
         if let Some(loss) = hold.loss(sent) {
@@ -30,9 +31,21 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
         // Recorded first: if no answer comes, a later clean-up tries for as long.
         hold.asks_for(lease);
-        match context.scripts().renew(&[(&hold.keys, hold.id, lease)], within).await {
+        let holds = [(&*hold.keys, hold.id, lease)];
+        let renewed = match hold.replicas {
+            0 => context.scripts().renew(&holds, within).await,
+            replicas => context.scripts().renew_acknowledged(&holds, replicas, within).await,
+        };
+        match renewed {
             Ok(renewed) => {
                 context.observe(renewed.now);
+                if let Some(HoldState::Unacknowledged(replicas)) = renewed.holds.first() {
+                    if context.now() < until {
+                        continue;
+                    }
+                    let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);
+                    return Err(named(Error::because(ErrorKind::Unacknowledged, OPERATION, reason)));
+                }
                 let held = renewed.holds.first() == Some(&HoldState::Held);
                 let lost = if held {
                     context.engine.extended(hold, lease, sent, context.now())

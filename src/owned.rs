@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::acquire::confirm::confirm;
 use crate::acquire::member::Member;
-use crate::acquire::pending::{GrantExpired, PendingAttempt};
+use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
@@ -119,13 +120,18 @@ impl Owned {
         let changed = this.ask_to_change(operation, lease, &mut pending).await?;
         // Tasks that watch the old hold are told that it is over, whatever becomes of the new one.
         let _ = old.release(context.now());
-        let hold = match pending.hold(changed.amount, changed.token, old.term, changed.lease, changed.sent) {
+        let terms = Terms { term: old.term, lease: changed.lease, replicas: old.replicas };
+        let hold = match pending.hold(changed.amount, changed.token, terms, changed.sent) {
             Ok(Some(hold)) => hold,
             // The client was closed meanwhile, which has cancelled the attempt.
             Ok(None) => return Err(context.closed(operation, &old.keys)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
-        let owned = Arc::new(Self::new(context.clone(), hold, holder.clone()));
+        let owned = Self::new(context.clone(), hold, holder.clone());
+        if !confirm(&context, operation, &owned.hold).await? {
+            return Err(lost_error(&owned.hold, operation, Loss::Gone));
+        }
+        let owned = Arc::new(owned);
         if let Some(vacant) = vacant {
             vacant.fill(&owned);
         }

@@ -1,4 +1,4 @@
-//! A connection to one server, by redis-rs.
+//! A connection to one server or to a cluster, by redis-rs.
 
 use std::fmt;
 use std::pin::pin;
@@ -48,7 +48,7 @@ mod tls;
 
 pub use self::sentinel::SentinelUrl;
 
-/// A connection to a Redis or Valkey server, 6.2 or newer, directly or by way of sentinels.
+/// A connection to a Redis or Valkey server, 6.2 or newer: directly, by way of sentinels, or to a cluster of them.
 ///
 /// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL:
 ///
@@ -59,6 +59,8 @@ pub use self::sentinel::SentinelUrl;
 /// | `unix:///path/to/socket?db=0&user=..&pass=..` | one server, by a unix socket |
 /// | `redis-sentinel://user:password@host:port,host:port/db?master=name` | the master of this name that the sentinels at these addresses watch |
 /// | `rediss-sentinel://..` | the same with TLS to the servers and to the sentinels |
+/// | `redis-cluster://user:password@host:port,host:port` | the cluster of these nodes |
+/// | `rediss-cluster://..` | the same with TLS |
 ///
 /// Everything but the host, the path and the name of the master is optional. The defaults are port 6379, port 26379 of a
 /// sentinel, and database 0. Special characters in a user name, a password or the name of a master are written as `%..`. An IPv6
@@ -80,14 +82,19 @@ pub use self::sentinel::SentinelUrl;
 /// guards may be valid until the first is renewed. A release that is lost blocks the name for one lease. With
 /// `min-replicas-to-write 1` on the servers, a master that is cut off from its replicas grants nothing.
 ///
+/// # Cluster
+/// The URL `redis-cluster://user:password@host:port,host:port` (`rediss-cluster://..` with TLS) names one or more nodes. The plain
+/// URL of one node leads to the cluster as well.
+///
 /// # Errors when connecting
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, or the sentinels know no master of the name.
+/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, a database other than 0 of a cluster, or the sentinels know no master of
+///   the name.
 /// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not resolved.
 /// - [`Certificate`](ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
 /// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
-/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, a cluster, TLS on one side only, a sentinel in the place of a
-///   server or the other way round, or no Redis.
+/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, TLS on one side only, a sentinel in the place of a server or
+///   the other way round, no node of a cluster although the URL says so, or no Redis.
 /// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels name it as the master.
 ///
 /// # Guarantees
@@ -112,6 +119,18 @@ pub use self::sentinel::SentinelUrl;
 /// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
 ///   `WRONGPASS`, with [`Certificate`](ConnectionError::Certificate) if that was what failed, or else with [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping it ends its tasks and closes its sockets.
+///
+/// # In a cluster
+/// - Each call goes to the master of its keys' slot, over one socket per master. Scripts are sent whole once to each of them.
+/// - `MOVED` and `ASK` are followed. `TRYAGAIN`, `CLUSTERDOWN` and `LOADING` are waited for, within the command timeout. A call
+///   is sent again only after an answer which says that it was not executed.
+/// - The map of slots is read every 48 to 72 s, and after each sign that it is old: at most once per 100 ms, and less often while
+///   nothing changes, down to once per second. A call that waits for a connection takes another way when the map changes.
+/// - The subscription is at any one master, because the cluster passes messages on to all nodes. It moves to another one when
+///   its node is cut off or replaced, which is looked at every 2 s.
+/// - After a failover, [`Notice::Gap`] makes the client verify its holds and tickets at the new master. Redis copies writes to
+///   replicas after it has answered: a grant that had not been copied is lost, and the next one has a larger token.
+/// - A waiter without a connection is not passed over, as no node knows all subscribers. It costs the others one lease.
 ///
 /// # Not guaranteed
 /// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were

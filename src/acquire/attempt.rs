@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::acquire::ask::{Answer, ask};
-use crate::acquire::pending::GrantExpired;
+use crate::acquire::pending::{GrantExpired, Terms};
 use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::driver::retry::Retry;
@@ -88,10 +88,10 @@ pub(super) async fn run(request: &Request, mut waiter: Waiter<'_>, retry: &mut R
 }
 
 fn hold(request: &Request, mut waiter: Waiter<'_>, token: Token, counted_from: Instant) -> Decision {
-    let Request { renewed, lease, at_most, .. } = *request;
+    let Request { renewed, lease, at_most, replicas, .. } = *request;
     let term = if renewed { Term::capped(counted_from, at_most) } else { Term::Fixed };
     let amount = waiter.attempt.state.amount;
-    match waiter.attempt.hold(amount, token, term, lease, counted_from) {
+    match waiter.attempt.hold(amount, token, Terms { term, lease, replicas }, counted_from) {
         Ok(Some(hold)) => Decision::Held(hold),
         Ok(None) => Decision::Again,
         Err(GrantExpired) => Decision::GrantExpired,

@@ -187,6 +187,18 @@ impl<G> Acquire<G> {
         self
     }
 
+    /// How many replicas must acknowledge the grant and each renewal of this hold, up to 100, instead of the client's
+    /// [default](crate::ConfigBuilder::acknowledged_by). 0 waits for none.
+    ///
+    /// An acquisition that too few replicas acknowledge within the client's
+    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) is released and fails with
+    /// [`Unacknowledged`](ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A [non-fair](Self::non_fair)
+    /// acquisition with another choice than the client's joins no cohort.
+    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
+        self.options.replicas = Some(replicas);
+        self
+    }
+
     /// Returns [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind `limit` or more others. By default the queue is
     /// unlimited.
     ///

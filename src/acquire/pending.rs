@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::context::Context;
+use crate::engine::Grant;
 use crate::engine::closed::Closed;
 use crate::engine::lease::{Hold, Term, deadline};
 use crate::engine::turn::AttemptHandoff;
@@ -44,11 +45,10 @@ impl<'a> PendingAttempt<'a> {
         &mut self,
         amount: u32,
         token: Token,
-        term: Term,
-        lease: Duration,
+        terms: Terms,
         sent: Instant,
     ) -> Result<Option<Arc<Hold>>, GrantExpired> {
-        let (now, until) = (self.context.now(), deadline(sent, lease));
+        let (now, until) = (self.context.now(), deadline(sent, terms.lease));
         let mut expired = until <= now;
         if mutant::on(Mutant::LateGrantKept) {
             expired = false;
@@ -58,7 +58,9 @@ impl<'a> PendingAttempt<'a> {
             return Err(GrantExpired);
         }
         self.decided = true;
-        Ok(self.context.engine.hold(self.id(), amount, token, term, until, now))
+        let Terms { term, replicas, .. } = terms;
+        let grant = Grant { amount, token, term, deadline: until, replicas };
+        Ok(self.context.engine.grant(self.id(), grant, now))
     }
 
     /// Its ticket belongs to its cohort now.
@@ -90,6 +92,15 @@ impl Drop for PendingAttempt<'_> {
             self.context.engine.drop_pending(self.id(), self.context.now());
         }
     }
+}
+
+/// On which terms a hold is granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) term: Term,
+    pub(crate) lease: Duration,
+    /// How many replicas must acknowledge it.
+    pub(crate) replicas: u32,
 }
 
 /// The lease had expired when its grant became known.

@@ -20,6 +20,8 @@ pub(crate) struct Request {
     pub(crate) renewed: bool,
     /// For a renewed lease: how long after the grant the hold ends.
     pub(crate) at_most: Option<Duration>,
+    /// How many replicas must acknowledge the grant and each renewal.
+    pub(crate) replicas: u32,
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
     /// Whose hold it is, if the hold can be re-entered.

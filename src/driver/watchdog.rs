@@ -1,6 +1,5 @@
 //! The one task of a client: it renews leases, sends heartbeats of tickets, signals losses and cleans up.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,16 +16,14 @@ use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::cleanups::Cleanup;
-use crate::engine::lease::Hold;
-use crate::engine::schedule::answer_within;
 use crate::engine::work::{Heartbeat, Work};
-use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::{Failure, RenewArgs, Scripts, TicketArgs};
-use crate::protocol::reply::HoldState;
+use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
 use crate::runtime::Executor;
-use crate::trace;
 
 mod goodbye;
+mod renewals;
+
+use renewals::Unconfirmed;
 
 /// What the task works with. It does not keep the client alive, so the drop of the last handle can end it.
 #[derive(Clone, Debug)]
@@ -51,6 +48,7 @@ impl Watchdog {
     }
 
     async fn watch(&self) {
+        let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         loop {
             let mut listener = pin!(self.engine.listen());
@@ -59,7 +57,7 @@ impl Watchdog {
                 return;
             }
             let next = work.next;
-            self.start(work, &mut calls);
+            self.start(work, &unconfirmed, &mut calls);
 
             let mut timer = next.map(|at| self.executor.sleep(at.saturating_duration_since(self.executor.now())));
             future::poll_fn(|context| {
@@ -76,56 +74,21 @@ impl Watchdog {
         }
     }
 
-    fn start<'a>(&'a self, work: Work, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
-        let mut renewals: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for hold in work.renew {
-            let node = self.connection.node_of(hold.keys.main());
-            renewals.entry((hold.keys.kind.renewal(), node)).or_default().push(hold);
+    fn start<'a>(&'a self, work: Work, unconfirmed: &'a Unconfirmed, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
+        for ((.., replicas), holds) in self.grouped(work.renew) {
+            calls.push(self.renew(replicas, holds).boxed());
         }
-        for holds in renewals.into_values() {
-            calls.push(self.renew(holds).boxed());
+        for hold in work.confirm {
+            let group = self.group(&hold);
+            if unconfirmed.push(group, hold) {
+                calls.push(self.confirm(group, unconfirmed).boxed());
+            }
         }
         for heartbeat in work.heartbeat {
             calls.push(self.heartbeat(heartbeat).boxed());
         }
         for (n, cleanup) in work.cleanups {
             calls.push(self.clean_up(n, cleanup).boxed());
-        }
-    }
-
-    async fn renew(&self, holds: Vec<Arc<Hold>>) {
-        let sent = self.executor.now();
-        let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.renewal(sent))).collect();
-        // A renewal of a fixed lease only looks at the hold, so its deadline does not matter here.
-        let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
-        let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
-        match self.scripts().renew(&args, within).await {
-            Ok(renewed) => {
-                self.clock.observe(self.executor.now(), renewed.now);
-                let (mut held, mut gone, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
-                for (hold, state) in holds.into_iter().zip(renewed.holds) {
-                    match state {
-                        HoldState::Held => held.push(hold),
-                        HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
-                        HoldState::Unanswered => unanswered.push(hold),
-                    }
-                }
-                self.engine.renewed(sent, self.executor.now(), &held, &gone);
-                if let Some(failure) = renewed.failure {
-                    trace::not_renewed(unanswered.len(), &failure);
-                    self.engine.not_renewed(&unanswered, self.executor.now());
-                }
-            }
-            Err(failure) => {
-                trace::not_renewed(holds.len(), &failure);
-                if mutant::on(Mutant::RefusalTakenForLoss)
-                    && let Failure::Connection(ConnectionError::Refused { .. }) = failure
-                {
-                    self.engine.renewed(sent, self.executor.now(), &[], &holds);
-                }
-                // Whatever the reason, a refusal included, the leases run on, and their deadlines decide.
-                self.engine.not_renewed(&holds, self.executor.now());
-            }
         }
     }
 

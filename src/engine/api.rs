@@ -2,6 +2,7 @@
 
 mod attempts;
 mod cohorts;
+mod confirmations;
 mod driver;
 mod ends;
 mod holds;

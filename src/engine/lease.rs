@@ -64,6 +64,8 @@ pub(crate) struct Hold {
     pub(crate) token: Token,
     pub(crate) lease: Duration,
     pub(crate) term: Term,
+    /// How many replicas must acknowledge the grant and each renewal before they count.
+    pub(crate) replicas: u32,
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: Mutex<State>,
@@ -95,10 +97,16 @@ impl Hold {
             token,
             lease,
             term,
+            replicas: 0,
             longest: AtomicU64::new(millis(lease)),
             state: Mutex::new(State::Held { deadline }),
             over: Event::new(),
         }
+    }
+
+    /// The grant and each renewal count once so many replicas have acknowledged them.
+    pub(crate) fn acknowledged_by(self, replicas: u32) -> Self {
+        Self { replicas, ..self }
     }
 
     /// The time until the holder must stop. Zero if it must have stopped already.
@@ -120,6 +128,13 @@ impl Hold {
     /// As [`Term::renewal`].
     pub(crate) fn renewal(&self, sent: Instant) -> Duration {
         self.term.renewal(self.lease, sent)
+    }
+
+    /// The lease that a renewal sent then asks for. One that replicas acknowledge writes something, even if the lease stays as it
+    /// is: the server keeps the longer one.
+    pub(crate) fn asked(&self, sent: Instant) -> Duration {
+        let least = if self.replicas > 0 { Duration::from_millis(1) } else { Duration::ZERO };
+        self.renewal(sent).max(least)
     }
 
     /// As [`Term::interval`]; `None` too once it is not held.
@@ -177,8 +192,9 @@ impl Hold {
         if token != Token::NONE && !mutant::on(Mutant::TokenPassedOn) {
             token = Token::new(token.get() + 1);
         }
-        let Self { keys, id, amount, lease, term, .. } = self;
-        Some((Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline), deadline))
+        let Self { keys, id, amount, lease, term, replicas, .. } = self;
+        let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
+        Some((successor.acknowledged_by(*replicas), deadline))
     }
 
     /// Ends the hold. `false`: it was over already. Wakes no task: see [`notify_over`](Self::notify_over).

@@ -11,6 +11,7 @@ use crate::cohort::table::Cohorts;
 use crate::engine::attempt::Attempt;
 use crate::engine::attempts::Attempts;
 use crate::engine::cleanups::Cleanups;
+use crate::engine::confirmations::Confirmations;
 use crate::engine::handler::attempt::AttemptHandler;
 use crate::engine::handler::handoff::{Assets, HandoffHandler};
 use crate::engine::handler::hold::HoldHandler;
@@ -31,6 +32,7 @@ pub(super) struct State {
     pub(super) holds: Holds,
     pub(super) cohorts: Cohorts<Given>,
     pub(super) cleanups: Cleanups,
+    pub(super) confirmations: Confirmations,
     /// The counters that the tables cannot derive.
     pub(super) stats: Stats,
     /// When the watchdog wakes by itself.
@@ -45,7 +47,7 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Effects {
     pub(super) losses: Vec<(Arc<Hold>, Loss)>,
-    pub(super) wakers: [Vec<Waker>; 2],
+    pub(super) wakers: [Vec<Waker>; 3],
     /// The watchdog has something to do sooner than it expects.
     pub(super) work: bool,
     /// The last clean-up is done.
@@ -59,6 +61,8 @@ pub(crate) struct Grant {
     pub(crate) token: Token,
     pub(crate) term: Term,
     pub(crate) deadline: Instant,
+    /// As [`Hold::replicas`].
+    pub(crate) replicas: u32,
 }
 
 impl State {
@@ -69,6 +73,7 @@ impl State {
             holds: Holds::new(Schedule::new(Jitter::new(seed))),
             cohorts: Cohorts::new(),
             cleanups: Cleanups::default(),
+            confirmations: Confirmations::default(),
             stats: Stats::default(),
             armed: None,
             is_closed: false,
@@ -103,9 +108,10 @@ impl State {
         if revoked {
             return None;
         }
-        let Grant { amount, token, term, deadline } = grant;
+        let Grant { amount, token, term, deadline, replicas } = grant;
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
-        let hold = Arc::new(Hold::new(keys, id, amount, token, lease, term, deadline));
+        let hold = Hold::new(keys, id, amount, token, lease, term, deadline);
+        let hold = Arc::new(hold.acknowledged_by(replicas));
         self.stats.acquired += 1;
         self.holds.insert(&hold, deadline, now);
         if let Some((cohort, member)) = cohort {
@@ -122,14 +128,14 @@ impl State {
     /// What the last change sets off.
     pub(super) fn take_effects(&mut self) -> Effects {
         let idle = self.cleanups.take_idle();
-        let mut work = self.cleanups.take_added() || (idle && self.is_ending);
+        let mut work = self.cleanups.take_added() || self.confirmations.is_added() || (idle && self.is_ending);
         if let Some(next) = self.next()
             && self.armed.is_none_or(|armed| next < armed)
         {
             self.armed = Some(next);
             work = true;
         }
-        let wakers = [self.attempts.take_woken(), self.cohorts.take_woken()];
+        let wakers = [self.attempts.take_woken(), self.cohorts.take_woken(), self.confirmations.take_woken()];
         Effects { losses: self.holds.take_lost(), wakers, work, idle }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Work {
     pub(crate) heartbeat: Vec<Heartbeat>,
     /// Each with its number for [`Engine::cleanup_done`](crate::engine::Engine::cleanup_done).
     pub(crate) cleanups: Vec<(u64, Cleanup)>,
+    /// Holds whose grants wait for replicas.
+    pub(crate) confirm: Vec<Arc<Hold>>,
     /// When to look again.
     pub(crate) next: Option<Instant>,
     /// The watchdog has nothing to do any more.
@@ -42,9 +44,10 @@ impl State {
         let renew = due.renew.iter().filter_map(|n| self.holds.get(*n).cloned()).collect();
         let heartbeat = std::iter::from_fn(|| self.next_heartbeat(now)).collect();
         let cleanups = self.cleanups.start();
+        let confirm = self.confirmations.start();
         let next = self.next();
         self.armed = next;
-        Work { renew, heartbeat, cleanups, next, ended: self.is_ending && self.cleanups.is_idle() }
+        Work { renew, heartbeat, cleanups, confirm, next, ended: self.is_ending && self.cleanups.is_idle() }
     }
 
     fn next_heartbeat(&mut self, now: Instant) -> Option<Heartbeat> {

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::fields::{Fields, decode};
 use super::script::Script;
 use super::ticket::Ticket;
-use crate::connection::{Arg, Call, Connection};
+use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError};
 
 /// A connection, and the argument that is the same in every call a client makes.
 #[derive(Clone, Copy, Debug)]
@@ -67,12 +67,34 @@ impl<'a> Scripts<'a> {
 impl Scripts<'_> {
     /// Sends several calls at once. The answers are in their order, and an error of one leaves the others alone.
     pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
-        let args: Vec<Vec<Arg<'_>>> = calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect();
+        let args = words(calls);
         let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
         let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
         let read = |(call, reply): (&ScriptCall<'_, T>, _)| Ok(decode(call.script, &reply?, call.entries, call.read)?);
         calls.iter().zip(replies).map(read).collect()
     }
+
+    /// As [`send_each`](Self::send_each), each answer with the number of replicas that have acknowledged the call.
+    pub(super) async fn send_acknowledged<T>(
+        self,
+        calls: &[ScriptCall<'_, T>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<(T, u32), Failure>> {
+        let args = words(calls);
+        let batch: Vec<_> =
+            calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args)).collect();
+        let answers = self.connection.run_acknowledged(&batch, replicas, within).await;
+        let read = |(call, answer): (&ScriptCall<'_, T>, Result<Acknowledged, ConnectionError>)| {
+            let Acknowledged { reply, replicas } = answer?;
+            Ok((decode(call.script, &reply, call.entries, call.read)?, replicas))
+        };
+        calls.iter().zip(answers).map(read).collect()
+    }
+}
+
+fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {
+    calls.iter().map(|call| call.args.iter().map(Word::as_arg).collect()).collect()
 }
 
 impl<'a, T> ScriptCall<'a, T> {

@@ -57,4 +57,20 @@ impl Scripts<'_> {
         let calls = calls.collect::<Result<Vec<_>, _>>()?;
         Renewed::joined(self.send_each(&calls, within).await)
     }
+
+    /// As [`renew`](Self::renew), for holds that are renewed once `replicas` replicas have acknowledged it. A lease of zero would
+    /// write nothing, and be acknowledged at once.
+    pub(crate) async fn renew_acknowledged(
+        self,
+        holds: &[RenewArgs<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Result<Renewed, Failure> {
+        let kind = holds.first().map_or(Kind::Lock, |(keys, ..)| keys.kind);
+        let at_once = if self.connection.topology().one_name_per_call { 1 } else { holds.len().max(1) };
+        let calls = holds.chunks(at_once).map(|holds| kind.held(|held| held.renew(holds)));
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
+        let answers = self.send_acknowledged(&calls, replicas, within).await.into_iter();
+        Renewed::joined(answers.map(|answer| answer.map(|(renewed, by)| renewed.acknowledged(by, replicas))).collect())
+    }
 }

@@ -93,6 +93,16 @@ pub(crate) struct Renewed {
 }
 
 impl Renewed {
+    /// The same, acknowledged by so many replicas where at least `needed` have to.
+    pub(in crate::protocol) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
+        if replicas < needed {
+            for hold in self.holds.iter_mut().filter(|hold| **hold == HoldState::Held) {
+                *hold = HoldState::Unacknowledged(replicas);
+            }
+        }
+        self
+    }
+
     /// The outcome of several calls about one hold each. The error is that of a call if none was answered.
     pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
         let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None };
@@ -121,6 +131,8 @@ pub(crate) enum HoldState {
     Held,
     NotHeld,
     Unusable,
+    /// It is held, but only so many replicas have acknowledged that in time.
+    Unacknowledged(u32),
     /// The call about this hold failed.
     Unanswered,
 }

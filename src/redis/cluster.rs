@@ -6,7 +6,7 @@
 //! | `router` | holds the map and the links |
 //! | `node` | keeps one link up |
 //! | `reading` | reads the map |
-//! | `calls`, `asking` | send calls, and follow redirections |
+//! | `calls`, `hand`, `asking` | send calls, and follow redirections |
 //! | `subscription` | hears messages at any master |
 //! | `blocking` | the last calls of a runtime that has ended |
 
@@ -37,6 +37,7 @@ use self::router::Router;
 mod asking;
 mod blocking;
 mod calls;
+mod hand;
 mod host;
 mod map;
 mod node;

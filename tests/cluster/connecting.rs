@@ -11,6 +11,7 @@ use crate::tests;
 tests! {
     every_url_of_a_cluster_leads_to_it,
     what_is_wrong_with_a_url_is_said,
+    announced_addresses_are_translated,
 }
 
 async fn every_url_of_a_cluster_leads_to_it(env: Env) {
@@ -50,4 +51,20 @@ async fn what_is_wrong_with_a_url_is_said(env: Env) {
         assert_eq!(error.kind(), kind, "{url}: {error}");
         assert!(format!("{error}").contains(words), "{url}: {error}");
     }
+}
+
+/// The node announces an address at which it does not listen.
+async fn announced_addresses_are_translated(env: Env) {
+    let cluster = Cluster::start_with(1, 0, &["--cluster-announce-ip", "127.0.0.9"]);
+    let url = cluster.user_url();
+    let listens = |host: &str, port: u16| {
+        assert_eq!(host, "127.0.0.9");
+        ("127.0.0.1".to_owned(), port)
+    };
+    let client = env.client_at(&url, |config| config.cluster_addresses(listens)).await.unwrap();
+    client.lock("a").lock().await.unwrap().release().await.unwrap();
+    client.close().await;
+    let short = |config: bowline::ConfigBuilder| config.command_timeout(std::time::Duration::from_millis(300));
+    let error = env.client_at(&url, short).await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }

@@ -43,7 +43,7 @@ fn calls(server: &Server) -> u64 {
 async fn a_thousand_holds_are_renewed_in_few_writes(env: Env) {
     const HOLDS: usize = 1_000;
     const MASTERS: u64 = 3;
-    let lease = Duration::from_secs(6);
+    let lease = Duration::from_secs(9);
     let cluster = Cluster::start(3, 0);
     let client = env.client_at(&cluster.user_url(), |config| config.lease(lease)).await.unwrap();
     let locks: Vec<_> = (0..HOLDS).map(|n| client.lock(&format!("name:{n}"))).collect();

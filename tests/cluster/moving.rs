@@ -20,7 +20,7 @@ tests! {
 
 /// What the other test looks for.
 async fn a_key_that_a_script_deletes_is_refused_in_a_moving_slot(_env: Env) {
-    let cluster = Cluster::start(2, 0);
+    let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
     let (key, slot) = ("{a}", cluster.slot_of("{a}"));
     let from = cluster.owner_of_slot(slot);
     let mut client = cluster.node(from).client();

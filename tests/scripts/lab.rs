@@ -27,8 +27,8 @@ pub const INBOX: &str = "p:inbox:";
 pub struct Lab {
     pub server: Server,
     pub connection: Connection,
-    /// lock, queue, tickets, fence
-    pub keys: [String; 4],
+    /// Those of the primitive, in the order of its scripts; of a lock: lock, queue, tickets, fence.
+    pub keys: Vec<String>,
     pub counts_everyone: bool,
     /// Look at everything after every call, and at the clock. Off for bulk only.
     pub checked: bool,
@@ -138,6 +138,10 @@ impl Lab {
         self.raw(&["DEL", &key]);
     }
 
+    pub fn ttl(&self, key: usize) -> i64 {
+        self.server.ttl_ms(&self.keys[key])
+    }
+
     /// The hold's lease ends.
     pub fn expire_hold(&mut self) {
         self.del(0);
@@ -209,7 +213,7 @@ impl Lab {
     }
 
     pub fn lock_ttl(&self) -> i64 {
-        self.server.ttl_ms(&self.keys[0])
+        self.ttl(0)
     }
 }
 
@@ -218,12 +222,12 @@ pub fn tickets(attempts: &[&Attempt]) -> Vec<String> {
 }
 
 /// The keys of a semaphore, or of a read-write lock: permits, leases, queue, tickets, fence.
-pub fn permit_keys(permits: &wire::Resource) -> [String; 5] {
-    permits.keys().try_into().unwrap()
+pub fn permit_keys(permits: &wire::Resource) -> Vec<String> {
+    permits.keys()
 }
 
-pub fn keys_of(name: &str) -> [String; 4] {
-    lock(name).keys().try_into().unwrap()
+pub fn keys_of(name: &str) -> Vec<String> {
+    lock(name).keys()
 }
 
 pub fn lock(name: &str) -> wire::Resource {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::acquire::request::Request;
-use crate::config::{MIN_LEASE, check_lease};
+use crate::config::{MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
@@ -18,6 +18,7 @@ pub(super) struct Options {
     pub(super) lease: Option<Duration>,
     pub(super) expires_after: Option<Duration>,
     pub(super) at_most: Option<Duration>,
+    pub(super) replicas: Option<u32>,
     pub(super) holder: Option<Holder>,
     pub(super) max_waiters: Option<u32>,
 }
@@ -33,6 +34,7 @@ impl Options {
             lease: None,
             expires_after: None,
             at_most: None,
+            replicas: None,
             holder: None,
             max_waiters: None,
         }
@@ -43,10 +45,13 @@ impl Options {
         let operation = *operation;
         let keys = primitive.keys(operation)?;
         self.check(operation).map_err(|error| error.with_name(&keys.name))?;
-        let own = primitive.context.config.lease;
+        let config = &primitive.context.config;
+        let own = config.lease;
+        let replicas = self.replicas.unwrap_or(config.replicas);
         let renewed = self.expires_after.is_none();
         let lease = self.expires_after.or(self.lease).unwrap_or(own);
-        let joins_cohort = wait && !self.fair && renewed && lease == own && self.at_most.is_none();
+        let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
+        let joins_cohort = wait && !self.fair && renewed && as_others;
         let holder = self.holder.or_else(Holder::current).filter(|_| keys.kind.is_reentrant());
         Ok(Request {
             operation,
@@ -56,6 +61,7 @@ impl Options {
             lease: self.at_most.map_or(lease, |limit| lease.min(limit)),
             renewed,
             at_most: self.at_most,
+            replicas,
             max_waiters: self.max_waiters.unwrap_or(0),
             fair: self.fair,
             joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
@@ -82,6 +88,9 @@ impl Options {
         }
         for lease in self.lease.iter().chain(&self.expires_after) {
             check_lease(operation, *lease)?;
+        }
+        if let Some(replicas) = self.replicas {
+            check_replicas(operation, replicas)?;
         }
         match self.at_most {
             Some(limit) if limit < MIN_LEASE => {

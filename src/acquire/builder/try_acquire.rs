@@ -72,6 +72,12 @@ impl<G> TryAcquire<G> {
         self
     }
 
+    /// See [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
+    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
+        self.options.replicas = Some(replicas);
+        self
+    }
+
     pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
         acquire(&self.options.primitive, &self.options.request(false)?).await
     }

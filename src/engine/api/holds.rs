@@ -5,26 +5,31 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::engine::cleanups::Cleanup;
-use crate::engine::lease::{Hold, Loss, Term};
+use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::Grant;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
-use crate::protocol::token::Token;
 use crate::stats::Stats;
 
 impl Engine {
     /// Decides the attempt: it is a hold from now on. `None`: it was revoked, or the client was closed meanwhile.
+    pub(crate) fn grant(&self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
+        self.change(|state| state.grant(id, grant, now))
+    }
+
+    /// As [`grant`](Self::grant), without replicas to wait for.
+    #[cfg(test)]
     pub(crate) fn hold(
         &self,
         id: AttemptId,
         amount: u32,
-        token: Token,
-        term: Term,
+        token: crate::protocol::token::Token,
+        term: crate::engine::lease::Term,
         deadline: Instant,
         now: Instant,
     ) -> Option<Arc<Hold>> {
-        self.change(|state| state.grant(id, Grant { amount, token, term, deadline }, now))
+        self.grant(id, Grant { amount, token, term, deadline, replicas: 0 }, now)
     }
 
     /// The caller is about to release the hold, which is not renewed any more.

@@ -19,12 +19,9 @@ for i, lock in ipairs(KEYS) do
     held = wrong_type(held) and -1 or redis.call('HEXISTS', lock, id)
   end
   if held == 1 and lease ~= '0' then
-    -- Never shorter: this may be a late copy, and the lease may have been extended since.
-    if redis.call('PTTL', lock) <= tonumber(lease) then
-      held = redis.call('PEXPIRE', lock, lease)
-    else
-      takes_writes(lock)
-    end
+    -- Never shorter: this may be a late copy, and the lease may have been extended since. Always written: a caller that
+    -- waits for replicas waits for this.
+    held = redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), tonumber(lease)))
   end
   if held ~= 1 then takes_writes(lock) end
   reply[i + 1] = held

@@ -23,13 +23,14 @@ local function renew(permits, leases, id, lease)
     redis.call('ZSCORE', leases, id)
   end
   if not fields[1] or tonumber(ends or 0) <= now then return 0 end
-  -- Never shorter: this may be a late copy, and the lease may have been extended since.
-  if lease > 0 and tonumber(ends) > now + lease then
-    takes_writes(permits)
-  elseif lease > 0 then
-    outlive(leases, lease)
-    outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
-    redis.call('ZADD', leases, 'XX', now + lease, id)
+  if lease > 0 then
+    -- Always written: a caller that waits for replicas waits for this.
+    redis.call('PEXPIRE', leases, math.max(redis.call('PTTL', leases), lease))
+    -- Never shorter: this may be a late copy, and the lease may have been extended since.
+    if tonumber(ends) < now + lease then
+      outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
+      redis.call('ZADD', leases, 'XX', now + lease, id)
+    end
   end
   return 1
 end

@@ -1,6 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::connection::ConnectionError;
 use crate::connection::Reply;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::fields::{UnexpectedReply, decode};
@@ -67,4 +68,16 @@ fn malformed() {
         assert!(read(lock::force_released, &reply, 0).is_err());
         assert!(read(lock::inspected, &reply, 0).is_err());
     }
+}
+
+/// One call per hold: those of a node that is away say nothing about the others.
+#[test]
+fn renewals_of_several_calls_are_joined() {
+    let renewed = |now, hold| Ok(Renewed { now, holds: vec![hold], failure: None });
+    let failed = || Err(Failure::Connection(ConnectionError::Unknown("lost".to_owned())));
+    let joined = Renewed::joined(vec![renewed(5, HoldState::Held), failed(), renewed(3, HoldState::NotHeld)]).unwrap();
+    assert_eq!(joined.holds, [HoldState::Held, HoldState::Unanswered, HoldState::NotHeld]);
+    assert_eq!((joined.now, joined.failure), (5, failed().err()));
+    assert_eq!(Renewed::joined(vec![failed(), failed()]), failed());
+    assert_eq!(Renewed::joined(vec![renewed(5, HoldState::Held)]).unwrap().failure, None);
 }

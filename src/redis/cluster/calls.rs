@@ -8,53 +8,27 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::redis::Value;
 use futures::FutureExt;
-use futures::future::{Either, join_all, ready, select};
+use futures::future::{join_all, ready};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::link::Up;
-use super::super::sending;
-use super::asking;
+use super::hand::{Handed, PAUSES, Progress, hand, hand_all};
 use super::node::Node;
 use super::redirect::Redirect;
-use super::router::{Route, Router};
+use super::router::Router;
 use super::slot;
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
 /// Redirections in a row, before a pause.
 const MOST_MOVES: u32 = 5;
-/// Before a call is sent again to a node that has said "later".
-const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
 /// A node that gives no answer for so long may be gone: the others are asked.
 const SLOW: Duration = Duration::from_millis(500);
 /// Calls in one write to a node.
 const BATCH: usize = 256;
-
-/// How far a call has come: it decides what is said when its time is over.
-#[derive(Default)]
-struct Progress {
-    /// The node that it was handed to, over the connection of this generation, and that has not answered.
-    handed: Option<(Arc<Node>, u64)>,
-    /// The node whose link it waits for.
-    waits_for: Option<Arc<Node>>,
-    /// The last answer, which said "later".
-    refusal: Option<ConnectionError>,
-}
-
-/// What came of a way.
-enum Handed<T> {
-    /// The node has answered.
-    Answered(T, Arc<Node>),
-    /// The map has changed before there was a link. Nothing was sent.
-    Rerouted,
-    /// By the map no node serves the slot.
-    Unserved,
-}
 
 pub(super) async fn run(router: &Router, call: &Call<'_>) -> Answer {
     let (started, limit) = (router.executor.now(), limit(router, std::slice::from_ref(call)));
@@ -159,7 +133,7 @@ async fn follow(
             None => return Err(refusal),
             Some(Redirect::HalfWay) => return Err(ConnectionError::Unknown(refusal.to_string())),
             Some(Redirect::Moved(Some(owner))) => {
-                router.moved(slot, &owner);
+                router.moved(slot, &router.public(owner));
                 moves += 1;
                 if moves < MOST_MOVES {
                     continue;
@@ -168,7 +142,7 @@ async fn follow(
             Some(Redirect::Ask(Some(host))) => {
                 moves += 1;
                 if moves < MOST_MOVES {
-                    asked = Some(host);
+                    asked = Some(router.public(host));
                     continue;
                 }
             }
@@ -179,79 +153,6 @@ async fn follow(
         progress.refusal = Some(refusal);
         router.executor.sleep(backoff.pause()).await;
     }
-}
-
-/// Hands one call to a node, `asking` for a slot that the node is taking over.
-async fn hand(
-    router: &Router,
-    route: &Route,
-    call: &Call<'_>,
-    asking: bool,
-    progress: &mut Progress,
-) -> Result<Handed<Answer>, ConnectionError> {
-    let Some(node) = &route.node else { return Ok(Handed::Unserved) };
-    let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
-    progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = if asking { asking::send(&up, call).await } else { sending::send(&up, call).await };
-    let value = sent.map_err(|error| ended(router, node, up.generation, error))?;
-    progress.handed = None;
-    Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
-}
-
-/// Hands several calls to a node at once, and puts each answer at the place of its call.
-async fn hand_all(
-    router: &Router,
-    route: &Route,
-    calls: &[Call<'_>],
-    values: &mut [Option<Value>],
-    progress: &mut Progress,
-) -> Result<Handed<()>, ConnectionError> {
-    let Some(node) = &route.node else { return Ok(Handed::Unserved) };
-    let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
-    progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = sending::send_all(&up, calls, None, values).await;
-    sent.map_err(|error| ended(router, node, up.generation, error))?;
-    progress.handed = None;
-    Ok(Handed::Answered((), Arc::clone(node)))
-}
-
-/// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it.
-async fn link(
-    router: &Router,
-    node: &Arc<Node>,
-    version: u64,
-    progress: &mut Progress,
-) -> Result<Option<Up>, ConnectionError> {
-    let ready = match node.link.ready().now_or_never() {
-        Some(ready) => ready,
-        None => {
-            progress.waits_for = Some(Arc::clone(node));
-            match select(pin!(node.link.ready()), pin!(router.other_than(version))).await {
-                Either::Left((ready, _)) => ready,
-                Either::Right(_) => return Ok(None),
-            }
-        }
-    };
-    progress.waits_for = None;
-    match ready {
-        Ok(up) => Ok(Some(up)),
-        Err(_) if router.is_closed() => Err(ConnectionError::Closed),
-        Err(_) => {
-            // Without a pause, a runtime that is shut down and closes every new link would never get to drop this call.
-            router.executor.sleep(PAUSES.shortest).await;
-            Ok(None)
-        }
-    }
-}
-
-/// The connection that the call was handed to has ended. Later calls wait for the next one, also those that come before the
-/// link's task has noticed.
-fn ended(router: &Router, node: &Node, generation: u64, error: ConnectionError) -> ConnectionError {
-    if router.is_closed() {
-        return ConnectionError::Closed;
-    }
-    node.link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
-    error
 }
 
 /// As long as the `limit`. While a node is slow, the others are asked whether it was replaced.

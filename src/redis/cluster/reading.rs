@@ -93,7 +93,7 @@ fn candidates(router: &Router, first: bool) -> Vec<Asked<'_>> {
 async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     let up = node.link.ready().await.map_err(Failure::Refused)?;
     let limit = router.config.command_timeout.min(node.link.upkeep);
-    let asked = router.within(limit, ask(up.connection, &node.host)).await;
+    let asked = router.within(limit, ask(router, up.connection, &node.host)).await;
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))
 }
 
@@ -105,7 +105,7 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
         let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
         let mut fresh = Fresh { target, connection, driver };
         let warnings = handshake::prepare(&mut fresh, first).await?;
-        let asked = pin!(ask(fresh.connection, &host));
+        let asked = pin!(ask(router, fresh.connection, &host));
         match select(asked, fresh.driver).await {
             Either::Left((view, _)) => view.map(|view| View { warnings, ..view }),
             Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
@@ -115,7 +115,7 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
     router.within(limit, asked).await.unwrap_or_else(|| Err(progress.late(limit)))
 }
 
-async fn ask(mut connection: MultiplexedConnection, host: &Host) -> Result<View, Failure> {
+async fn ask(router: &Router, mut connection: MultiplexedConnection, host: &Host) -> Result<View, Failure> {
     let mut pipeline = Pipeline::with_capacity(2);
     pipeline.cmd("CLUSTER").arg("INFO");
     pipeline.cmd("CLUSTER").arg("SLOTS");
@@ -123,7 +123,7 @@ async fn ask(mut connection: MultiplexedConnection, host: &Host) -> Result<View,
     let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
     let (up, epoch) = state(convert::reply(values.next().unwrap_or(Value::Nil)));
     let slots = convert::reply(values.next().unwrap_or(Value::Nil)).map_err(Failure::Refused)?;
-    let map = SlotMap::parse(&slots, host, |host| host);
+    let map = SlotMap::parse(&slots, host, |host| router.public(host));
     let map = map.ok_or_else(|| Failure::Unsupported("the answer to CLUSTER SLOTS has another form".to_owned()))?;
     if map.is_empty() {
         let refusal = ConnectionError::refused("CLUSTERDOWN the node knows of no slots");

@@ -215,6 +215,17 @@ impl Router {
         lock(&self.state).map.clone()
     }
 
+    /// Where to reach a node that announces this address.
+    pub(super) fn public(&self, announced: Host) -> Host {
+        match &self.config.cluster_addresses {
+            None => announced,
+            Some(addresses) => {
+                let (name, port) = addresses.translate(&announced.name, announced.port);
+                Host::new(&name, port)
+            }
+        }
+    }
+
     /// Resolves once the map is another than that version, or the connection is closed.
     pub(super) async fn other_than(&self, version: u64) {
         self.until(|state| state.version != version).await;

@@ -145,7 +145,7 @@ impl Drop for Process {
     }
 }
 
-pub enum Failed {
+enum Failed {
     AddressInUse,
     Other(String),
 }

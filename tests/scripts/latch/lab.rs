@@ -14,7 +14,6 @@ pub const TTL: u64 = 600_000;
 
 pub struct Latch {
     lab: Lab,
-    pub keys: [String; 3],
 }
 
 fn resource() -> wire::Resource {
@@ -133,8 +132,9 @@ impl Latch {
         Self::on(Lab::new())
     }
 
-    pub fn on(lab: Lab) -> Self {
-        Self { lab, keys: resource().keys().try_into().unwrap() }
+    pub fn on(mut lab: Lab) -> Self {
+        lab.keys = resource().keys();
+        Self { lab }
     }
 
     /// A latch with that count.
@@ -269,15 +269,6 @@ impl Latch {
     }
 
     // Faults and short cuts.
-
-    pub fn ttl(&self, key: usize) -> i64 {
-        self.server.ttl_ms(&self.keys[key])
-    }
-
-    pub fn del(&mut self, key: usize) {
-        let key = self.keys[key].clone();
-        self.raw(&["DEL", &key]);
-    }
 
     pub fn set_wrong(&mut self, key: usize) {
         let key = self.keys[key].clone();

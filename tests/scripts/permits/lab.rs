@@ -22,7 +22,6 @@ pub const FENCE: usize = 4;
 
 pub struct Permits {
     lab: Lab,
-    pub keys: [String; 5],
     /// That of the call site.
     pub limit: u32,
 }
@@ -101,7 +100,7 @@ impl Around for Permits {
 
 impl Permits {
     pub fn semaphore(limit: u32) -> Self {
-        Self { lab: Lab::new(), keys: permit_keys(&resource("n", limit)), limit }
+        Self::of(limit, Lab::new())
     }
 
     pub fn read_write() -> Self {
@@ -109,7 +108,12 @@ impl Permits {
     }
 
     pub fn read_write_on(lab: Lab) -> Self {
-        Self { lab, keys: permit_keys(&resource("n", ALL)), limit: ALL }
+        Self::of(ALL, lab)
+    }
+
+    fn of(limit: u32, mut lab: Lab) -> Self {
+        lab.keys = permit_keys(&resource("n", limit));
+        Self { lab, limit }
     }
 
     /// The same limit for a name of its own on the same server.
@@ -126,11 +130,6 @@ impl Permits {
     }
 
     // Faults and short cuts.
-
-    pub fn del(&mut self, key: usize) {
-        let key = self.keys[key].clone();
-        self.raw(&["DEL", &key]);
-    }
 
     pub fn set_wrong(&mut self, key: usize) {
         let key = self.keys[key].clone();
@@ -152,10 +151,6 @@ impl Permits {
     pub fn raw_used(&mut self) -> u64 {
         let key = self.keys[PERMITS].clone();
         redis::cmd("HGET").arg(key).arg("used").query(&mut self.connection).unwrap()
-    }
-
-    pub fn ttl(&self, key: usize) -> i64 {
-        self.server.ttl_ms(&self.keys[key])
     }
 
     pub fn waiters(&mut self) -> Vec<String> {

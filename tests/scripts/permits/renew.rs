@@ -26,7 +26,7 @@ fn three_hundred_holds_of_which_four_are_not() {
     }
     let keys: Vec<_> =
         names.iter().map(|name| permit_keys(&wire::Resource::semaphore("p", name, 1).unwrap())).collect();
-    let holds: Vec<_> = keys.iter().map(|keys| (keys, mine.id.as_str(), 60_000)).collect();
+    let holds: Vec<_> = keys.iter().map(|keys| (&keys[..], mine.id.as_str(), 60_000)).collect();
     let odd = [(50, -1), (100, -1), (200, 0), (250, 0)];
     let expected: Vec<i64> = (0..300).map(|i| odd.iter().find(|e| e.0 == i).map_or(1, |e| e.1)).collect();
     assert_eq!(lab.renew(&holds), expected);

@@ -99,6 +99,7 @@ pub const MUTANTS: &[Row] = &[
         "  local first = 1\n",
     )], LOSSES, I2),
 
+    lua("old_counter_ignored", &[("  if floor >= first then\n", "  if false then\n")], FAULT_FREE, I2),
     lua("publish_before_asking", &[
         ("  if client == listener or not counts_everyone then return true end\n", "  do return true end\n"),
         (

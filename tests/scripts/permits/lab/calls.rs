@@ -97,11 +97,11 @@ impl Permits {
     }
 
     /// Keys, attempt id and lease of each hold.
-    pub fn renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Vec<i64> {
+    pub fn renew(&mut self, holds: &[(&[String], &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }
 
-    pub fn try_renew(&mut self, holds: &[(&[String; 5], &str, u64)]) -> Result<Vec<i64>, String> {
+    pub fn try_renew(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
         let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
         let n = holds.len();

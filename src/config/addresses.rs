@@ -1,0 +1,31 @@
+//! Other addresses for those that the nodes of a cluster announce.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
+type Translate = dyn Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe + RefUnwindSafe;
+
+/// A function from the announced host and port to those to connect to.
+#[derive(Clone)]
+pub(crate) struct Addresses(Arc<Translate>);
+
+impl Addresses {
+    pub(crate) fn new(
+        translate: impl Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
+    ) -> Self {
+        Self(Arc::new(translate))
+    }
+
+    #[cfg(feature = "_redis")]
+    pub(crate) fn translate(&self, host: &str, port: u16) -> (String, u16) {
+        (self.0)(host, port)
+    }
+}
+
+/// The function has nothing to show.
+impl fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Addresses").finish_non_exhaustive()
+    }
+}
