@@ -11,7 +11,7 @@ use crate::engine::schedule::answer_within;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 use crate::protocol::dispatch::{Failure, RenewArgs};
-use crate::protocol::reply::HoldState;
+use crate::protocol::reply::{HoldState, Renewed};
 use crate::trace;
 
 /// The most grants that one call confirms.
@@ -66,7 +66,7 @@ impl Watchdog {
         let states = self.send_renewal(replicas, &holds).await;
         let now = self.executor.now();
         let states = match states {
-            Ok(states) => states,
+            Ok(renewed) => renewed.holds,
             Err(failure) => {
                 let refused = matches!(failure, Failure::Connection(ConnectionError::Refused { .. }));
                 if refused && mutant::on(Mutant::RefusalTakenForLoss) {
@@ -94,16 +94,22 @@ impl Watchdog {
     /// Confirms the grants of the group, one batch after the other, until none waits.
     pub(super) async fn confirm(&self, group: Group, unconfirmed: &Unconfirmed) {
         while let Some(holds) = unconfirmed.next(group) {
-            self.confirm_batch(group.2, &holds).await;
+            let now = self.executor.now();
+            let (held, over): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| !hold.remaining(now).is_zero());
+            // Their callers know better, or are gone. A call with no time left would end the connection for the others.
+            over.iter().for_each(|hold| self.engine.confirmed(hold, Confirmation::TooFew(0)));
+            if !held.is_empty() {
+                self.confirm_batch(group.2, &held).await;
+            }
         }
     }
 
     async fn confirm_batch(&self, replicas: u32, holds: &[Arc<Hold>]) {
         let sent = self.executor.now();
-        let states = self.send_renewal(replicas, holds).await;
+        let renewed = self.send_renewal(replicas, holds).await;
         let now = self.executor.now();
-        let states = match states {
-            Ok(states) => states,
+        let Renewed { holds: states, failure, .. } = match renewed {
+            Ok(renewed) => renewed,
             Err(failure) => {
                 for hold in holds {
                     self.engine.confirmed(hold, Confirmation::Failed(failure.clone()));
@@ -125,14 +131,14 @@ impl Watchdog {
                     self.engine.renewed(sent, now, &[], std::slice::from_ref(hold));
                     Confirmation::Gone
                 }
-                HoldState::Unanswered => Confirmation::TooFew(0),
+                HoldState::Unanswered => failure.clone().map_or(Confirmation::TooFew(0), Confirmation::Failed),
             };
             self.engine.confirmed(hold, confirmation);
         }
     }
 
     /// Renews holds by one call, and waits for the replicas, if there are to be any.
-    async fn send_renewal(&self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Vec<HoldState>, Failure> {
+    async fn send_renewal(&self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
         let sent = self.executor.now();
         let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.asked(sent))).collect();
         // A fixed lease is looked at, and there is nothing to save.
@@ -148,6 +154,6 @@ impl Watchdog {
             let unanswered = renewed.holds.iter().filter(|hold| **hold == HoldState::Unanswered).count();
             trace::not_renewed(unanswered, failure);
         }
-        Ok(renewed.holds)
+        Ok(renewed)
     }
 }
