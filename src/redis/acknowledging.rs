@@ -62,11 +62,15 @@ impl Acknowledging {
     /// The connection that waits for so many replicas. It is dialled after the connection for commands of this generation was made.
     fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Arc<Shared> {
         let mut links = lock(&self.0);
-        if let Some(link) = links.get(&replicas).filter(|link| link.commands >= generation) {
-            return Arc::clone(&link.shared);
+        // What has waited for no replica holds nothing up, and is free for others.
+        let old = links.remove(&replicas).or_else(|| links.remove(&0));
+        if let Some(link) = old.as_ref().filter(|link| link.commands >= generation) {
+            let shared = Arc::clone(&link.shared);
+            links.extend(old.map(|link| (replicas, link)));
+            return shared;
         }
         let shared = Arc::new(commands.sibling());
-        let old = links.insert(replicas, Link { shared: Arc::clone(&shared), commands: generation });
+        links.insert(replicas, Link { shared: Arc::clone(&shared), commands: generation });
         drop(links);
         old.into_iter().for_each(|old| old.shared.close());
         shared.executor.spawn(Box::pin(supervisor::supervise_sibling(Arc::clone(&shared))));
