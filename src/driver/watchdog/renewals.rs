@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::Watchdog;
 use crate::connection::ConnectionError;
+use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::Hold;
 use crate::engine::schedule::answer_within;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::protocol::dispatch::{Failure, RenewArgs};
+use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
 use crate::protocol::reply::HoldState;
+use crate::runtime::Executor;
 use crate::trace;
 
 /// The most grants that one call confirms.
@@ -47,12 +50,22 @@ impl Unconfirmed {
     }
 }
 
-impl Watchdog {
-    pub(super) fn group(&self, hold: &Hold) -> Group {
-        (hold.keys.kind.renewal(), self.connection.node_of(hold.keys.main()), hold.replicas)
+/// What renewals are sent with, and where the answers go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renewals<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) executor: &'a dyn Executor,
+    pub(super) clock: &'a ServerClock,
+    pub(super) scripts: Scripts<'a>,
+    pub(super) command_timeout: Duration,
+}
+
+impl Renewals<'_> {
+    pub(super) fn group(self, hold: &Hold) -> Group {
+        (hold.keys.kind.renewal(), self.scripts.connection.node_of(hold.keys.main()), hold.replicas)
     }
 
-    pub(super) fn grouped(&self, holds: Vec<Arc<Hold>>) -> BTreeMap<Group, Vec<Arc<Hold>>> {
+    pub(super) fn grouped(self, holds: Vec<Arc<Hold>>) -> BTreeMap<Group, Vec<Arc<Hold>>> {
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for hold in holds {
             groups.entry(self.group(&hold)).or_default().push(hold);
@@ -61,7 +74,7 @@ impl Watchdog {
     }
 
     /// Renews the holds of one group.
-    pub(super) async fn renew(&self, replicas: u32, holds: Vec<Arc<Hold>>) {
+    pub(super) async fn renew(self, replicas: u32, holds: Vec<Arc<Hold>>) {
         let sent = self.executor.now();
         let states = self.send_renewal(replicas, &holds).await;
         let now = self.executor.now();
@@ -92,13 +105,13 @@ impl Watchdog {
     }
 
     /// Confirms the grants of the group, one batch after the other, until none waits.
-    pub(super) async fn confirm(&self, group: Group, unconfirmed: &Unconfirmed) {
+    pub(super) async fn confirm(self, group: Group, unconfirmed: &Unconfirmed) {
         while let Some(holds) = unconfirmed.next(group) {
             self.confirm_batch(group.2, &holds).await;
         }
     }
 
-    async fn confirm_batch(&self, replicas: u32, holds: &[Arc<Hold>]) {
+    async fn confirm_batch(self, replicas: u32, holds: &[Arc<Hold>]) {
         let sent = self.executor.now();
         let states = self.send_renewal(replicas, holds).await;
         let now = self.executor.now();
@@ -132,15 +145,15 @@ impl Watchdog {
     }
 
     /// Renews holds by one call, and waits for the replicas, if there are to be any.
-    async fn send_renewal(&self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Vec<HoldState>, Failure> {
+    async fn send_renewal(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Vec<HoldState>, Failure> {
         let sent = self.executor.now();
         let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.asked(sent))).collect();
         // A fixed lease is looked at, and there is nothing to save.
         let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
         let renewed = match replicas {
-            0 => self.scripts().renew(&args, within).await,
-            _ => self.scripts().renew_acknowledged(&args, replicas, within).await,
+            0 => self.scripts.renew(&args, within).await,
+            _ => self.scripts.renew_acknowledged(&args, replicas, within).await,
         };
         let renewed = renewed.inspect_err(|failure| trace::not_renewed(holds.len(), failure))?;
         self.clock.observe(self.executor.now(), renewed.now);
