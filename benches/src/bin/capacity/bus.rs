@@ -11,7 +11,7 @@ use bowline_benches::Result;
 use crate::Line;
 
 /// How long the nodes may take to know each other.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Messages in one write.
 const BLOCK: usize = 100;
