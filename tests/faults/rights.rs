@@ -165,9 +165,8 @@ async fn a_channel_taken_away_from_a_client_is_counted(env: Env) {
 async fn a_missing_right_to_wait_is_found_by_those_who_need_it(env: Env) {
     let url = env.server().user_url();
     let waits = async || {
-        let connected = env.client_at(&url, |config| {
-            config.acknowledged_by(1).command_timeout(ms(400)).retry_timeout(ms(400))
-        });
+        let connected =
+            env.client_at(&url, |config| config.acknowledged_by(1).command_timeout(ms(400)).retry_timeout(ms(400)));
         connected.await
     };
     let error = waits().await.map(drop).expect_err("the user may not wait");
