@@ -16,8 +16,8 @@ tests! {
     renewals_are_acknowledged_where_a_moving_slot_has_their_keys,
 }
 
-fn start() -> Cluster {
-    let cluster = Cluster::start_with(2, 2, &["--cluster-node-timeout", "3000"]);
+fn start(masters: usize) -> Cluster {
+    let cluster = Cluster::start_with(masters, masters, &["--cluster-node-timeout", "3000"]);
     cluster.nodes().iter().for_each(Server::allow_to_wait);
     cluster
 }
@@ -46,7 +46,7 @@ async fn all(client: &TestClient, names: &[String]) -> Vec<bowline::Result<LockG
 }
 
 async fn a_frozen_replica_holds_up_the_names_of_its_master_only(env: Env) {
-    let mut cluster = start();
+    let mut cluster = start(2);
     let client = client(&env, &cluster, Duration::from_secs(15)).await;
     let names = [0, 1].map(|master| names_of(&cluster, master, 5));
     client.counts.reset();
@@ -73,7 +73,8 @@ async fn a_frozen_replica_holds_up_the_names_of_its_master_only(env: Env) {
 }
 
 async fn what_was_acknowledged_is_on_the_promoted_replica(env: Env) {
-    let mut cluster = start();
+    // Two of three masters are a majority, which promotes the replica.
+    let mut cluster = start(3);
     let client = client(&env, &cluster, Duration::from_secs(30)).await;
     let names = names_of(&cluster, 0, 100);
     let guards: Vec<LockGuard> = all(&client, &names).await.into_iter().map(Result::unwrap).collect();
@@ -90,7 +91,7 @@ async fn what_was_acknowledged_is_on_the_promoted_replica(env: Env) {
 
 /// For longer than the lease, the old master has the slot and the new one has the keys.
 async fn renewals_are_acknowledged_where_a_moving_slot_has_their_keys(env: Env) {
-    let cluster = start();
+    let cluster = start(2);
     let client = client(&env, &cluster, Duration::from_secs(3)).await;
     let name = names_of(&cluster, 0, 1).remove(0);
     let other = client.lock(&names_of(&cluster, 0, 2)[1]).lock().await.unwrap();

@@ -55,6 +55,9 @@ async fn times(client: &Client, pairs: u32) -> Result<Metrics> {
     ])
 }
 
+/// Why a task ends early.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
 /// Grants per second with many tasks, each with a name of its own.
 async fn rate(client: &Client, executor: &Arc<dyn Executor>) -> Result<f64> {
     let granted = AtomicU64::new(0);
@@ -67,7 +70,7 @@ async fn rate(client: &Client, executor: &Arc<dyn Executor>) -> Result<f64> {
             granted.fetch_add(1, Ordering::Relaxed);
             guard.release().await?;
         }
-        Ok(())
+        Ok::<(), Failure>(())
     });
     let counted = async {
         executor.sleep(RATED).await;
@@ -75,6 +78,7 @@ async fn rate(client: &Client, executor: &Arc<dyn Executor>) -> Result<f64> {
         executor.sleep(RATED.saturating_sub(Duration::from_millis(100))).await;
         (granted.load(Ordering::Relaxed) - before) as f64 / from.elapsed().as_secs_f64()
     };
-    let (done, rate) = join(try_join_all::<_, _>(tasks), counted).await;
-    done.map(|_: Vec<()>| rate).map_err(|error: Box<dyn std::error::Error + Send + Sync>| error)
+    let (done, rate) = join(try_join_all(tasks), counted).await;
+    done?;
+    Ok(rate)
 }
