@@ -52,14 +52,7 @@ impl Pair {
     }
 
     async fn nothing_is_left(&self, env: &Env) {
-        env.eventually("nothing is left", async || {
-            let h = holds(&self.primary);
-            if !h.is_empty() {
-                eprintln!("{h:?}");
-            }
-            h.is_empty()
-        })
-        .await;
+        env.eventually("nothing is left", async || holds(&self.primary).is_empty()).await;
     }
 }
 
@@ -187,17 +180,14 @@ async fn re_entry_and_hand_off_wait_for_nothing(env: Env) {
 
     client.counts.reset();
     let first = lock.lock().non_fair().await.unwrap();
-    let others: Vec<Waiting> = (0..3)
-        .map(|_| {
-            let lock = client.lock("a");
-            env.spawn(async move { lock.lock().non_fair().await })
-        })
-        .collect();
+    let others = (0..3).map(|_| {
+        let lock = client.lock("a");
+        env.spawn(async move { lock.lock().non_fair().await.unwrap().release().await.unwrap() })
+    });
+    let others: Vec<_> = others.collect();
     env.eventually("they wait", async || client.stats().waiting == 3).await;
     first.release().await.unwrap();
-    for other in others {
-        env.soon("the hand-off", other).await.unwrap().release().await.unwrap();
-    }
+    env.soon("the hand-off", join_all(others)).await;
     // The first one was alone, and had only its own token. The one that queued up for the others had one for each.
     assert_eq!(client.counts.acknowledged(), 2, "{:?}", client.counts.all());
 }
@@ -264,12 +254,13 @@ async fn dropped_at_each_poll_it_leaves_nothing(env: Env) {
     let pair = Pair::start();
     let client = pair.client(&env, 1, |config| config).await;
     let (lock, semaphore) = (client.lock("a"), client.semaphore("a", 2));
-    for non_fair in [true, false] {
+    // Dropped at once, or when what it was woken for has come, and was not looked at.
+    for (non_fair, late) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut polls = 0;
         loop {
             let acquire = if non_fair { lock.lock().non_fair() } else { lock.lock() };
             let both = join(acquire.into_future(), semaphore.acquire().into_future());
-            let done = polled(both, polls, async || pair.nothing_is_left(&env).await).await;
+            let done = polled(both, polls, async || env.sleep(ms(if late { 10 } else { 0 })).await).await;
             if let Some((guard, permit)) = done {
                 drop((guard.unwrap(), permit.unwrap()));
                 break;
