@@ -22,6 +22,8 @@ use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 use crate::stats::Stats;
 
+mod cleanups;
+mod confirmations;
 mod counts;
 mod endings;
 mod handed_off;
