@@ -17,6 +17,9 @@ use crate::protocol::kind::Kind;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 
+mod cohort;
+mod confirm;
+
 impl Setup {
     fn cohort(&self) -> CohortId {
         CohortId::of(&self.keys, 1)
@@ -182,4 +185,67 @@ fn a_grant_in_a_reply_is_delivered() {
     assert!(poll(acquired.as_mut()).is_pending());
     setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
     assert!(matches!(poll(acquired.as_mut()), Poll::Ready(Ok(Some(_)))));
+}
+
+#[test]
+fn an_acquisition_fails_after_three_grants_that_expired_before_they_were_known() {
+    let cases = [(2, true, "acquired"), (3, true, "failed"), (1, false, "none")];
+    for (late, wait, expected) in cases {
+        let setup = setup();
+        setup.answer((0..late).map(|_| Answer::Late).chain([Answer::Granted]));
+        let outcome = match finish(setup.acquire(Request { wait, ..setup.request(None) })) {
+            Ok(Some(_)) => "acquired",
+            Ok(None) => "none",
+            Err(error) if error.kind() == ErrorKind::Unavailable => "failed",
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(outcome, expected, "{late} of them");
+    }
+}
+
+#[test]
+fn an_acquisition_ends_with_its_timeout() {
+    let setup = setup();
+    setup.answer([Answer::Never]);
+    let failed = finish(setup.acquire(setup.request(Some(Duration::from_secs(1))))).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_hold_is_entered_again_for_no_more_than_it_has() {
+    let setup = setup();
+    setup.answer([Answer::Granted]);
+    let primitive = setup.primitive();
+    let request = Request { holder: Some(Holder::new()), amount: 2, ..setup.request(None) };
+    let enter = |amount| finish(acquire(&primitive, &Request { amount, ..request.clone() }));
+    let first = enter(2).unwrap().unwrap();
+    for amount in [1, 2] {
+        assert!(Arc::ptr_eq(&enter(amount).unwrap().unwrap(), &first));
+    }
+    assert_eq!(enter(3).unwrap_err().kind(), ErrorKind::WouldDeadlock);
+    assert_eq!(setup.calls(), 1);
+}
+
+/// A request that was sent twice may have been granted, have expired and be queued anew.
+#[test]
+fn a_message_is_trusted_after_one_request_with_half_of_the_lease_left() {
+    let nano = Duration::from_nanos(1);
+    for (answers, after, trusted) in [
+        (vec![Answer::Queued, Answer::Never], Duration::ZERO, true),
+        (vec![Answer::Queued, Answer::Never], LEASE / 2 - Duration::from_millis(60), true),
+        (vec![Answer::Queued, Answer::Never], LEASE / 2 - Duration::from_millis(60) + nano, false),
+        (vec![Answer::Unreachable, Answer::Queued, Answer::Never], Duration::ZERO, false),
+    ] {
+        let setup = setup();
+        let requests = answers.len() - 1;
+        setup.answer(answers);
+        let mut acquired = pin!(setup.acquire(setup.request(None)));
+        while setup.calls() < requests {
+            assert!(poll(acquired.as_mut()).is_pending());
+        }
+        setup.executor.advance(after);
+        setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+        assert_eq!(poll(acquired.as_mut()).is_ready(), trusted, "{requests} requests, {after:?} later");
+        assert_eq!(setup.calls(), requests + usize::from(!trusted));
+    }
 }

@@ -34,7 +34,7 @@ impl std::fmt::Debug for Tasks {
 }
 
 impl Still {
-    fn advance(&self, time: Duration) {
+    pub(crate) fn advance(&self, time: Duration) {
         *lock(&self.now) += time;
     }
 }
@@ -59,8 +59,9 @@ impl Executor for Still {
 }
 
 /// Gives these answers to the calls, one after the other. Then the server is unreachable.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Played {
+    executor: Arc<Still>,
     pub(crate) answers: Mutex<VecDeque<Answer>>,
     pub(crate) calls: Mutex<usize>,
 }
@@ -69,11 +70,23 @@ pub(crate) struct Played {
 pub(crate) enum Answer {
     /// The ticket waits.
     Queued,
+    Granted,
+    /// As `Granted`, with an answer that takes as long as the lease.
+    Late,
+    /// To a request that releases the hold before.
+    Requeued,
+    OverLimit,
+    Listeners(i64),
     Unreachable,
     Never,
 }
 
-fn unreachable() -> ConnectionError {
+fn reply(word: &str, numbers: impl IntoIterator<Item = i64>) -> Reply {
+    let word = (!word.is_empty()).then(|| word.split(' ').map(|word| Reply::Bytes(word.into())));
+    Reply::Array(word.into_iter().flatten().chain(numbers.into_iter().map(Reply::Integer)).collect())
+}
+
+pub(crate) fn unreachable() -> ConnectionError {
     ConnectionError::Unreachable("by the test".to_owned())
 }
 
@@ -83,10 +96,15 @@ impl Connection for Played {
         *lock(&self.calls) += 1;
         let answer = lock(&self.answers).pop_front();
         match answer.unwrap_or(Answer::Unreachable) {
-            Answer::Queued => {
-                let numbers = [30_000, 1, 0, 5].map(Reply::Integer);
-                Ok(Reply::Array([Reply::Bytes(b"QUEUED".into())].into_iter().chain(numbers).collect()))
+            Answer::Queued => Ok(reply("QUEUED", [30_000, 1, 0, 5])),
+            Answer::Granted => Ok(reply("GRANTED 1", [5])),
+            Answer::Late => {
+                self.executor.advance(LEASE);
+                Ok(reply("GRANTED 1", [5]))
             }
+            Answer::Requeued => Ok(reply("GRANTED 9", [0, 5])),
+            Answer::OverLimit => Ok(reply("OVER", [1, 5])),
+            Answer::Listeners(listeners) => Ok(reply("", [listeners, 5])),
             Answer::Unreachable => Err(unreachable()),
             Answer::Never => std::future::pending().await,
         }
@@ -132,7 +150,8 @@ pub(crate) fn finish<F: Future>(future: F) -> F::Output {
 
 pub(crate) fn setup() -> Setup {
     let executor = Arc::new(Still { now: Mutex::new(an_instant()), tasks: Tasks::default() });
-    let connection = Arc::<Played>::default();
+    let connection = Played { executor: executor.clone(), answers: Mutex::default(), calls: Mutex::default() };
+    let connection = Arc::new(connection);
     let (client, clock) = (Uuid::from_u128(1), Arc::default());
     let context = Context::start(executor.clone(), connection.clone(), Config::default(), client, clock);
     let context = finish(context).unwrap();
@@ -182,4 +201,26 @@ fn the_tasks_end_with_the_context() {
     assert_eq!(ended(), 0);
     drop(setup.context);
     assert_eq!(ended(), 2);
+}
+
+#[test]
+fn a_request_may_be_executed_for_as_long_as_a_future_waits_for_it() {
+    let setup = setup();
+    let (now, wait) = (setup.context.now(), setup.context.config.command_timeout.as_millis() as u64);
+    assert_eq!(setup.context.not_after(now, None), 0, "the server's clock is not known");
+    setup.context.observe(5_000);
+    assert_eq!(setup.context.not_after(now, None), 5_100 + wait);
+    assert_eq!(setup.context.not_after(now, Some(Duration::from_secs(1))), 6_100);
+}
+
+#[test]
+fn a_client_id_is_used_by_one_client_at_a_time() {
+    for (listeners, expected) in [(1, None), (2, Some(ErrorKind::ClientIdInUse))] {
+        let Setup { executor, connection, .. } = setup();
+        lock(&connection.answers).push_back(Answer::Listeners(listeners));
+        let client = Uuid::from_u128(1);
+        let config = Config { client_id: Some(client), ..Config::default() };
+        let started = finish(Context::start(executor, connection, config, client, Arc::default()));
+        assert_eq!(started.err().map(|error| error.kind()), expected);
+    }
 }

@@ -22,6 +22,7 @@ use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 use crate::stats::Stats;
 
+mod cleanups;
 mod confirmations;
 mod counts;
 mod endings;

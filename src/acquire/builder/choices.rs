@@ -100,3 +100,6 @@ impl Options {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

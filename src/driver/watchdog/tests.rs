@@ -236,3 +236,12 @@ fn an_attempt_that_has_expired_is_not_cleaned_up() {
         assert_eq!(setup.called("lock_cancel"), calls, "with {left:?} of its lease left");
     }
 }
+
+#[test]
+fn a_clean_up_that_can_never_succeed_is_not_repeated() {
+    let mut setup =
+        setup(ConnectionError::refused("WRONGTYPE Operation against a key holding the wrong kind of value"));
+    setup.engine.abandon(setup.open(), setup.executor.now());
+    setup.run(LEASE);
+    assert_eq!(setup.called("lock_cancel"), 1);
+}

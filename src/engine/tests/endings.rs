@@ -9,7 +9,7 @@ use super::*;
 use crate::protocol::message::Message;
 
 #[derive(Debug, Default)]
-struct Woken(AtomicUsize);
+pub(super) struct Woken(pub(super) AtomicUsize);
 
 impl ArcWake for Woken {
     fn wake_by_ref(this: &Arc<Self>) {

@@ -1,0 +1,117 @@
+//! Acquisitions that are members of one cohort.
+
+use std::pin::Pin;
+
+use super::*;
+use crate::acquire::wait::Waiter;
+
+type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<Owned>>>> + 'a>>;
+
+impl Setup {
+    /// Two acquisitions behind a member that leaves before it has asked.
+    fn two_members(&self) -> [Acquiring<'_>; 2] {
+        let another = self.join();
+        let mut acquiring: [Acquiring<'_>; 2] =
+            [Box::pin(self.acquire(self.request(None))), Box::pin(self.acquire(self.request(None)))];
+        for acquired in &mut acquiring {
+            assert!(poll(acquired.as_mut()).is_pending());
+        }
+        self.context.engine.leave(&self.cohort(), another, self.context.now());
+        acquiring
+    }
+}
+
+fn owned(acquired: Poll<Result<Option<Arc<Owned>>>>) -> Arc<Owned> {
+    match acquired {
+        Poll::Ready(Ok(Some(owned))) => owned,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_hold_is_handed_off_without_a_request() {
+    let setup = setup();
+    let [mut first, mut second] = setup.two_members();
+    setup.answer([Answer::Granted]);
+    let held = owned(poll(first.as_mut()));
+    assert!(poll(second.as_mut()).is_pending());
+    drop(held);
+    assert_eq!(owned(poll(second.as_mut())).hold.token, Token::new(2));
+    assert_eq!((setup.calls(), setup.cleanups()), (1, 1), "the last one is released");
+}
+
+#[test]
+fn a_hold_with_one_token_is_released_and_asked_for_in_one_request() {
+    let setup = setup();
+    setup.answer([Answer::Granted, Answer::Requeued]);
+    let held = finish(setup.acquire(setup.request(None))).unwrap().unwrap();
+    let mut next = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(next.as_mut()).is_pending());
+    drop(held);
+    assert_eq!(owned(poll(next.as_mut())).hold.token, Token::new(9));
+    assert_eq!(setup.calls(), 2);
+}
+
+#[test]
+fn a_ticket_outlives_the_member_that_asked_for_it() {
+    let setup = setup();
+    let [mut first, mut second] = setup.two_members();
+    setup.answer([Answer::Queued]);
+    assert!(poll(first.as_mut()).is_pending());
+    drop(first);
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    owned(poll(second.as_mut()));
+    assert_eq!(setup.calls(), 1);
+}
+
+#[test]
+fn a_dropped_member_waits_no_more() {
+    let setup = setup();
+    let [first, second] = setup.two_members();
+    assert_eq!(setup.context.engine.stats().waiting, 1);
+    drop((first, second));
+    assert_eq!(setup.context.engine.stats().waiting, 0);
+}
+
+/// What the server said about the limit is true for all that have waited since.
+#[test]
+fn members_behind_a_request_over_the_limit_fail_with_it() {
+    let setup = setup();
+    let [mut first, mut second] = setup.two_members();
+    setup.answer([Answer::OverLimit, Answer::Granted]);
+    for acquired in [poll(first.as_mut()), poll(second.as_mut())] {
+        assert!(matches!(acquired, Poll::Ready(Err(error)) if error.kind() == ErrorKind::OverLimit));
+    }
+    assert_eq!(setup.calls(), 1);
+}
+
+#[test]
+fn a_failure_is_shared_with_members_that_have_waited_for_as_long() {
+    let setup = setup();
+    let another = setup.join();
+    let since = setup.context.now();
+    let mut first = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(first.as_mut()).is_pending());
+    setup.executor.advance(Duration::from_secs(1));
+    let mut second = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(second.as_mut()).is_pending());
+    setup.answer([Answer::Granted]);
+    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), since };
+    setup.context.engine.fail(&setup.cohort(), another, failure, setup.context.now());
+    assert!(matches!(poll(first.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
+    assert_eq!(setup.calls(), 0);
+    owned(poll(second.as_mut()));
+}
+
+#[test]
+fn a_request_may_be_executed_until_its_caller_gives_up() {
+    let setup = setup();
+    setup.context.observe(5_000);
+    let sent = setup.context.now();
+    let not_after = |until| {
+        let attempt = PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap();
+        Waiter::new(&setup.context, attempt, until).not_after(sent)
+    };
+    assert_eq!(not_after(None), setup.context.not_after(sent, None));
+    assert_eq!(not_after(Some(sent + Duration::from_secs(1))), 6_100);
+}
