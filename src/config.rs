@@ -35,7 +35,6 @@ pub struct Config {
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
     /// `None`: the nodes of a cluster are reached where they say.
-    #[cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "only clusters have announced addresses"))]
     pub(crate) cluster_addresses: Option<Addresses>,
 }
 
