@@ -22,8 +22,10 @@ use crate::runtime::Executor;
 
 mod goodbye;
 mod renewals;
+mod unconfirmed;
 
-use renewals::{Renewals, Unconfirmed};
+use renewals::Renewals;
+use unconfirmed::Unconfirmed;
 
 /// What the task works with. It does not keep the client alive, so the drop of the last handle can end it.
 #[derive(Clone, Debug)]

@@ -62,18 +62,26 @@ impl Acknowledging {
     /// The connection that waits for so many replicas. It is dialled after the connection for commands of this generation was made.
     fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Arc<Shared> {
         let mut links = lock(&self.0);
+        let mut old = Vec::new();
+        links.retain(|_, link| {
+            let is_current = link.commands >= generation;
+            if !is_current {
+                old.push(Arc::clone(&link.shared));
+            }
+            is_current
+        });
         // What has waited for no replica holds nothing up, and is free for others.
-        let old = links.remove(&replicas).or_else(|| links.remove(&0));
-        if let Some(link) = old.as_ref().filter(|link| link.commands >= generation) {
-            let shared = Arc::clone(&link.shared);
-            links.extend(old.map(|link| (replicas, link)));
-            return shared;
-        }
-        let shared = Arc::new(commands.sibling());
-        links.insert(replicas, Link { shared: Arc::clone(&shared), commands: generation });
+        let (link, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
+            Some(link) => (link, false),
+            None => (Link { shared: Arc::new(commands.sibling()), commands: generation }, true),
+        };
+        let shared = Arc::clone(&link.shared);
+        links.insert(replicas, link);
         drop(links);
-        old.into_iter().for_each(|old| old.shared.close());
-        shared.executor.spawn(Box::pin(supervisor::supervise_sibling(Arc::clone(&shared))));
+        old.iter().for_each(|old| old.close());
+        if is_new {
+            shared.executor.spawn(Box::pin(supervisor::supervise_sibling(Arc::clone(&shared))));
+        }
         shared
     }
 
