@@ -148,3 +148,6 @@ fn open<'a>(context: &'a Context, request: &Request, member: Option<&Member>) ->
     };
     opened.map_err(|Closed| request.error(ErrorKind::Closed))
 }
+
+#[cfg(test)]
+mod tests;

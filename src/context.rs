@@ -130,3 +130,6 @@ async fn alone(scripts: Scripts<'_>, prefix: &str, client: Uuid, inbox: &str) ->
         Err(failure) => Err(failure.when_connecting(prefix)),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

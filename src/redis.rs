@@ -263,10 +263,7 @@ impl Connection for RedisConnection {
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
         match &self.servers {
             Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
-            Servers::Cluster(_) => {
-                let unsupported = "bowline does not wait for the replicas of a cluster";
-                calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
-            }
+            Servers::Cluster(cluster) => cluster.run_acknowledged(calls, replicas, within).await,
         }
     }
 

@@ -9,8 +9,8 @@ use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::cleanups::Cleanup;
-use crate::engine::lease::{Hold, Term};
-use crate::engine::turn::Turn;
+use crate::engine::lease::{Hold, Loss, Term};
+use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::engine::work::Work;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -22,11 +22,16 @@ use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 use crate::stats::Stats;
 
+mod confirmations;
 mod counts;
 mod endings;
+mod handed_off;
 mod heartbeat_reply;
+mod identity;
+mod inbox;
 mod storm;
 mod terms;
+mod turns;
 
 const LEASE: Duration = Duration::from_secs(30);
 

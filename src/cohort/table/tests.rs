@@ -153,3 +153,44 @@ fn a_ticket_too_many_is_taken_back() {
     assert_eq!(cohort.surplus(), Some(ticket(1)));
     assert!(cohort.cohorts.cohorts.is_empty());
 }
+
+#[test]
+fn members_that_ask_and_members_that_hold_take_up_capacity() {
+    let mut cohort = setup(Kind::Semaphore { limit: 2 });
+    let first = cohort.join();
+    cohort.set_held(first, 1);
+    let second = cohort.join();
+    assert_eq!(cohort.poll(second), NOTHING);
+    let third = cohort.join();
+    assert_eq!(cohort.poll(third), Poll::Pending);
+    assert_eq!(cohort.cohorts.waiting(&cohort.id), 1);
+    let fourth = cohort.join();
+    assert_eq!((cohort.poll(fourth), cohort.cohorts.waiting(&cohort.id)), (Poll::Pending, 2));
+    cohort.leave(third);
+    cohort.leave(fourth);
+    assert_eq!(cohort.cohorts.waiting(&cohort.id), 0);
+}
+
+#[test]
+fn a_member_with_a_turn_to_ask_keeps_others_from_asking() {
+    let mut cohort = setup(Kind::Lock);
+    let members = [cohort.join(), cohort.join(), cohort.join()];
+    cohort.set_held(members[0], 1);
+    assert_eq!(cohort.give("continue"), (Ok(members[1]), 0));
+    cohort.cohorts.set_asking(&cohort.id, members[1]);
+    cohort.end_hold(1);
+    assert_eq!(cohort.poll(members[1]), Poll::Ready(Some("continue")));
+    assert_eq!(cohort.poll(members[2]), Poll::Pending);
+    cohort.leave(members[1]);
+    assert_eq!(cohort.poll(members[2]), NOTHING);
+}
+
+#[test]
+fn a_hold_is_in_its_cohort_until_it_ends() {
+    let mut cohort = setup(Kind::Lock);
+    let (first, _second) = (cohort.join(), cohort.join());
+    cohort.set_held(first, 1);
+    assert_eq!(cohort.change(|cohort| (cohort.is_held(1), cohort.is_held(2))), (true, false));
+    cohort.end_hold(1);
+    assert!(!cohort.change(|cohort| cohort.is_held(1)));
+}

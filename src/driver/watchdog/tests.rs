@@ -18,6 +18,8 @@ use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 
+mod goodbye;
+
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Time passes when the test says so.
@@ -94,20 +96,25 @@ struct Setup {
     polls: usize,
 }
 
-fn setup(error: ConnectionError) -> Setup {
-    let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let engine = Arc::new(Engine::new(Uuid::from_u128(1)));
-    let calls = Calls::default();
-    let watchdog = Watchdog {
-        engine: engine.clone(),
+fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>) -> Watchdog {
+    Watchdog {
+        engine: Arc::new(Engine::new(Uuid::from_u128(1))),
         executor: Arc::new(executor.clone()),
-        connection: Arc::new(Answers { executor: executor.clone(), error, calls: calls.clone() }),
+        connection,
         clock: Arc::default(),
         inbox_prefix: "p:inbox:".into(),
         retry_timeout: LEASE,
         command_timeout: Duration::from_secs(3),
         shutdown_timeout: Duration::from_millis(250),
-    };
+    }
+}
+
+fn setup(error: ConnectionError) -> Setup {
+    let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
+    let calls = Calls::default();
+    let connection = Answers { executor: executor.clone(), error, calls: calls.clone() };
+    let watchdog = watchdog(&executor, Arc::new(connection));
+    let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     Setup { engine, executor, calls, task: Box::pin(watchdog.run()), keys, polls: 0 }
 }
@@ -217,4 +224,15 @@ fn a_task_that_is_dropped_unpolled_ends_everything() {
     drop(setup.task);
     assert!(setup.engine.is_closed());
     assert_eq!(hold.loss(now), Some(Loss::Closed));
+}
+
+#[test]
+fn an_attempt_that_has_expired_is_not_cleaned_up() {
+    for (left, calls) in [(Duration::from_nanos(1), 1), (Duration::ZERO, 0)] {
+        let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));
+        setup.engine.abandon(setup.open(), setup.executor.now());
+        *lock(&setup.executor.now) += LEASE - left;
+        setup.run(Duration::ZERO);
+        assert_eq!(setup.called("lock_cancel"), calls, "with {left:?} of its lease left");
+    }
 }

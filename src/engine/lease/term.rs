@@ -86,6 +86,15 @@ mod tests {
         }
     }
 
+    /// The rest of the term after the lease is no more than the difference between the client's count and the server's.
+    #[test]
+    fn no_renewal_is_sent_for_the_drift_alone() {
+        let start = an_instant();
+        let slack = drift(LEASE) + ROUNDING;
+        assert_eq!(Term::Until(start + slack).interval(LEASE, start), None);
+        assert!(Term::Until(start + slack + Duration::from_nanos(1)).interval(LEASE, start).is_some());
+    }
+
     #[test]
     fn a_fixed_lease_is_looked_at_only_and_no_cap_is_none() {
         let start = an_instant();

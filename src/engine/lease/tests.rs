@@ -120,3 +120,23 @@ fn every_waiter_of_a_loss_is_woken() {
         assert_eq!(waiter.now_or_never(), Some(Loss::Gone));
     }
 }
+
+#[test]
+fn at_its_deadline_a_hold_is_lost() {
+    let now = an_instant();
+    let end = now + LEASE - Duration::from_millis(60);
+    assert_eq!(hold(now).loss(end), Some(Loss::Expired));
+    assert_eq!(hold(now).release(end), Err(Loss::Expired));
+    assert!(!hold(now).end(end));
+    let extended = hold(now);
+    extended.extend(deadline(end, LEASE), end);
+    assert_eq!(extended.loss(end), Some(Loss::Expired));
+    assert_eq!(hold(now).release(end - Duration::from_nanos(1)), Ok(()));
+}
+
+#[test]
+fn each_loss_says_what_happened() {
+    let texts = [Loss::Expired, Loss::Gone, Loss::Revoked, Loss::Closed].map(|loss| loss.to_string());
+    let distinct: std::collections::HashSet<_> = texts.iter().collect();
+    assert!(distinct.len() == 4 && texts.iter().all(|text| text.len() > 10), "{texts:?}");
+}

@@ -163,3 +163,16 @@ fn a_short_rest_of_a_lease_is_renewed_before_it_ends() {
     schedule.insert(1, start, start + Duration::from_secs(4), Some(INTERVAL));
     assert!(schedule.next().is_some_and(|at| at <= start + Duration::from_secs(2)));
 }
+
+/// A short lease is renewed again sooner: it has no second to lose.
+#[test]
+fn the_next_try_follows_after_an_eighth_of_the_interval() {
+    let (mut schedule, start) = schedule();
+    let interval = Duration::from_secs(1);
+    schedule.insert(1, start, start + LEASE, Some(interval));
+    let sent = schedule.next().unwrap();
+    assert_eq!(schedule.due(sent).renew, [1]);
+    schedule.unanswered(&[1], sent);
+    let again = schedule.next().unwrap() - sent;
+    assert!(again >= interval / 11 && again <= interval / 6, "{again:?}");
+}

@@ -119,3 +119,33 @@ fn a_grant_that_is_older_than_the_wait_is_not_believed() {
         assert!(setup.outcome(id).is_ready(), "{kind:?}");
     }
 }
+
+/// Otherwise the ticket would expire between two heartbeats.
+#[test]
+fn a_ticket_with_a_short_lease_has_frequent_heartbeats() {
+    let mut setup = setup();
+    let a = keys("a");
+    let lease = Duration::from_millis(600);
+    let id = setup.engine.open(&a, 1, lease, setup.now).unwrap();
+    setup.queue(id);
+    setup.engine.gap(setup.now);
+    for _ in 0..10 {
+        assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1);
+        setup.fail_heartbeat(&a, id);
+        let next = setup.engine.work(setup.now).next.unwrap();
+        assert!(next - setup.now <= lease / 6, "{:?}", next - setup.now);
+        setup.now = next;
+    }
+}
+
+/// A failure that is not worth a retry concerns only its own name.
+#[test]
+fn without_a_retry_timeout_only_the_tickets_of_the_heartbeat_fail() {
+    let setup = setup();
+    let (a, b) = (keys("a"), keys("b"));
+    let (asked, other) = (setup.waits(&a), setup.waits(&b));
+    setup.engine.gap(setup.now);
+    assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 2);
+    setup.engine.heartbeat_failed(&a, &[asked.n], setup.now, setup.now, &failure(), Duration::ZERO);
+    assert!(setup.outcome(asked).is_ready() && setup.outcome(other).is_pending());
+}

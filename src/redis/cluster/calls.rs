@@ -206,6 +206,6 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
 }
 
 /// The slot of the first key, and so of all: a script's keys share a tag.
-fn slot_of(call: &Call<'_>) -> u16 {
+pub(super) fn slot_of(call: &Call<'_>) -> u16 {
     call.keys.first().map_or(0, |key| slot::of(key))
 }

@@ -11,7 +11,7 @@ use futures::future::{Either, select};
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::link::Up;
-use super::super::sending;
+use super::super::sending::{self, Around};
 use super::asking;
 use super::node::Node;
 use super::router::{Route, Router};
@@ -70,14 +70,14 @@ pub(super) async fn hand_all(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = sending::send_all(&up, calls, None, values).await;
+    let sent = sending::send_all(&up, calls, &Around::default(), values).await;
     sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered((), Arc::clone(node)))
 }
 
 /// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it.
-async fn link(
+pub(super) async fn link(
     router: &Router,
     node: &Arc<Node>,
     version: u64,

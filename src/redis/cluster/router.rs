@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::super::acknowledging::Acknowledging;
 use super::super::dial::Dial;
 use super::super::link::Shared;
 use super::host::Host;
@@ -104,7 +105,7 @@ impl Router {
         let seed = self.seed.wrapping_add(host.port.into());
         let link = Arc::new(Shared::new(executor, dialer, place, &self.config, seed));
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
-        let node = Arc::new(Node { host: host.clone(), link });
+        let node = Arc::new(Node { host: host.clone(), link, acknowledging: Acknowledging::default() });
         let old = state.links.insert(host, Link { node: Arc::clone(&node), out });
         drop(state);
         old.inspect(|old| self.count(&old.node));

@@ -1,0 +1,185 @@
+//! Attempts and acquisitions of a client whose server is played by the test.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::cohort::id::CohortId;
+use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
+use crate::engine::turn::{AttemptHandoff, SharedFailure};
+use crate::mutex::lock;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::kind::Kind;
+use crate::protocol::message::Message;
+use crate::protocol::token::Token;
+
+impl Setup {
+    fn cohort(&self) -> CohortId {
+        CohortId::of(&self.keys, 1)
+    }
+
+    fn join(&self) -> u64 {
+        self.context.engine.join(&self.cohort(), 0).ok().unwrap()
+    }
+
+    /// An attempt of the first member, and the member that waits behind it.
+    fn open(&self) -> (AttemptHandoff, u64) {
+        let [first, second] = [self.join(), self.join()];
+        (self.context.engine.open_in_cohort(&self.keys, first, 1, LEASE, self.context.now()).unwrap(), second)
+    }
+
+    fn turn(&self, member: u64) -> Poll<std::result::Result<Turn, SharedFailure>> {
+        let task = task::Context::from_waker(Waker::noop());
+        self.context.engine.poll_turn(&self.cohort(), member, self.context.now(), &task).map(|turn| turn.unwrap())
+    }
+
+    fn cleanups(&self) -> usize {
+        self.context.engine.work(self.context.now()).cleanups.len()
+    }
+
+    fn primitive(&self) -> Primitive {
+        Primitive::new(self.context.clone(), Arc::new(Reentry::new()), Kind::Lock, "n")
+    }
+
+    fn request(&self, timeout: Option<Duration>) -> Request {
+        Request {
+            operation: "lock",
+            keys: self.keys.clone(),
+            amount: 1,
+            wait: true,
+            lease: LEASE,
+            renewed: true,
+            at_most: None,
+            replicas: 0,
+            max_waiters: 0,
+            timeout,
+            holder: None,
+            fair: false,
+            joins_cohort: true,
+        }
+    }
+
+    async fn acquire(&self, request: Request) -> Result<Option<Arc<Owned>>> {
+        acquire(&self.primitive(), &request).await
+    }
+
+    fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        lock(&self.connection.answers).extend(answers);
+    }
+
+    fn calls(&self) -> usize {
+        *lock(&self.connection.calls)
+    }
+}
+
+#[test]
+fn an_attempt_without_effect_leaves_nothing_to_clean_up() {
+    let setup = setup();
+    PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap().forget();
+    assert_eq!(setup.cleanups(), 0);
+    PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap().abandon();
+    assert_eq!(setup.cleanups(), 1);
+}
+
+#[test]
+fn a_dropped_attempt_goes_to_the_next_member_unless_it_is_alone_or_decided() {
+    type End = fn(PendingAttempt<'_>);
+    let ends: [(End, bool); 5] = [
+        (|attempt| drop(attempt), true),
+        (|mut attempt| attempt.alone = true, false),
+        (|mut attempt| attempt.abandon(), false),
+        (|mut attempt| attempt.forget(), false),
+        (|mut attempt| attempt.leave_to_cohort(), false),
+    ];
+    for (n, (end, handed_on)) in ends.into_iter().enumerate() {
+        let setup = setup();
+        let (handoff, second) = setup.open();
+        let id = handoff.id;
+        end(PendingAttempt::resume(&setup.context, handoff));
+        let turn = setup.turn(second);
+        let continues = matches!(&turn, Poll::Ready(Ok(Turn::Attempt(next))) if next.id == id);
+        assert_eq!(continues, handed_on, "{n}: {turn:?}");
+    }
+}
+
+/// The next member has a retry timeout of its own, and must not continue what the server has not answered for so long.
+#[test]
+fn a_member_that_fails_leaves_its_attempt_to_no_other() {
+    let setup = setup();
+    let mut first = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(first.as_mut()).is_pending());
+    let second = setup.join();
+    assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(matches!(setup.turn(second), Poll::Ready(Err(SharedFailure { .. }))));
+    assert_eq!(setup.cleanups(), 1);
+}
+
+/// No timer is set for it, because an executor may not support one that long.
+#[test]
+fn a_timeout_past_the_range_of_the_clock_is_no_limit() {
+    let setup = setup();
+    let start = setup.context.now();
+    let failed = finish(setup.acquire(setup.request(Some(Duration::MAX)))).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Unavailable);
+    assert!(setup.context.now() - start >= setup.context.config.retry_timeout);
+}
+
+/// The first attempt id of the client.
+fn first_id() -> AttemptId {
+    AttemptId { client: Uuid::from_u128(1), n: 1 }
+}
+
+#[test]
+fn a_ticket_that_is_gone_is_not_cancelled_and_another_attempt_follows() {
+    let setup = setup();
+    setup.answer([Answer::Queued, Answer::Queued]);
+    let mut acquired = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(acquired.as_mut()).is_pending());
+    setup.context.engine.deliver(Message::Gone { ids: vec![first_id()] }, setup.context.now());
+    assert!(poll(acquired.as_mut()).is_pending());
+    assert_eq!((setup.calls(), setup.cleanups()), (2, 0));
+}
+
+/// The message may concern the first copy of the request, and only the answer tells what the second copy did.
+#[test]
+fn a_message_while_a_request_is_sent_again_does_not_replace_its_answer() {
+    let setup = setup();
+    setup.answer([Answer::Unreachable, Answer::Never, Answer::Never]);
+    let mut acquired = pin!(setup.acquire(setup.request(None)));
+    while setup.calls() < 2 {
+        assert!(poll(acquired.as_mut()).is_pending());
+    }
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    assert!(poll(acquired.as_mut()).is_pending());
+    assert_eq!(setup.calls(), 2);
+}
+
+/// While another task acquires for the holder, a waiting acquisition of the holder waits for it, and a try does not.
+#[test]
+fn a_try_does_not_wait_for_its_own_holder() {
+    let setup = setup();
+    setup.answer([Answer::Never]);
+    let primitive = setup.primitive();
+    let waiting = Request { holder: Some(Holder::new()), ..setup.request(None) };
+    let tried = Request { wait: false, ..waiting.clone() };
+    let (mut first, mut second) = (pin!(acquire(&primitive, &waiting)), pin!(acquire(&primitive, &waiting)));
+    assert!(poll(first.as_mut()).is_pending());
+    assert!(poll(second.as_mut()).is_pending());
+    assert!(matches!(poll(pin!(acquire(&primitive, &tried))), Poll::Ready(Ok(None))));
+    assert_eq!(setup.calls(), 1, "the first one's");
+}
+
+/// As the reply to a release brings it.
+#[test]
+fn a_grant_in_a_reply_is_delivered() {
+    let setup = setup();
+    setup.answer([Answer::Queued]);
+    let mut acquired = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(acquired.as_mut()).is_pending());
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    assert!(matches!(poll(acquired.as_mut()), Poll::Ready(Ok(Some(_)))));
+}

@@ -1,0 +1,185 @@
+//! A client whose server is played by the test: its retries and its tasks.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{self, Poll, Waker};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, StreamExt};
+
+use super::*;
+use crate::connection::{Call, ConnectionError, Notice, Reply, Topology};
+use crate::engine::attempt::Queued;
+use crate::mutex::lock;
+use crate::runtime::an_instant;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// Keeps the tasks and runs none of them. A sleep advances the clock at once, and ends at its second poll.
+#[derive(Debug)]
+pub(crate) struct Still {
+    now: Mutex<Instant>,
+    tasks: Tasks,
+}
+
+#[derive(Default)]
+struct Tasks(Mutex<Vec<BoxFuture<'static, ()>>>);
+
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tasks")
+    }
+}
+
+impl Still {
+    fn advance(&self, time: Duration) {
+        *lock(&self.now) += time;
+    }
+}
+
+impl Executor for Still {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        lock(&self.tasks.0).push(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.advance(duration);
+        Box::pin(crate::runtime::yield_once())
+    }
+
+    fn now(&self) -> Instant {
+        *lock(&self.now)
+    }
+
+    fn block_on(&self, _: BoxFuture<'_, ()>) -> Result<()> {
+        unreachable!("nothing blocks")
+    }
+}
+
+/// Gives these answers to the calls, one after the other. Then the server is unreachable.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    pub(crate) answers: Mutex<VecDeque<Answer>>,
+    pub(crate) calls: Mutex<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The ticket waits.
+    Queued,
+    Unreachable,
+    Never,
+}
+
+fn unreachable() -> ConnectionError {
+    ConnectionError::Unreachable("by the test".to_owned())
+}
+
+#[async_trait]
+impl Connection for Played {
+    async fn run(&self, _: Call<'_>) -> std::result::Result<Reply, ConnectionError> {
+        *lock(&self.calls) += 1;
+        let answer = lock(&self.answers).pop_front();
+        match answer.unwrap_or(Answer::Unreachable) {
+            Answer::Queued => {
+                let numbers = [30_000, 1, 0, 5].map(Reply::Integer);
+                Ok(Reply::Array([Reply::Bytes(b"QUEUED".into())].into_iter().chain(numbers).collect()))
+            }
+            Answer::Unreachable => Err(unreachable()),
+            Answer::Never => std::future::pending().await,
+        }
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<std::result::Result<Reply, ConnectionError>> {
+        calls.iter().map(|_| Err(unreachable())).collect()
+    }
+
+    async fn subscribe(&self, _: &str) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        Ok(stream::pending().boxed())
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::single_server()
+    }
+
+    fn close(&self) {}
+}
+
+pub(crate) struct Setup {
+    pub(crate) context: Arc<Context>,
+    pub(crate) executor: Arc<Still>,
+    pub(crate) connection: Arc<Played>,
+    pub(crate) keys: Arc<Keys>,
+}
+
+pub(crate) fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut task::Context::from_waker(Waker::noop()))
+}
+
+/// Polls until it is done.
+#[track_caller]
+pub(crate) fn finish<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    for _ in 0..10_000 {
+        if let Poll::Ready(output) = poll(future.as_mut()) {
+            return output;
+        }
+    }
+    panic!("it does not end");
+}
+
+pub(crate) fn setup() -> Setup {
+    let executor = Arc::new(Still { now: Mutex::new(an_instant()), tasks: Tasks::default() });
+    let connection = Arc::<Played>::default();
+    let (client, clock) = (Uuid::from_u128(1), Arc::default());
+    let context = Context::start(executor.clone(), connection.clone(), Config::default(), client, clock);
+    let context = finish(context).unwrap();
+    let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+    Setup { context, executor, connection, keys }
+}
+
+#[test]
+fn a_new_series_of_requests_has_the_whole_retry_timeout() {
+    let setup = setup();
+    let retry_timeout = setup.context.config.retry_timeout;
+    let failure = || Failure::Connection(unreachable());
+    let mut retry = setup.context.retry("lock", "n");
+    setup.executor.advance(retry_timeout);
+    assert_eq!(finish(retry.again_after(failure())).unwrap_err().kind(), ErrorKind::Unavailable);
+    retry.start();
+    setup.executor.advance(retry_timeout / 2);
+    assert!(finish(retry.again_after(failure())).is_ok());
+    setup.executor.advance(retry_timeout / 2);
+    assert!(finish(retry.again_after(failure())).is_err());
+}
+
+#[test]
+fn a_lost_reply_to_a_release_makes_a_heartbeat_due() {
+    let setup = setup();
+    let now = setup.context.now();
+    let id = setup.context.engine.open(&setup.keys, 1, LEASE, now).unwrap();
+    let queued = Queued { sent: now, asked: 1, holder_left: Some(LEASE), call_again: false };
+    setup.context.engine.queued(id, queued, now);
+    assert_eq!(setup.context.engine.work(now).heartbeat.len(), 0);
+    setup.context.reply_lost(&setup.keys);
+    assert_eq!(setup.context.engine.work(now).heartbeat.len(), 1);
+}
+
+#[test]
+fn the_tasks_end_with_the_context() {
+    let setup = setup();
+    let tasks = std::mem::take(&mut *lock(&setup.executor.tasks.0));
+    let mut tasks: Vec<_> = tasks.into_iter().map(Some).collect();
+    assert_eq!(tasks.len(), 2, "the inbox and the watchdog");
+    let mut ended = || {
+        for task in &mut tasks {
+            task.take_if(|task| poll(task.as_mut()).is_ready());
+        }
+        tasks.iter().filter(|task| task.is_none()).count()
+    };
+    assert_eq!(ended(), 0);
+    drop(setup.context);
+    assert_eq!(ended(), 2);
+}

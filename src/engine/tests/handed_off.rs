@@ -1,0 +1,158 @@
+//! Holds that are handed from one member of a cohort to the next.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One member holds, and the others wait.
+struct Cohort {
+    setup: Setup,
+    id: CohortId,
+    others: Vec<u64>,
+    hold: Arc<Hold>,
+}
+
+fn cohort(kind: Kind, amount: u32, others: usize) -> Cohort {
+    let setup = setup();
+    let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
+    let id = CohortId::of(&keys, 1);
+    let first = setup.engine.join(&id, 0).ok().unwrap();
+    let handoff = setup.engine.open_in_cohort(&keys, first, 1, LEASE, setup.now).unwrap();
+    let until = setup.now + LEASE;
+    let hold = setup.engine.hold(handoff.id, amount, Token::new(1), Term::Renewed, until, setup.now).unwrap();
+    let others = (0..others).map(|_| setup.engine.join(&id, 0).ok().unwrap()).collect();
+    Cohort { setup, id, others, hold }
+}
+
+const SEMAPHORE: Kind = Kind::Semaphore { limit: 1 };
+
+impl Cohort {
+    fn turn(&self, other: usize) -> Turn {
+        let context = Context::from_waker(std::task::Waker::noop());
+        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
+            Poll::Ready(Ok(Ok(turn))) => turn,
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn held(&self, other: usize) -> (Arc<Hold>, HandoffBudget) {
+        match self.turn(other) {
+            Turn::Held { hold, budget } => (hold, budget),
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn attempt(&self, other: usize) -> AttemptHandoff {
+        match self.turn(other) {
+            Turn::Attempt(handoff) => handoff,
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    fn budget(&self) -> HandoffBudget {
+        HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.setup.now + SECOND)
+    }
+
+    fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
+        self.setup.engine.hand_off(hold, budget, self.setup.now)
+    }
+}
+
+#[test]
+fn a_lock_is_handed_off_while_tokens_are_left() {
+    let cohort = cohort(Kind::Lock, 2, 2);
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    let (hold, budget) = cohort.held(0);
+    assert_eq!(hold.token, Token::new(2));
+    assert!(cohort.hand_off(&hold, budget));
+    // The next request reserves tokens for a whole budget, because others may come.
+    let handoff = cohort.attempt(1);
+    assert_eq!((handoff.amount, handoff.before.unwrap().id), (HANDOFF_BUDGET, hold.id));
+}
+
+#[test]
+fn a_lock_with_one_token_is_not_handed_off() {
+    let cohort = cohort(Kind::Lock, 1, 1);
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert_eq!(cohort.attempt(0).amount, HANDOFF_BUDGET);
+}
+
+#[test]
+fn a_permit_is_handed_off_whatever_its_amount() {
+    // The first of the others asks, because an operator may have set a larger limit.
+    let cohort = cohort(SEMAPHORE, 1, 2);
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    cohort.held(1);
+}
+
+#[test]
+fn a_permit_is_asked_for_again_in_the_same_amount() {
+    let mut cohort = cohort(SEMAPHORE, 1, 2);
+    let budget = cohort.budget();
+    cohort.setup.now += SECOND;
+    assert!(cohort.hand_off(&cohort.hold, budget));
+    assert_eq!(cohort.attempt(1).amount, 1);
+}
+
+#[test]
+fn a_hold_is_handed_off_until_the_time_is_over() {
+    for (after, in_time) in [(SECOND - Duration::from_nanos(1), true), (SECOND, false)] {
+        let mut cohort = cohort(Kind::Lock, 9, 1);
+        let budget = cohort.budget();
+        cohort.setup.now += after;
+        assert!(cohort.hand_off(&cohort.hold, budget));
+        match cohort.turn(0) {
+            Turn::Held { .. } => assert!(in_time, "after {after:?}"),
+            Turn::Attempt(_) => assert!(!in_time, "after {after:?}"),
+            Turn::Lead => panic!("no turn was given after {after:?}"),
+        }
+    }
+}
+
+/// With half of the lease or less, the next member asks the server: it could not rely on a renewal in time.
+#[test]
+fn a_hold_is_handed_off_with_more_than_half_of_its_lease() {
+    for (left, enough) in [(LEASE / 2 + Duration::from_nanos(1), true), (LEASE / 2, false)] {
+        let mut cohort = cohort(Kind::Lock, 9, 1);
+        cohort.setup.now += LEASE - left;
+        assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+        assert_eq!(matches!(cohort.turn(0), Turn::Held { .. }), enough, "with {left:?}");
+    }
+}
+
+#[test]
+fn without_a_waiting_member_the_owner_releases_the_hold() {
+    let cohort = cohort(Kind::Lock, 9, 0);
+    assert!(!cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hold.deadline().is_some());
+    assert!(cohort.setup.engine.work(cohort.setup.now).cleanups.is_empty());
+}
+
+#[test]
+fn a_hold_is_renewed_again_once_the_next_member_has_it() {
+    let mut cohort = cohort(Kind::Lock, 9, 1);
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    let renewed = |cohort: &Cohort| cohort.setup.engine.work(cohort.setup.now + LEASE / 3).renew.len();
+    assert_eq!(renewed(&cohort), 0, "the member has not looked at it");
+    cohort.setup.now += SECOND;
+    cohort.held(0);
+    cohort.setup.now += LEASE / 3;
+    assert_eq!(renewed(&cohort), 1);
+}
+
+/// The hold before comes first: a late copy of the request then finds nothing to release.
+#[test]
+fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_it() {
+    let cohort = cohort(Kind::Lock, 1, 1);
+    let now = cohort.setup.now;
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    let handoff = cohort.attempt(0);
+    cohort.setup.engine.leave(&cohort.id, cohort.others[0], now);
+    cohort.setup.engine.drop_pending(handoff.id, now);
+    let work = cohort.setup.engine.work(now);
+    let cleanups: Vec<_> = work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket).collect();
+    let ticket = |id, amount| Kind::Lock.ticket(id, LEASE, amount);
+    assert_eq!(cleanups, [ticket(cohort.hold.id, cohort.hold.amount), ticket(handoff.id, handoff.amount)]);
+}
