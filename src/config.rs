@@ -35,7 +35,6 @@ pub struct Config {
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
     /// `None`: the nodes of a cluster are reached where they say.
-    #[cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "only clusters have announced addresses"))]
     pub(crate) cluster_addresses: Option<Addresses>,
 }
 
@@ -140,9 +139,11 @@ impl ConfigBuilder {
     /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
     /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
     ///
-    /// Waiting costs a round trip more for each acquisition. `WAIT` runs on a connection of its own, and one `WAIT` confirms all
-    /// grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout) is
-    /// released, and fails with [`Unacknowledged`](ErrorKind::Unacknowledged). The user needs the right to run `WAIT`.
+    /// Waiting costs a round trip more for each acquisition. `WAIT` runs on a connection of its own for each number of
+    /// replicas, and one `WAIT` confirms all grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout), or
+    /// [`command_timeout`](Self::command_timeout) if that is longer, is released, and fails with
+    /// [`Unacknowledged`](ErrorKind::Unacknowledged). So does one whose lease ends before. The user needs the
+    /// right to run `WAIT`, which is checked when the client connects. Whether there are enough replicas is not.
     ///
     /// One acquisition can choose differently: [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
     pub fn acknowledged_by(mut self, replicas: u32) -> Self {

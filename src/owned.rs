@@ -129,7 +129,8 @@ impl Owned {
         };
         let owned = Self::new(context.clone(), hold, holder.clone());
         if !confirm(&context, operation, &owned.hold).await? {
-            return Err(lost_error(&owned.hold, operation, Loss::Gone));
+            let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
+            return Err(lost_error(&owned.hold, operation, loss));
         }
         let owned = Arc::new(owned);
         if let Some(vacant) = vacant {

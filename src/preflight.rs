@@ -1,5 +1,7 @@
 //! Checks the server and the user's rights when connecting, so that no operation fails half-way for lack of a right.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use uuid::Uuid;
 
@@ -7,6 +9,7 @@ use crate::config::Config;
 use crate::connection::{Connection, ConnectionError};
 use crate::driver::server_clock::ServerClock;
 use crate::error::Result;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::{Keys, inbox_prefix};
 use crate::protocol::kind::Kind;
@@ -28,13 +31,26 @@ pub(crate) async fn check(
     let checks = keys
         .each_ref()
         .map(|keys| rehearse(Rehearsal { scripts, keys, client, command_timeout: config.command_timeout }));
-    match join_all(checks).await.into_iter().collect::<std::result::Result<Vec<_>, _>>() {
+    let mut checked = join_all(checks).await.into_iter().collect::<std::result::Result<Vec<_>, _>>();
+    if checked.is_ok()
+        && config.replicas > 0
+        && let Err(failure) = wait(scripts, &keys[0], client, config.command_timeout).await
+    {
+        checked = Err(failure);
+    }
+    match checked {
         Ok(times) => {
             clock.observe(executor.now(), times.into_iter().max().unwrap_or_default());
             Ok(())
         }
         Err(failure) => Err(failure.when_connecting(&config.prefix)),
     }
+}
+
+/// Waits for no replica, which takes the same right. Whether there are enough of them is for each grant to find out.
+async fn wait(scripts: Scripts<'_>, keys: &Keys, client: Uuid, within: Duration) -> std::result::Result<(), Failure> {
+    let no_hold = AttemptId { client, n: u64::MAX };
+    scripts.renew_acknowledged(&[(keys, no_hold, Duration::from_millis(1))], 0, within).await.map(drop)
 }
 
 async fn rehearse(rehearsal: Rehearsal<'_>) -> std::result::Result<ServerMillis, Failure> {

@@ -124,8 +124,8 @@ pub use self::sentinel::SentinelUrl;
 /// - Each call goes to the master of its keys' slot, over one socket per master. Scripts are sent whole once to each of them.
 /// - `MOVED` and `ASK` are followed. `TRYAGAIN`, `CLUSTERDOWN` and `LOADING` are waited for, within the command timeout. A call
 ///   is sent again only after an answer which says that it was not executed.
-/// - The map of slots is read every 48 to 72 s, and after each sign that it is old: at most once per 100 ms, and less often while
-///   nothing changes, down to once per second. A call that waits for a connection takes another way when the map changes.
+/// - The map of slots is read every 48 to 72 s, and after each sign that it is old: at most once per 100 ms, and once
+///   per 250 ms while nothing changes. A call that waits for a connection takes another way when the map changes.
 /// - The subscription is at any one master, because the cluster passes messages on to all nodes. It moves to another one when
 ///   its node is cut off or replaced, which is looked at every 2 s.
 /// - After a failover, [`Notice::Gap`] makes the client verify its holds and tickets at the new master. Redis copies writes to
@@ -263,10 +263,7 @@ impl Connection for RedisConnection {
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
         match &self.servers {
             Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
-            Servers::Cluster(_) => {
-                let unsupported = "bowline does not wait for the replicas of a cluster";
-                calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
-            }
+            Servers::Cluster(cluster) => cluster.run_acknowledged(calls, replicas, within).await,
         }
     }
 

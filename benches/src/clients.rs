@@ -10,7 +10,11 @@ use crate::watched::{Seen, Watched};
 
 /// A client as everybody has it, for times and allocations.
 pub async fn plain(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Client> {
-    let config = Config::default();
+    plain_with(runtime, executor, url, Config::default()).await
+}
+
+/// The same with other settings.
+pub async fn plain_with(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str, config: Config) -> Result<Client> {
     let connection = runtime.open(executor.clone(), url, &config).await?;
     Ok(Client::connect(executor.clone(), Arc::new(connection), config).await?)
 }

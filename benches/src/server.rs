@@ -52,12 +52,30 @@ impl Server {
             println!("using the server at REDIS_URL: nobody else should");
             return Ok(Self { url, child: None });
         }
+        let error = |error| format!("REDIS_URL is not set, and there is no server: {error}").into();
+        Self::start(&[]).map_err(error)
+    }
+
+    /// Starts a primary and its replica.
+    pub fn start_pair() -> Result<(Self, Self)> {
+        let primary = Self::start(&["--repl-diskless-sync-delay", "0"])?;
+        let port = primary.url.trim_matches(|c: char| !c.is_ascii_digit()).rsplit(':').next().unwrap_or_default();
+        let replica = Self::start(&["--replicaof", "127.0.0.1", port])?;
+        let mut probe = replica.probe()?;
+        while !probe.ask::<String>(&["INFO", "replication"])?.contains("master_link_status:up") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok((primary, replica))
+    }
+
+    fn start(args: &[&str]) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
         let child = Command::new("redis-server")
             .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(args)
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| format!("REDIS_URL is not set, and redis-server cannot be started: {error}"))?;
+            .map_err(|error| format!("redis-server cannot be started: {error}"))?;
         let mut server = Self { url: format!("redis://127.0.0.1:{port}/"), child: Some(child) };
         while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
             if let Some(Ok(Some(status))) = server.child.as_mut().map(Child::try_wait) {

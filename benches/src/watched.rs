@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bowline::{Arg, Call, Connection, ConnectionError, Executor, Notice, Reply, Topology, Warning};
+use bowline::{Acknowledged, Arg, Call, Connection, ConnectionError, Executor, Notice, Reply, Topology, Warning};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
@@ -115,6 +115,18 @@ impl<C: Connection> Connection for Watched<C> {
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
         calls.iter().for_each(|call| self.seen.call(call));
         let answers = self.inner.run_batch(calls).await;
+        calls.iter().for_each(|call| self.seen.answer(call));
+        answers
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        calls.iter().for_each(|call| self.seen.call(call));
+        let answers = self.inner.run_acknowledged(calls, replicas, within).await;
         calls.iter().for_each(|call| self.seen.answer(call));
         answers
     }

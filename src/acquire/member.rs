@@ -62,11 +62,11 @@ impl Member {
     }
 
     /// The member, which began to ask at `began`, has failed. Waiting members that would fail for the same reason fail now, and not
-    /// one after the other: after a failure to reach the server, those that have waited for the client's retry timeout; after
+    /// one after the other: after a failure to reach the server or its replicas, those that have waited for the client's retry timeout; after
     /// a request for more than the limit, those that have waited since `began`.
     pub(super) fn fail(&self, error: &Error, began: Instant) {
         let since = match error.kind() {
-            ErrorKind::Unavailable | ErrorKind::Refused => {
+            ErrorKind::Unavailable | ErrorKind::Refused | ErrorKind::Unacknowledged => {
                 self.context.now().checked_sub(self.context.config.retry_timeout)
             }
             ErrorKind::OverLimit => Some(began),

@@ -8,7 +8,10 @@ type Translate = dyn Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe +
 
 /// A function from the announced host and port to those to connect to.
 #[derive(Clone)]
-pub(crate) struct Addresses(Arc<Translate>);
+pub(crate) struct Addresses(
+    #[cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "only clusters have announced addresses"))]
+    Arc<Translate>,
+);
 
 impl Addresses {
     pub(crate) fn new(

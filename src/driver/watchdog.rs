@@ -23,7 +23,7 @@ use crate::runtime::Executor;
 mod goodbye;
 mod renewals;
 
-use renewals::Unconfirmed;
+use renewals::{Renewals, Unconfirmed};
 
 /// What the task works with. It does not keep the client alive, so the drop of the last handle can end it.
 #[derive(Clone, Debug)]
@@ -75,13 +75,14 @@ impl Watchdog {
     }
 
     fn start<'a>(&'a self, work: Work, unconfirmed: &'a Unconfirmed, calls: &mut FuturesUnordered<BoxFuture<'a, ()>>) {
-        for ((.., replicas), holds) in self.grouped(work.renew) {
-            calls.push(self.renew(replicas, holds).boxed());
+        let renewals = self.renewals();
+        for ((.., replicas), holds) in renewals.grouped(work.renew) {
+            calls.push(renewals.renew(replicas, holds).boxed());
         }
         for hold in work.confirm {
-            let group = self.group(&hold);
+            let group = renewals.group(&hold);
             if unconfirmed.push(group, hold) {
-                calls.push(self.confirm(group, unconfirmed).boxed());
+                calls.push(renewals.confirm(group, unconfirmed).boxed());
             }
         }
         for heartbeat in work.heartbeat {
@@ -132,6 +133,11 @@ impl Watchdog {
                 Err(_) => self.executor.sleep(backoff.pause()).await,
             }
         }
+    }
+
+    fn renewals(&self) -> Renewals<'_> {
+        let Self { engine, executor, clock, command_timeout, .. } = self;
+        Renewals { engine, executor: &**executor, clock, scripts: self.scripts(), command_timeout: *command_timeout }
     }
 
     fn scripts(&self) -> Scripts<'_> {

@@ -43,6 +43,7 @@ impl State {
             }
         }
         self.cohorts.wake_all();
+        self.confirmations.close();
     }
 
     fn names_with_attempts(&self, now: Instant) -> Vec<(Arc<Keys>, Name)> {

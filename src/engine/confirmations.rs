@@ -18,6 +18,8 @@ pub(crate) enum Confirmation {
     Gone,
     /// The server gave no usable answer.
     Failed(Failure),
+    /// The client was closed.
+    Closed,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +62,14 @@ impl Confirmations {
     pub(super) fn set(&mut self, n: u64, confirmation: Confirmation) {
         if let Some(waiting) = self.waiting.get_mut(&n) {
             waiting.confirmation = Some(confirmation);
+            self.woken.extend(waiting.waker.take());
+        }
+    }
+
+    /// No caller waits any longer.
+    pub(super) fn close(&mut self) {
+        for waiting in self.waiting.values_mut() {
+            waiting.confirmation = Some(Confirmation::Closed);
             self.woken.extend(waiting.waker.take());
         }
     }

@@ -2,15 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use ::redis::Cmd;
-
 use super::convert;
 use super::failure::Failure;
 use super::link::Shared;
-use super::sending;
+use super::sending::{self, Around};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
+
+/// How calls wait for replicas.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) replicas: u32,
+    pub(super) within: Duration,
+    /// Each call is for a slot that its node is taking over.
+    pub(super) asking: bool,
+}
 
 pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
     let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
@@ -36,16 +43,15 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
         return Vec::new();
     }
     let limit = limit(shared, calls);
-    batch(shared, calls, None, limit).await.0
+    batch(shared, calls, &Around::default(), limit).await.0
 }
 
 /// As [`run_batch`], followed by `WAIT`: each answer comes with the number of replicas that have acknowledged the calls.
-/// Waits for them until shortly before `within` is over, so that the answer is there in time.
+/// Waits for them until shortly before the time is over, so that the answer is there in time.
 pub(super) async fn run_acknowledged(
     shared: &Shared,
     calls: &[Call<'_>],
-    replicas: u32,
-    within: Duration,
+    Waiting { replicas, within, asking }: Waiting,
 ) -> Vec<Result<Acknowledged, ConnectionError>> {
     if calls.is_empty() {
         return Vec::new();
@@ -56,7 +62,9 @@ pub(super) async fn run_acknowledged(
     let millis = u64::try_from(waiting.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut wait = ::redis::cmd("WAIT");
     wait.arg(replicas).arg(millis);
-    let (answers, waited) = batch(shared, calls, Some(&wait), within.max(shared.patient())).await;
+    let around = Around { before_each: asking.then(|| ::redis::cmd("ASKING")), after: Some(wait) };
+    // A short wait may end later than that: this is no sign of a dead connection.
+    let (answers, waited) = batch(shared, calls, &around, within.max(waiting + answering)).await;
     let replicas = match waited {
         Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
         Some(Err(refusal)) => Err(refusal),
@@ -67,13 +75,8 @@ pub(super) async fn run_acknowledged(
     answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
 }
 
-/// Sends the calls at once, with `after` behind them, and returns their answers and its own.
-async fn batch(
-    shared: &Shared,
-    calls: &[Call<'_>],
-    after: Option<&Cmd>,
-    limit: Duration,
-) -> (Vec<Answer>, Option<Answer>) {
+/// Sends the calls at once, with what is sent around them, and returns their answers and that to what is sent after them.
+async fn batch(shared: &Shared, calls: &[Call<'_>], around: &Around, limit: Duration) -> (Vec<Answer>, Option<Answer>) {
     let started = shared.executor.now();
     let mut handed = None;
     let mut values = vec![None; calls.len()];
@@ -81,7 +84,7 @@ async fn batch(
         .within(limit, async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
-            sending::send_all(&up, calls, after, &mut values).await
+            sending::send_all(&up, calls, around, &mut values).await
         })
         .await;
     // Before the connection is given up for another reason.
@@ -132,7 +135,7 @@ fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
 }
 
 /// The `limit` is over. `handed` is the connection that the call was handed to.
-fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>) -> ConnectionError {
+pub(super) fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>) -> ConnectionError {
     // A sleep ends early only when the runtime is shut down.
     let shut_down = shared.executor.now().saturating_duration_since(started) < limit;
     if shut_down || shared.is_closed() {

@@ -7,6 +7,7 @@
 //! | `node` | keeps one link up |
 //! | `reading` | reads the map |
 //! | `calls`, `hand`, `asking` | send calls, and follow redirections |
+//! | `acknowledging` | sends calls that wait for the replicas of each master |
 //! | `subscription` | hears messages at any master |
 //! | `blocking` | the last calls of a runtime that has ended |
 
@@ -24,7 +25,7 @@ use futures::stream::BoxStream;
 use super::dial::Dial;
 use super::failure::Failure;
 use crate::config::Config;
-use crate::connection::{Call, Connection, ConnectionError, Notice, Warning};
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
@@ -34,6 +35,7 @@ use self::blocking::BlockingCluster;
 use self::calls::Answer;
 use self::router::Router;
 
+mod acknowledging;
 mod asking;
 mod blocking;
 mod calls;
@@ -90,6 +92,15 @@ impl Cluster {
 
     pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
         calls::run_batch(&self.router, calls).await
+    }
+
+    pub(super) async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<std::result::Result<Acknowledged, ConnectionError>> {
+        acknowledging::run(&self.router, calls, replicas, within).await
     }
 
     pub(super) async fn subscribe(

@@ -167,6 +167,11 @@ impl Shared {
         self.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
     }
 
+    /// Whether calls are handed to that connection.
+    pub(super) fn is_current(&self, generation: u64) -> bool {
+        self.current.load(Ordering::SeqCst) == generation
+    }
+
     /// Whether answers of that connection do not count any more.
     pub(super) fn is_disowned(&self, generation: u64) -> bool {
         generation <= self.disowned.load(Ordering::SeqCst)

@@ -21,6 +21,15 @@ type Sent<T> = Result<T, ConnectionError>;
 /// After that, a call sends it itself.
 const ROUNDS: u8 = 2;
 
+/// What is sent with the calls of a batch, in the same write.
+#[derive(Default)]
+pub(super) struct Around {
+    /// Right before each call. The answers to it are of no interest.
+    pub(super) before_each: Option<Cmd>,
+    /// Right behind all calls.
+    pub(super) after: Option<Cmd>,
+}
+
 /// Sends one call.
 pub(super) async fn send(up: &Up, call: &Call<'_>) -> Sent<Value> {
     for _ in 0..ROUNDS {
@@ -44,19 +53,18 @@ async fn send_whole(up: &Up, script: &'static Script, command: Cmd) -> Sent<Valu
     Ok(value)
 }
 
-/// Sends several calls at once, and puts each answer at the place of its call. `after` is sent right behind them, in the same
-/// write; its answer is returned.
+/// Sends several calls at once, and puts each answer at the place of its call. Returns the answer to what is sent after them.
 pub(super) async fn send_all(
     up: &Up,
     calls: &[Call<'_>],
-    after: Option<&Cmd>,
+    around: &Around,
     values: &mut [Option<Value>],
 ) -> Sent<Option<Value>> {
     let mut left: Vec<usize> = (0..calls.len()).collect();
     let mut last = None;
     for round in 0..=ROUNDS {
         // What follows is sent with each round: only the last one is behind all calls.
-        (left, last) = send_some(up, calls, &left, after, round == ROUNDS, values).await?;
+        (left, last) = send_some(up, calls, &left, around, round == ROUNDS, values).await?;
         if left.is_empty() {
             break;
         }
@@ -64,16 +72,17 @@ pub(super) async fn send_all(
     Ok(last)
 }
 
-/// Sends those of the calls that are `left`, and returns those for which the server had no script, and the answer to `after`.
+/// Sends those of the calls that are `left`, and returns those for which the server had no script, and the answer to what is
+/// sent after them.
 async fn send_some(
     up: &Up,
     calls: &[Call<'_>],
     left: &[usize],
-    after: Option<&Cmd>,
+    Around { before_each, after }: &Around,
     all_whole: bool,
     values: &mut [Option<Value>],
 ) -> Sent<(Vec<usize>, Option<Value>)> {
-    let mut pipeline = Pipeline::with_capacity(left.len() + 1);
+    let mut pipeline = Pipeline::with_capacity(2 * left.len() + 1);
     // By script: where it is sent whole, or which time that was before.
     let mut whole: Vec<(&'static Script, usize)> = Vec::new();
     let mut before: Vec<(&'static Script, u64)> = Vec::new();
@@ -83,6 +92,9 @@ async fn send_some(
         let here = whole.iter().any(|(other, _)| std::ptr::eq(*other, script));
         // What is waited for behind the batch must not be waited for twice: its scripts are sent whole.
         let known = if here || all_whole || after.is_some() { None } else { up.loaded.sent(script) };
+        if let Some(before) = before_each {
+            pipeline.add_command(before.clone());
+        }
         pipeline.add_command(command(&calls[index], !here && known.is_none()));
         match known {
             Some(time) => before.push((script, time)),
@@ -94,22 +106,29 @@ async fn send_some(
         pipeline.add_command(after.clone());
     }
     let (mut connection, count) = (up.connection.clone(), pipeline.len());
-    let sending = async move { connection.send_packed_commands(&pipeline, 0, count).await.map_err(lost) };
-    let mut answers = if whole.is_empty() {
+    let (has_before, has_after) = (before_each.is_some(), after.is_some());
+    let sending = async move {
+        let mut answers = connection.send_packed_commands(&pipeline, 0, count).await.map_err(lost)?;
+        let last = if has_after { answers.pop() } else { None };
+        if has_before {
+            answers = answers.into_iter().skip(1).step_by(2).collect();
+        }
+        Sent::Ok((answers, last))
+    };
+    let (answers, last) = if whole.is_empty() {
         in_order(sending).await?
     } else {
         let scripts: Vec<&'static Script> = whole.iter().map(|(script, _)| *script).collect();
-        let (answers, times) = handed_over(up, &scripts, sending).await;
-        let answers = answers?;
+        let (sent, times) = handed_over(up, &scripts, sending).await;
+        let (answers, last) = sent?;
         for ((script, first), time) in whole.iter().zip(times) {
             let place = left.iter().position(|index| index == first);
             if let Some(answer) = place.and_then(|place| answers.get(place)) {
                 note(up, script, time, answer);
             }
         }
-        answers
+        (answers, last)
     };
-    let last = after.and_then(|_| answers.pop());
     let mut again = Vec::new();
     for (&index, answer) in left.iter().zip(answers) {
         if is_noscript(&answer) && !all_whole {

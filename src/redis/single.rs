@@ -1,8 +1,8 @@
 //! One server at a time: its connections for commands, for waiting for replicas, and for subscriptions.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 
 use super::acknowledging::Acknowledging;
 use super::blocking::Blocking;
-use super::calls::{self, Answer};
+use super::calls::{self, Answer, Waiting};
 use super::failure::Failure;
 use super::link::Shared;
 use super::{subscription, supervisor};
@@ -21,16 +21,15 @@ use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice,
 pub(super) struct Single {
     shared: Arc<Shared>,
     subscriptions: AtomicU64,
-    /// Once it is needed.
-    acknowledging: OnceLock<Acknowledging>,
+    acknowledging: Acknowledging,
 }
 
 impl Single {
     /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
     pub(super) async fn connect(shared: Arc<Shared>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
         // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
-        let single =
-            Self { shared: Arc::clone(&shared), subscriptions: AtomicU64::new(0), acknowledging: OnceLock::new() };
+        let (subscriptions, acknowledging) = (AtomicU64::new(0), Acknowledging::default());
+        let single = Self { shared: Arc::clone(&shared), subscriptions, acknowledging };
         let (first, connected) = oneshot::channel();
         shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
         match connected.await {
@@ -54,8 +53,7 @@ impl Single {
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        let acknowledging = self.acknowledging.get_or_init(|| Acknowledging::start(&self.shared));
-        acknowledging.run(&self.shared, calls, replicas, within).await
+        self.acknowledging.run(&self.shared, calls, Waiting { replicas, within, asking: false }).await
     }
 
     pub(super) async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
@@ -73,7 +71,7 @@ impl Single {
 
     pub(super) fn close(&self) {
         self.shared.close();
-        self.acknowledging.get().into_iter().for_each(Acknowledging::close);
+        self.acknowledging.close();
     }
 }
 

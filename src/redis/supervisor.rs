@@ -104,21 +104,26 @@ async fn open_first(
     limit: &mut Duration,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let started = shared.executor.now();
+    let mut before = None;
     loop {
         let progress = Arc::default();
         let opened = open(shared, true, limit, &progress).await;
         let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
-        match opened {
-            Err(failure) if shared.locate.moves() && progress.has_located() && failure.may_pass() => {
-                let pause = backoff.pause();
-                if left <= pause {
-                    return Err(failure);
-                }
-                shared.pause(pause).await;
-                *limit = left - pause;
-            }
-            opened => return opened,
+        let failure = match opened {
+            Ok(opened) => return Ok(opened),
+            Err(failure) => failure,
+        };
+        if left.is_zero() {
+            // An attempt that was cut off says less than the one before it.
+            return Err(before.unwrap_or(failure));
         }
+        let pause = backoff.pause();
+        if left <= pause || !(shared.locate.moves() && progress.has_located() && failure.may_pass()) {
+            return Err(failure);
+        }
+        before = Some(failure);
+        shared.pause(pause).await;
+        *limit = left - pause;
     }
 }
 

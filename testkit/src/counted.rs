@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bowline::{Call, Client, Connection, ConnectionError, Notice, RedisConnection, Reply, Topology, Warning};
+use bowline::{
+    Acknowledged, Call, Client, Connection, ConnectionError, Notice, RedisConnection, Reply, Topology, Warning,
+};
 use futures::stream::BoxStream;
 
 use super::env::lock;
@@ -32,6 +34,7 @@ impl Deref for TestClient {
 pub struct Counts {
     runs: Mutex<BTreeMap<&'static str, u64>>,
     batches: AtomicU64,
+    acknowledged: AtomicU64,
     subscribes: AtomicU64,
 }
 
@@ -56,6 +59,11 @@ impl Counts {
         self.batches.load(Ordering::SeqCst)
     }
 
+    /// Batches that waited for replicas.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::SeqCst)
+    }
+
     /// Since the connection was made; never reset.
     pub fn subscribes(&self) -> u64 {
         self.subscribes.load(Ordering::SeqCst)
@@ -64,6 +72,7 @@ impl Counts {
     pub fn reset(&self) {
         lock(&self.runs).clear();
         self.batches.store(0, Ordering::SeqCst);
+        self.acknowledged.store(0, Ordering::SeqCst);
     }
 
     fn count(&self, call: &Call<'_>) {
@@ -89,6 +98,17 @@ impl<C: Connection> Connection for Counting<C> {
         self.counts.batches.fetch_add(1, Ordering::SeqCst);
         calls.iter().for_each(|call| self.counts.count(call));
         self.inner.run_batch(calls).await
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        self.counts.acknowledged.fetch_add(1, Ordering::SeqCst);
+        calls.iter().for_each(|call| self.counts.count(call));
+        self.inner.run_acknowledged(calls, replicas, within).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {

@@ -182,13 +182,17 @@ pub fn documented_rights() -> Vec<&'static str> {
 
 /// Those that docs/acl.md adds for the nodes of a cluster.
 pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
-    rights_after("ACL SETUSER bowline +")
+    rights_after("ACL SETUSER bowline +asking ")
+}
+
+/// What docs/acl.md adds for clients that wait for replicas.
+pub fn documented_right_to_wait() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +wait")
 }
 
 fn rights_after(command: &str) -> Vec<&'static str> {
     let page = include_str!("../../docs/acl.md");
-    let rule = page
-        .lines()
-        .find_map(|line| line.strip_prefix(command.trim_end_matches('+')).filter(|_| line.starts_with(command)));
+    let own = command.rsplit_once(" +").map_or(command.len(), |(own, _)| own.len() + 1);
+    let rule = page.lines().find(|line| line.starts_with(command)).map(|line| &line[own..]);
     rule.expect("the command").split(' ').collect()
 }

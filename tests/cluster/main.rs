@@ -10,6 +10,7 @@
 
 use bowline_testkit as support;
 
+mod acknowledged;
 mod connecting;
 mod counts;
 mod failover;

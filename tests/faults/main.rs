@@ -11,6 +11,7 @@
 
 use bowline_testkit as support;
 
+mod acknowledged;
 mod acquire;
 mod change;
 mod cohort;

@@ -7,7 +7,7 @@ use bowline::{ErrorKind, Script, Warning};
 
 use futures::future::join_all;
 
-use crate::scene::pass;
+use crate::scene::{ms, pass, until_free};
 use crate::support::env::{Env, TestClient, on_every_runtime};
 use crate::support::server;
 
@@ -38,6 +38,7 @@ on_every_runtime! {
     connecting_leaves_nothing_but_the_scratch_counters,
     an_eviction_policy_is_a_warning,
     a_channel_taken_away_from_a_client_is_counted,
+    a_missing_right_to_wait_is_found_by_those_who_need_it,
 }
 
 /// Every command that a script issues.
@@ -158,4 +159,29 @@ async fn a_channel_taken_away_from_a_client_is_counted(env: Env) {
         assert_eq!(client.stats().subscriptions_refused, refused);
     }
     pass(&env, &client, "a").await;
+}
+
+/// There is no replica, which only the grants notice.
+async fn a_missing_right_to_wait_is_found_by_those_who_need_it(env: Env) {
+    let url = env.server().user_url();
+    let waits = async || {
+        let connected =
+            env.client_at(&url, |config| config.acknowledged_by(1).command_timeout(ms(400)).retry_timeout(ms(400)));
+        connected.await
+    };
+    let error = waits().await.map(drop).expect_err("the user may not wait");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error:#}");
+    assert!(error.to_string().contains("may not run WAIT") && error.to_string().contains("docs/acl.md"), "{error:#}");
+
+    let client = env.client().await;
+    pass(&env, &client, "a").await;
+    let error = client.lock("a").lock().acknowledged_by(1).await.map(drop).expect_err("the user may not wait");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error:#}");
+    until_free(&env, "a").await;
+
+    env.server().allow_to_wait();
+    let client = waits().await.unwrap();
+    let error = client.lock("a").lock().await.map(drop).expect_err("there is no replica");
+    assert_eq!(error.kind(), ErrorKind::Unacknowledged, "{error:#}");
+    until_free(&env, "a").await;
 }

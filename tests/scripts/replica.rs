@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::lab::{Acquired, Forced, Lab, RELEASED, State, attempt, grant};
-use crate::permits::lab::Permits;
+use crate::permits::lab::{LEASES, Permits};
 use crate::support::server::Server;
 
 /// A server that has everything the lab's has.
@@ -97,4 +97,48 @@ fn one_question_for_each_client() {
     assert!(matches!(lab.state(&waiters[0]), State::Granted(_)));
     // The other two of that client stand behind, and were not touched.
     assert_eq!(lab.executed("pubsub"), 1);
+}
+
+/// How many changes of a TTL the replica has been sent. Waits for what `connection` has written.
+fn changed_ttls(connection: &mut redis::Connection, replica: &Server) -> u64 {
+    let acknowledged: u64 = redis::cmd("WAIT").arg(&["1", "10000"]).query(connection).unwrap();
+    assert_eq!(acknowledged, 1);
+    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut replica.client()).unwrap();
+    let calls = |line: &str| line.split("calls=").nth(1)?.split(',').next()?.parse::<u64>().ok();
+    info.lines().filter(|line| line.starts_with("cmdstat_pexpire")).filter_map(calls).sum()
+}
+
+/// Who waits for replicas waits for their last write, so that a renewal which writes nothing would be acknowledged at once.
+#[test]
+fn a_renewal_is_always_sent_to_the_replicas_and_shortens_nothing() {
+    let (mut lab, a, _) = Lab::held();
+    let replica = replica_of(&lab);
+    assert_eq!(lab.renew_one(&a.clone().lease(90_000)), 1);
+    for lease in [90_000, 20_000, 1] {
+        let before = changed_ttls(&mut lab.connection, &replica);
+        assert_eq!(lab.renew_one(&a.clone().lease(lease)), 1);
+        assert!(changed_ttls(&mut lab.connection, &replica) > before, "{lease}");
+        assert!(lab.lock_ttl() > 80_000, "{lease}");
+    }
+    let before = changed_ttls(&mut lab.connection, &replica);
+    assert_eq!(lab.renew_one(&a.lease(0)), 1);
+    assert_eq!(changed_ttls(&mut lab.connection, &replica), before, "a look writes nothing");
+}
+
+#[test]
+fn a_renewal_of_permits_is_always_sent_to_the_replicas_and_shortens_nothing() {
+    let mut lab = Permits::read_write();
+    let replica = replica_of(&lab);
+    let a = attempt(1, 1);
+    lab.hold(&[&a]);
+    assert_eq!(lab.renew_one(&a.clone().lease(90_000)), 1);
+    for lease in [90_000, 20_000, 1] {
+        let before = changed_ttls(&mut lab.connection, &replica);
+        assert_eq!(lab.renew_one(&a.clone().lease(lease)), 1);
+        assert!(changed_ttls(&mut lab.connection, &replica) > before, "{lease}");
+        assert!(lab.ttl(LEASES) > 80_000 && lab.inspect().holds[0].3 > 80_000, "{lease}");
+    }
+    let before = changed_ttls(&mut lab.connection, &replica);
+    assert_eq!(lab.renew_one(&a.lease(0)), 1);
+    assert_eq!(changed_ttls(&mut lab.connection, &replica), before, "a look writes nothing");
 }

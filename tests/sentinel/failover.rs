@@ -94,6 +94,20 @@ fn when_named(servers: &Sentinels, old: usize) -> thread::JoinHandle<Instant> {
     })
 }
 
+/// Notes when a former master takes no more writes: it says so, or the sentinels cut the connection as they demote it.
+fn when_demoted(old: &Server) -> thread::JoinHandle<Instant> {
+    let mut old = old.client();
+    thread::spawn(move || {
+        loop {
+            let info: redis::RedisResult<String> = redis::cmd("INFO").arg("replication").query(&mut old);
+            if !info.is_ok_and(|info| info.contains("role:master")) {
+                return Instant::now();
+            }
+            thread::sleep(ms(10));
+        }
+    })
+}
+
 async fn waiters_are_served_after_the_master_is_killed(env: Env) {
     let mut servers = Sentinels::start();
     let crowd = Crowd::gather(&env, &servers).await;
@@ -142,8 +156,10 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
         .collect();
     let mut master = 0;
     for _ in 0..2 {
+        let began = env.now();
         let (old, promoted) = (master, servers.fail_over());
         env.eventually("no connection is left on the old master", async || ours(servers.server(old)).is_empty()).await;
+        let (left, demoted) = (env.now() - began, when_demoted(servers.server(old)));
         // From now on the clients know.
         let before = passed.load(Ordering::SeqCst);
         env.eventually("they go on", async || passed.load(Ordering::SeqCst) > before + 200).await;
@@ -156,6 +172,7 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
         crowd.assert_kept(servers.server(promoted));
         master = promoted;
         servers.await_ready();
+        println!("left after {left:?}; the old master took writes for {:?}", demoted.join().unwrap() - began);
     }
     stop.store(true, Ordering::SeqCst);
     in_the_end(&env, "all end", join_all(tasks)).await;
@@ -168,12 +185,14 @@ async fn a_master_that_stands_still_and_comes_back_is_not_used_again(env: Env) {
     let crowd = Crowd::gather(&env, &servers).await;
     let (first, waiters) = crowd.contend(&env).await;
     caught_up(&env, &servers, 0, &[1, 2]).await;
+    let frozen = env.now();
     servers.freeze(0);
     let released = env.spawn(async move { first.release().await });
     let promoted = servers.await_master(|server| server != 0);
-    in_the_end(&env, "all are served", join_all(waiters)).await;
+    let granted = in_the_end(&env, "all are served", join_all(waiters)).await;
     let _ = released.await;
     servers.thaw(0);
+    let (thawed, demoted) = (env.now(), when_demoted(servers.server(0)));
     // One that connects now as well.
     let newcomer = client(&env, &servers).await;
     for n in 0..200 {
@@ -183,6 +202,9 @@ async fn a_master_that_stands_still_and_comes_back_is_not_used_again(env: Env) {
         guard.release().await.unwrap();
     }
     all_on(&env, &servers, CLIENTS + 1, promoted, &[0]).await;
+    let first = granted.into_iter().min().expect("waiters");
+    let writable = demoted.join().unwrap() - thawed;
+    println!("granted {:?} after the freeze; the old master took writes for {writable:?} after it", first - frozen);
     crowd.assert_kept(servers.server(promoted));
     crowd.end().await;
 }

@@ -47,13 +47,11 @@ pub(crate) async fn all_on(env: &Env, servers: &Sentinels, clients: usize, serve
     env.eventually("both connections of each client are on the master", async || here() && !elsewhere()).await;
 }
 
-/// The token of the hold that the server has.
-pub(crate) fn stored_token(server: &Server, name: &str) -> Option<u64> {
-    redis::cmd("HGET").arg(format!("bowline:lock:{{{name}}}")).arg("token").query(&mut server.client()).unwrap()
-}
-
+/// Whether the server has this very hold, by its token.
 pub(crate) fn is_held_at(server: &Server, guard: &LockGuard) -> bool {
-    stored_token(server, guard.name()) == Some(guard.token().get())
+    let key = format!("bowline:lock:{{{}}}", guard.name());
+    let tokens: Vec<u64> = redis::cmd("HVALS").arg(key).query(&mut server.client()).unwrap();
+    tokens == [guard.token().get()]
 }
 
 /// Waits until the replicas have all that the master has written so far.

@@ -1,11 +1,9 @@
 //! Grants that wait for replicas.
 
 use super::*;
-use crate::context::tests::unreachable;
 use crate::engine::Grant;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::{Hold, Term};
-use crate::protocol::dispatch::Failure;
 
 impl Setup {
     fn granted(&self, replicas: u32, lease: Duration) -> Arc<Hold> {
@@ -38,40 +36,4 @@ fn a_grant_counts_once_the_replicas_have_it() {
         setup.confirmed(&hold, confirmation);
         assert_eq!(finish(confirmed).unwrap(), expected);
     }
-}
-
-#[test]
-fn replicas_are_asked_again_until_the_retry_timeout_or_the_end_of_the_hold() {
-    let setup = setup();
-    let (second, retry_timeout) = (Duration::from_secs(1), setup.context.config.retry_timeout);
-    assert!(second < retry_timeout);
-    let long = retry_timeout * 2;
-    for (lease, after, ended) in
-        [(long, retry_timeout - second, false), (long, retry_timeout, true), (second, second, true)]
-    {
-        let hold = setup.granted(2, lease);
-        let mut confirmed = pin!(confirm(&setup.context, "lock", &hold));
-        assert!(poll(confirmed.as_mut()).is_pending());
-        setup.executor.advance(after);
-        setup.confirmed(&hold, Confirmation::TooFew(1));
-        match poll(confirmed.as_mut()) {
-            Poll::Ready(Err(error)) => assert!(ended && error.kind() == ErrorKind::Unacknowledged, "{error}"),
-            other => assert!(other.is_pending() && !ended, "{other:?} after {after:?} of {lease:?}"),
-        }
-    }
-}
-
-#[test]
-fn a_failure_to_ask_the_replicas_is_retried() {
-    let setup = setup();
-    let hold = setup.granted(2, LEASE);
-    let failure = || Confirmation::Failed(Failure::Connection(unreachable()));
-    let mut confirmed = pin!(confirm(&setup.context, "lock", &hold));
-    assert!(poll(confirmed.as_mut()).is_pending());
-    setup.confirmed(&hold, failure());
-    assert!(poll(confirmed.as_mut()).is_pending());
-    assert!(poll(confirmed.as_mut()).is_pending());
-    setup.executor.advance(setup.context.config.retry_timeout);
-    setup.confirmed(&hold, failure());
-    assert_eq!(finish(confirmed).unwrap_err().kind(), ErrorKind::Unavailable);
 }

@@ -30,7 +30,13 @@ impl Drop for Confirming<'_> {
 impl Engine {
     /// Has the watchdog ask the replicas once.
     pub(crate) fn confirm(&self, hold: &Arc<Hold>) -> Confirming<'_> {
-        self.change(|state| state.confirmations.insert(hold));
+        self.change(|state| {
+            state.confirmations.insert(hold);
+            if state.is_closed {
+                // There may be no watchdog any more.
+                state.confirmations.close();
+            }
+        });
         Confirming { engine: self, n: hold.id.n }
     }
 

@@ -81,3 +81,20 @@ fn renewals_of_several_calls_are_joined() {
     assert_eq!(Renewed::joined(vec![failed(), failed()]), failed());
     assert_eq!(Renewed::joined(vec![renewed(5, HoldState::Held)]).unwrap().failure, None);
 }
+
+#[test]
+fn held_means_held_by_as_many_replicas_as_are_needed() {
+    use HoldState::{Held, NotHeld, Unacknowledged, Unanswered, Unusable};
+
+    let holds = vec![Held, NotHeld, Unusable, Unanswered, Held];
+    let renewed =
+        |replicas, needed| Renewed { now: 5, holds: holds.clone(), failure: None }.acknowledged(replicas, needed).holds;
+    for (replicas, needed) in [(0, 0), (1, 0), (1, 1), (3, 2)] {
+        assert_eq!(renewed(replicas, needed), holds, "{replicas} of {needed}");
+    }
+    for (replicas, needed) in [(0, 1), (1, 2)] {
+        let few = Unacknowledged(replicas);
+        // What is not held is known without any replica.
+        assert_eq!(renewed(replicas, needed), [few, NotHeld, Unusable, Unanswered, few], "{replicas} of {needed}");
+    }
+}

@@ -27,6 +27,8 @@ pub(super) type Answer = Result<Reply, ConnectionError>;
 const MOST_MOVES: u32 = 5;
 /// A node that gives no answer for so long may be gone: the others are asked.
 const SLOW: Duration = Duration::from_millis(500);
+/// As long as there is no answer, they are asked again after this, or as soon as the map may be read again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Calls in one write to a node.
 const BATCH: usize = 256;
 
@@ -155,18 +157,21 @@ async fn follow(
     }
 }
 
-/// As long as the `limit`. While a node is slow, the others are asked whether it was replaced.
+/// As long as the `limit`. While there is no answer, the other nodes are asked again and again whether this one was replaced.
 async fn timed<T>(router: &Router, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let first = limit.min(SLOW);
-    if let Some(output) = router.within(first, work.as_mut()).await {
-        return Some(output);
+    let (mut work, mut left, mut wait) = (pin!(work), limit, SLOW);
+    loop {
+        let part = left.min(wait);
+        if let Some(output) = router.within(part, work.as_mut()).await {
+            return Some(output);
+        }
+        left -= part;
+        if left.is_zero() {
+            return None;
+        }
+        router.signals.suspect_map();
+        wait = AGAIN;
     }
-    if first == limit {
-        return None;
-    }
-    router.signals.suspect_map();
-    router.within(limit - first, work).await
 }
 
 /// How long the calls, sent together, may take: none is waited for longer than it is of use, unless a link that is merely slow
@@ -201,6 +206,6 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
 }
 
 /// The slot of the first key, and so of all: a script's keys share a tag.
-fn slot_of(call: &Call<'_>) -> u16 {
+pub(super) fn slot_of(call: &Call<'_>) -> u16 {
     call.keys.first().map_or(0, |key| slot::of(key))
 }

@@ -11,7 +11,7 @@ use futures::future::{Either, select};
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::link::Up;
-use super::super::sending;
+use super::super::sending::{self, Around};
 use super::asking;
 use super::node::Node;
 use super::router::{Route, Router};
@@ -54,7 +54,7 @@ pub(super) async fn hand(
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
     let sent = if asking { asking::send(&up, call).await } else { sending::send(&up, call).await };
-    let value = sent.map_err(|error| ended(router, node, up.generation, error))?;
+    let value = sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
 }
@@ -70,14 +70,14 @@ pub(super) async fn hand_all(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = sending::send_all(&up, calls, None, values).await;
-    sent.map_err(|error| ended(router, node, up.generation, error))?;
+    let sent = sending::send_all(&up, calls, &Around::default(), values).await;
+    sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered((), Arc::clone(node)))
 }
 
 /// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it.
-async fn link(
+pub(super) async fn link(
     router: &Router,
     node: &Arc<Node>,
     version: u64,
@@ -102,6 +102,14 @@ async fn link(
             router.executor.sleep(PAUSES.shortest).await;
             Ok(None)
         }
+    }
+}
+
+/// The answer of a node counts, unless the node was replaced before the answer was looked at.
+fn counts<T>(node: &Node) -> impl FnOnce(T) -> Result<T, ConnectionError> {
+    let replaced = node.link.is_closed();
+    move |answer| {
+        if replaced { Err(ConnectionError::Unknown("the node was replaced".to_owned())) } else { Ok(answer) }
     }
 }
 

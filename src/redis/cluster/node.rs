@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::select;
 
+use super::super::acknowledging::Acknowledging;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
 use super::super::link::{RECONNECT, Shared};
@@ -17,6 +18,8 @@ use crate::backoff::Backoff;
 pub(super) struct Node {
     pub(super) host: Host,
     pub(super) link: Arc<Shared>,
+    /// To the same node, for calls that wait for its replicas.
+    pub(super) acknowledging: Acknowledging,
 }
 
 /// Closes the link when its task is dropped, which is what a runtime does when it shuts down.

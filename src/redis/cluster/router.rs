@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::super::acknowledging::Acknowledging;
 use super::super::dial::Dial;
 use super::super::link::Shared;
 use super::host::Host;
@@ -20,8 +21,6 @@ use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 
-/// A node that was replaced may still answer what it was sent before.
-const GRACE: Duration = Duration::from_millis(250);
 /// A node that is not in the map, but has keys of slots that move, keeps its link for so long after its last use.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -50,8 +49,6 @@ struct Link {
     node: Arc<Node>,
     /// Since when the node is not in the map, or when it was last used after that.
     out: Option<Instant>,
-    /// Other masters have taken over its slots.
-    replaced: bool,
 }
 
 /// Where a call goes, by the map of that version.
@@ -108,8 +105,8 @@ impl Router {
         let seed = self.seed.wrapping_add(host.port.into());
         let link = Arc::new(Shared::new(executor, dialer, place, &self.config, seed));
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
-        let node = Arc::new(Node { host: host.clone(), link });
-        let old = state.links.insert(host, Link { node: Arc::clone(&node), out, replaced: false });
+        let node = Arc::new(Node { host: host.clone(), link, acknowledging: Acknowledging::default() });
+        let old = state.links.insert(host, Link { node: Arc::clone(&node), out });
         drop(state);
         old.inspect(|old| self.count(&old.node));
         node::start(&node, Arc::clone(&self.signals));
@@ -137,22 +134,29 @@ impl Router {
     }
 
     /// Takes over a map that was read. Returns whether slots have other masters than before.
+    ///
+    /// The link to a master that was replaced is cut at once. What the old master has not answered, it may execute when it
+    /// thaws, and its answer would be that of a server whose writes are lost.
     pub(super) fn learn(&self, map: SlotMap) -> bool {
-        let now = self.executor.now();
+        let (now, mut cut) = (self.executor.now(), Vec::new());
         let mut state = lock(&self.state);
         let State { links, map: old, .. } = &mut *state;
-        for (host, link) in links {
+        links.retain(|host, link| {
             if map.masters().contains(host) {
-                (link.out, link.replaced) = (None, false);
+                link.out = None;
+            } else if old.masters().contains(host) {
+                cut.push(Arc::clone(&link.node));
+                return false;
             } else {
-                link.replaced |= old.masters().contains(host);
                 link.out.get_or_insert(now);
             }
-        }
+            true
+        });
         let (news, replaced) = (old.differs(&map), old.lost_a_master(&map));
         state.map = map;
         state.version += u64::from(news);
         drop(state);
+        self.cut(cut);
         if replaced {
             self.signals.gap();
         } else {
@@ -168,11 +172,7 @@ impl Router {
         lock(&self.state).links.retain(|_, link| {
             let Some(out) = link.out else { return true };
             let under_way = Arc::strong_count(&link.node) > 1;
-            let until = match (link.replaced, under_way) {
-                (true, _) => out + GRACE,
-                (false, true) => now + IDLE,
-                (false, false) => out + IDLE,
-            };
+            let until = if under_way { now } else { out } + IDLE;
             if until <= now {
                 gone.push(Arc::clone(&link.node));
                 return false;
@@ -180,11 +180,15 @@ impl Router {
             next = Some(next.map_or(until, |next: Instant| next.min(until)));
             true
         });
-        for node in gone {
+        self.cut(gone);
+        next
+    }
+
+    fn cut(&self, nodes: Vec<Arc<Node>>) {
+        for node in nodes {
             self.count(&node);
             node.link.close();
         }
-        next
     }
 
     /// Keeps what a link has counted.
@@ -263,10 +267,7 @@ impl Router {
             state.closed = true;
             std::mem::take(&mut state.links)
         };
-        for link in links.into_values() {
-            self.count(&link.node);
-            link.node.link.close();
-        }
+        self.cut(links.into_values().map(|link| link.node).collect());
         self.signals.change();
     }
 

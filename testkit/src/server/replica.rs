@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use redis::RedisResult;
 
-use super::Server;
 use super::process::{START_DEADLINE, connect};
+use super::{Server, documented_right_to_wait};
 
 /// A sentinel takes 10 s to make a master of old follow the one of now.
 const SYNC_DEADLINE: Duration = Duration::from_secs(30);
@@ -21,6 +21,19 @@ impl Server {
         let pair = [0, 1].map(|_| Self::start_with(&Self::FOLLOWS_AT_ONCE));
         pair[1].follow(&pair[0]);
         pair
+    }
+
+    /// As [`start_pair`](Self::start_pair), for clients that wait for replicas: with the right that docs/acl.md names for them.
+    pub fn start_acknowledging_pair() -> [Self; 2] {
+        let pair = Self::start_pair();
+        pair.iter().for_each(Self::allow_to_wait);
+        pair
+    }
+
+    /// Gives the user the right that docs/acl.md names for clients that wait for replicas.
+    pub fn allow_to_wait(&self) {
+        let rule = redis::cmd("ACL").arg(&["SETUSER", "bowline"]).arg(documented_right_to_wait()).clone();
+        rule.exec(&mut self.client()).unwrap();
     }
 
     /// Becomes a replica of `primary`, and waits until it has all of its data.

@@ -102,14 +102,14 @@ pub(crate) async fn what_does_not_answer_or_does_not_exist(rt: Runtime) {
 pub(crate) async fn servers_that_do_not_fit(rt: Runtime) {
     let old =
         "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n6.0.9\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n";
-    let cluster = "%2\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$7\r\ncluster\r\n";
+    let sentinel = "%2\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n";
     let unknown = "-ERR unknown command `HELLO`, with args beginning with: `3` `AUTH` `default` `s3cret` \r\n";
     let renamed = "-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 's3cret' \r\n";
-    for hello in [old, cluster, unknown, renamed, "-NOPROTO unsupported protocol version\r\n"] {
+    for hello in [old, sentinel, unknown, renamed, "-NOPROTO unsupported protocol version\r\n"] {
         let url = format!("redis://:s3cret@127.0.0.1:{}/", fake(hello));
         let error = rt.try_connect(&url, SHORT * 10).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{hello} {error}");
-        let says = if hello == cluster { "runs in cluster mode" } else { "bowline needs Redis or Valkey 6.2 or newer" };
+        let says = if hello == sentinel { "redis-sentinel://" } else { "bowline needs Redis or Valkey 6.2 or newer" };
         assert!(error.to_string().contains(says), "{hello} {error}");
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
     }

@@ -112,7 +112,7 @@ pub const MUTANTS: &[Row] = &[
 
     // How long.
     lua("refusal_taken_for_loss", &[
-        ("      held = redis.call('PEXPIRE', lock, lease)\n", "      held = redis.pcall('PEXPIRE', lock, lease)\n"),
+        ("    held = redis.call('PEXPIRE', lock, math.max(", "    held = redis.pcall('PEXPIRE', lock, math.max("),
         ("  if held ~= 1 then takes_writes(lock) end\n", ""),
         ("  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end\n", ""),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),

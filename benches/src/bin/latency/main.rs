@@ -10,6 +10,7 @@ use bowline_benches::report::Report;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
 
+mod acknowledged;
 mod local;
 mod pairs;
 
@@ -46,6 +47,14 @@ fn main() -> Result<()> {
                 let url = server.url.clone();
                 add(&case, runtime.run(|executor| local::turns(runtime, executor, url, fair, pairs))?);
             }
+        }
+    }
+    for runtime in Runtime::ALL {
+        let case = format!("acknowledged-{}", runtime.name());
+        if args.wants(&case) {
+            let (primary, _replica) = Server::start_pair()?;
+            let url = primary.url.clone();
+            add(&case, runtime.run(|executor| acknowledged::measure(runtime, executor, url, pairs))?);
         }
     }
     report.print_tables();
