@@ -249,3 +249,14 @@ fn a_message_is_trusted_after_one_request_with_half_of_the_lease_left() {
         assert_eq!(setup.calls(), requests + usize::from(!trusted));
     }
 }
+
+/// Otherwise the next request would be too late as well.
+#[test]
+fn a_request_that_came_too_late_tells_the_servers_time() {
+    let setup = setup();
+    setup.answer([Answer::Stale, Answer::Never]);
+    let mut acquired = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(acquired.as_mut()).is_pending());
+    assert_eq!(setup.calls(), 2);
+    assert_ne!(setup.context.not_after(setup.context.now(), None), 0);
+}

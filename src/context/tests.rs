@@ -76,6 +76,8 @@ pub(crate) enum Answer {
     /// To a request that releases the hold before.
     Requeued,
     OverLimit,
+    /// The request came too late.
+    Stale,
     Listeners(i64),
     Unreachable,
     Never,
@@ -104,6 +106,7 @@ impl Connection for Played {
             }
             Answer::Requeued => Ok(reply("GRANTED 9", [0, 5])),
             Answer::OverLimit => Ok(reply("OVER", [1, 5])),
+            Answer::Stale => Ok(reply("STALE", [5])),
             Answer::Listeners(listeners) => Ok(reply("", [listeners, 5])),
             Answer::Unreachable => Err(unreachable()),
             Answer::Never => std::future::pending().await,

@@ -19,6 +19,7 @@ use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 
 mod goodbye;
+mod replicas;
 
 const LEASE: Duration = Duration::from_secs(30);
 

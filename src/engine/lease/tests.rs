@@ -140,3 +140,18 @@ fn each_loss_says_what_happened() {
     let distinct: std::collections::HashSet<_> = texts.iter().collect();
     assert!(distinct.len() == 4 && texts.iter().all(|text| text.len() > 10), "{texts:?}");
 }
+
+/// The request must change something, because only a change is sent to the replicas.
+#[test]
+fn a_fixed_lease_that_replicas_acknowledge_is_renewed_by_a_millisecond() {
+    let now = an_instant();
+    for (term, replicas, asked) in [
+        (Term::Renewed, 0, LEASE),
+        (Term::Renewed, 2, LEASE),
+        (Term::Fixed, 0, Duration::ZERO),
+        (Term::Fixed, 1, Duration::from_millis(1)),
+    ] {
+        let hold = Hold { term, ..hold(now) }.acknowledged_by(replicas);
+        assert_eq!((hold.asked(now), hold.replicas), (asked, replicas), "{term:?}");
+    }
+}

@@ -27,3 +27,23 @@ fn the_last_clean_up_wakes_a_client_that_closes() {
     }
     assert!(cleaned.now_or_never().is_some());
 }
+
+/// Until then, the watchdog has nothing to do about it.
+#[test]
+fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
+    for ending in [false, true] {
+        let setup = setup();
+        setup.engine.abandon(setup.open(&keys("a")), setup.now);
+        let work = setup.engine.work(setup.now);
+        if ending {
+            setup.engine.end();
+        }
+        let looks = |change: &dyn Fn()| {
+            let listener = setup.engine.listen();
+            change();
+            listener.now_or_never().is_some()
+        };
+        assert!(!looks(&|| setup.engine.gap(setup.now)));
+        assert_eq!(looks(&|| setup.engine.cleanup_done(work.cleanups[0].0)), ending);
+    }
+}

@@ -182,3 +182,16 @@ fn a_permit_that_is_held_lets_the_next_member_ask() {
     }
     cohort.leave_all(&members[2..]);
 }
+
+#[test]
+fn a_lost_hold_lets_the_next_member_ask() {
+    let cohort = cohort(Kind::Lock);
+    let [first, second] = [cohort.join(), cohort.join()];
+    let handoff = cohort.open(first);
+    let (now, until) = (cohort.setup.now, cohort.setup.now + LEASE);
+    let hold = cohort.setup.engine.hold(handoff.id, 1, Token::new(1), Term::Renewed, until, now).unwrap();
+    assert!(cohort.poll(second).is_pending());
+    cohort.setup.engine.renewed(now, now, &[], &[hold]);
+    assert!(matches!(cohort.poll(second), Poll::Ready(Ok(Ok(Turn::Lead)))));
+    cohort.leave_all(&[first, second]);
+}

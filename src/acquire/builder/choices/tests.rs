@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::tests::{Setup, setup};
+use crate::guard::LockGuard;
 use crate::protocol::kind::Kind;
 use crate::reentry::Reentry;
 
@@ -9,10 +11,23 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Choose = fn(Options) -> Options;
 
-fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
+fn primitive(kind: Kind) -> Primitive {
     let Setup { context, .. } = setup();
-    let primitive = Primitive::new(context, Arc::new(Reentry::new()), kind, "n");
-    choose(Options::new(&primitive, "lock", amount)).request(wait)
+    Primitive::new(context, Arc::new(Reentry::new()), kind, "name")
+}
+
+fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
+    choose(Options::new(&primitive(kind), "lock", amount)).request(wait)
+}
+
+#[test]
+fn a_builder_shows_its_name_and_its_choices() {
+    let primitive = primitive(Kind::Lock);
+    let waits: Acquire<LockGuard> = Acquire::new(&primitive, "lock", 1).max_waiters(17);
+    let tries: TryAcquire<LockGuard> = TryAcquire::new(&primitive, "try_lock", 1).acknowledged_by(17);
+    for text in [format!("{waits:?}"), format!("{tries:?}")] {
+        assert!(text.contains("\"name\"") && text.contains("17"), "{text}");
+    }
 }
 
 #[test]

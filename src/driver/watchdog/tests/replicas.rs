@@ -1,0 +1,136 @@
+//! Holds that replicas acknowledge.
+
+use event_listener::Event;
+
+use super::*;
+use crate::connection::Acknowledged;
+use crate::engine::Grant;
+use crate::engine::confirmations::Confirmation;
+use crate::engine::lease::Hold;
+
+/// Answers that every hold is in this state, and that so many replicas have acknowledged it.
+#[derive(Clone, Debug)]
+struct Replicas {
+    state: i64,
+    acknowledged: u32,
+    /// With it, each call waits until it is notified.
+    gate: Option<Arc<Event>>,
+    /// The number of holds in each call.
+    calls: Arc<Mutex<Vec<usize>>>,
+}
+
+#[async_trait]
+impl Connection for Replicas {
+    async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
+        Err(ConnectionError::Unreachable("no".to_owned()))
+    }
+
+    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        Vec::new()
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        _: u32,
+        _: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let holds = calls[0].keys.len();
+        lock(&self.calls).push(holds);
+        if let Some(gate) = &self.gate {
+            gate.listen().await;
+        }
+        let states = std::iter::repeat_n(self.state, holds);
+        let reply = Reply::Array([5].into_iter().chain(states).map(Reply::Integer).collect());
+        vec![Ok(Acknowledged::new(reply, self.acknowledged))]
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::single_server()
+    }
+
+    fn close(&self) {}
+}
+
+/// The watchdog of a client whose holds need two replicas.
+fn with_replicas(state: i64, acknowledged: u32, gate: Option<Arc<Event>>) -> (Setup, Arc<Mutex<Vec<usize>>>) {
+    let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
+    let connection = Replicas { state, acknowledged, gate, calls: Arc::default() };
+    let calls = connection.calls.clone();
+    let watchdog = watchdog(&executor, Arc::new(connection));
+    let engine = watchdog.engine.clone();
+    let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
+    let task = Box::pin(watchdog.run());
+    (Setup { engine, executor, calls: Calls::default(), task, keys, polls: 0 }, calls)
+}
+
+impl Setup {
+    fn hold(&self) -> Arc<Hold> {
+        let (id, now) = (self.open(), self.executor.now());
+        let grant = Grant { amount: 1, token: Token::new(1), term: Term::Renewed, deadline: now + LEASE, replicas: 2 };
+        self.engine.grant(id, grant, now).unwrap()
+    }
+}
+
+#[test]
+fn one_call_confirms_all_grants_that_came_during_the_last_one() {
+    let gate = Arc::new(Event::new());
+    let (mut setup, calls) = with_replicas(1, 2, Some(gate.clone()));
+    let engine = setup.engine.clone();
+    let holds = [setup.hold(), setup.hold(), setup.hold(), setup.hold()];
+    let mut open = |confirmed: &mut Vec<_>, from: usize, to: usize| {
+        confirmed.extend(holds[from..to].iter().map(|hold| engine.confirm(hold)));
+        setup.run(Duration::ZERO);
+    };
+    let mut confirmed = Vec::new();
+    open(&mut confirmed, 0, 1);
+    open(&mut confirmed, 1, 3);
+    assert_eq!(*lock(&calls), [1]);
+    gate.notify(usize::MAX);
+    open(&mut confirmed, 3, 3);
+    assert_eq!(*lock(&calls), [1, 2]);
+    gate.notify(usize::MAX);
+    open(&mut confirmed, 3, 3);
+    open(&mut confirmed, 3, 4);
+    assert_eq!(*lock(&calls), [1, 2, 1]);
+    gate.notify(usize::MAX);
+    open(&mut confirmed, 4, 4);
+    assert!(
+        confirmed.into_iter().all(|confirming| confirming.done().now_or_never() == Some(Confirmation::Acknowledged))
+    );
+}
+
+#[test]
+fn a_confirmation_says_what_the_server_and_the_replicas_have() {
+    let passed = Duration::from_secs(5);
+    for (state, acknowledged, expected, extended) in [
+        (1, 2, Confirmation::Acknowledged, true),
+        (1, 1, Confirmation::TooFew(1), false),
+        (0, 2, Confirmation::Gone, false),
+    ] {
+        let (mut setup, _) = with_replicas(state, acknowledged, None);
+        let hold = setup.hold();
+        let engine = setup.engine.clone();
+        setup.run(passed);
+        let confirming = engine.confirm(&hold);
+        setup.run(Duration::ZERO);
+        assert_eq!(confirming.done().now_or_never(), Some(expected));
+        let now = setup.executor.now();
+        assert_eq!(hold.remaining(now) > LEASE - passed, extended, "{state} {acknowledged}");
+        assert_eq!(hold.loss(now), (state == 0).then_some(Loss::Gone));
+    }
+}
+
+#[test]
+fn a_renewal_that_too_few_replicas_acknowledge_is_repeated() {
+    let (mut setup, calls) = with_replicas(1, 1, None);
+    let hold = setup.hold();
+    setup.run(LEASE - Duration::from_secs(1));
+    assert!(lock(&calls).len() > 3, "{:?}", lock(&calls));
+    setup.run(Duration::from_secs(1));
+    assert_eq!(hold.loss(setup.executor.now()), Some(Loss::Expired));
+}
