@@ -19,7 +19,9 @@ const RATED: Duration = Duration::from_secs(1);
 pub(crate) async fn measure(runtime: Runtime, executor: Arc<dyn Executor>, url: String, pairs: u32) -> Result<Metrics> {
     let client = clients::plain(runtime, &executor, &url).await?;
     let mut metrics = times(&client, pairs).await?;
-    metrics.push(("grants_per_second", rate(&client, &executor).await?));
+    for (metric, replicas) in [("grants_per_second", 1), ("plain_grants_per_second", 0)] {
+        metrics.push((metric, rate(&client, &executor, replicas).await?));
+    }
     client.close().await;
     let (client, seen) = clients::watched(runtime, &executor, &url, Config::default()).await?;
     pair(&client, 1).await?;
@@ -59,14 +61,14 @@ async fn times(client: &Client, pairs: u32) -> Result<Metrics> {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Grants per second with many tasks, each with a name of its own.
-async fn rate(client: &Client, executor: &Arc<dyn Executor>) -> Result<f64> {
+async fn rate(client: &Client, executor: &Arc<dyn Executor>, replicas: u32) -> Result<f64> {
     let granted = AtomicU64::new(0);
     let start = Instant::now();
     let (granted, names) = (&granted, 0..TASKS);
     let tasks = names.map(|n| async move {
         let lock = client.lock(&format!("bench:acknowledged:{n}"));
         while start.elapsed() < 2 * RATED {
-            let guard = lock.lock().acknowledged_by(1).await?;
+            let guard = lock.lock().acknowledged_by(replicas).await?;
             granted.fetch_add(1, Ordering::Relaxed);
             guard.release().await?;
         }
