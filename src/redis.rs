@@ -1,31 +1,20 @@
 //! A connection to one server or to a cluster, by redis-rs.
 
 use std::fmt;
-use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::select;
 use futures::stream::BoxStream;
 
-use self::cluster::{Cluster, Seeds};
-use self::dial::Dial;
-use self::failure::Failure;
-use self::link::Shared;
-use self::locate::Locate;
-use self::sentinel::Sentinels;
+use self::cluster::Cluster;
 use self::single::Single;
-use self::target::Target;
-use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
-use crate::error::{Error, ErrorKind, Result};
-use crate::runtime::Executor;
 
 mod acknowledging;
 mod blocking;
 mod calls;
 mod cluster;
+mod connecting;
 mod convert;
 mod deadline;
 pub(crate) mod dial;
@@ -87,15 +76,15 @@ pub use self::sentinel::SentinelUrl;
 /// URL of one node leads to the cluster as well.
 ///
 /// # Errors when connecting
-/// - [`InvalidInput`](ErrorKind::InvalidInput): the URL, a database other than 0 of a cluster, or the sentinels know no master of
+/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the URL, a database other than 0 of a cluster, or the sentinels know no master of
 ///   the name.
-/// - [`Unavailable`](ErrorKind::Unavailable): no connection or no answer within the
+/// - [`Unavailable`](crate::ErrorKind::Unavailable): no connection or no answer within the
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not resolved.
-/// - [`Certificate`](ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
-/// - [`Denied`](ErrorKind::Denied): wrong or missing credentials or rights.
-/// - [`Unsupported`](ErrorKind::Unsupported): older than 6.2, no RESP3, TLS on one side only, a sentinel in the place of a server or
+/// - [`Certificate`](crate::ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
+/// - [`Denied`](crate::ErrorKind::Denied): wrong or missing credentials or rights.
+/// - [`Unsupported`](crate::ErrorKind::Unsupported): older than 6.2, no RESP3, TLS on one side only, a sentinel in the place of a server or
 ///   the other way round, no node of a cluster although the URL says so, or no Redis.
-/// - [`Refused`](ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels name it as the master.
+/// - [`Refused`](crate::ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels name it as the master.
 ///
 /// # Guarantees
 /// - All calls share one socket. When it breaks, or when the server does not answer a call within
@@ -145,97 +134,6 @@ enum Servers {
     /// One server at a time.
     Single(Single),
     Cluster(Cluster),
-}
-
-impl RedisConnection {
-    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the sentinels may
-    /// name another server by then.
-    pub(crate) async fn connect(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<Self> {
-        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
-            Self::connect_by_sentinels(executor, dialer, url, config).await?
-        } else if let Some(seeds) = Seeds::parse(url)? {
-            Self::connect_to_cluster(executor, dialer, seeds, config).await?
-        } else {
-            Self::connect_to_server(executor, dialer, url, config).await?
-        };
-        warnings.extend(slow_timeout(config));
-        Ok(Self { servers, warnings })
-    }
-
-    async fn connect_by_sentinels(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
-        let seed = seed();
-        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
-        let sentinels = Arc::new(sentinels);
-        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
-        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
-        let connected = Single::connect(shared).await;
-        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
-        Ok((Servers::Single(single), warnings))
-    }
-
-    async fn connect_to_server(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
-        let target = Arc::new(Target::parse(url)?);
-        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
-        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
-        match Single::connect(Arc::new(shared)).await {
-            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
-            Err(Some(Failure::Cluster)) => {
-                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
-            }
-            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
-        }
-    }
-
-    async fn connect_to_cluster(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        seeds: Seeds,
-        config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
-        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
-        Ok((Servers::Cluster(cluster), warnings))
-    }
-}
-
-/// `None`: the runtime was shut down.
-fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
-    match failure {
-        Some(failure) => failure.into_error(target, &config.prefix),
-        None => Error::new(ErrorKind::Closed, "connect"),
-    }
-}
-
-/// Asks the sentinels until the connection is closed.
-async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
-    select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
-}
-
-/// Within half of a lease, a renewal gets two tries.
-fn slow_timeout(config: &Config) -> Option<Warning> {
-    let Config { command_timeout, lease, .. } = *config;
-    (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
-}
-
-/// For the jitter, by which the connections of many programs avoid to come back at once.
-#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
-fn seed() -> u64 {
-    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
-    high ^ low
 }
 
 #[async_trait]

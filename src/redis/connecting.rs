@@ -1,0 +1,111 @@
+//! Making a connection: to one server, to the master that sentinels name, or to a cluster.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::select;
+
+use super::cluster::{Cluster, Seeds};
+use super::dial::Dial;
+use super::failure::Failure;
+use super::link::Shared;
+use super::locate::Locate;
+use super::sentinel::{self, Sentinels};
+use super::single::Single;
+use super::target::Target;
+use super::{RedisConnection, Servers};
+use crate::config::Config;
+use crate::connection::Warning;
+use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Executor;
+
+impl RedisConnection {
+    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the sentinels may
+    /// name another server by then.
+    pub(crate) async fn connect(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<Self> {
+        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
+            Self::connect_by_sentinels(executor, dialer, url, config).await?
+        } else if let Some(seeds) = Seeds::parse(url)? {
+            Self::connect_to_cluster(executor, dialer, seeds, config).await?
+        } else {
+            Self::connect_to_server(executor, dialer, url, config).await?
+        };
+        warnings.extend(slow_timeout(config));
+        Ok(Self { servers, warnings })
+    }
+
+    async fn connect_by_sentinels(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let seed = seed();
+        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
+        let sentinels = Arc::new(sentinels);
+        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
+        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
+        let connected = Single::connect(shared).await;
+        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+        Ok((Servers::Single(single), warnings))
+    }
+
+    async fn connect_to_server(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let target = Arc::new(Target::parse(url)?);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        match Single::connect(Arc::new(shared)).await {
+            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Err(Some(Failure::Cluster)) => {
+                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
+            }
+            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
+        }
+    }
+
+    async fn connect_to_cluster(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        seeds: Seeds,
+        config: &Config,
+    ) -> Result<(Servers, Vec<Warning>)> {
+        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+        Ok((Servers::Cluster(cluster), warnings))
+    }
+}
+
+/// `None`: the runtime was shut down.
+fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
+    match failure {
+        Some(failure) => failure.into_error(target, &config.prefix),
+        None => Error::new(ErrorKind::Closed, "connect"),
+    }
+}
+
+/// Asks the sentinels until the connection is closed.
+async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
+    select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
+}
+
+/// Within half of a lease, a renewal gets two tries.
+fn slow_timeout(config: &Config) -> Option<Warning> {
+    let Config { command_timeout, lease, .. } = *config;
+    (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
+}
+
+/// For the jitter, by which the connections of many programs avoid to come back at once.
+#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+fn seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    high ^ low
+}
