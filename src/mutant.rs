@@ -78,19 +78,19 @@ pub enum Mutant {
     /// The work of a holder goes on until the loss is signalled, even past the deadline.
     ProtectWaitsForSignal,
     /// A hold is handed off in its cohort even if its lease was lost.
-    LostHoldPassed,
+    LostHoldHandedOff,
     /// The next member of a cohort gets the token of the one before.
-    TokenPassedOn,
+    TokenHandedOn,
     /// A hold is handed off for as long as the cohort has members.
-    LineNeverEnds,
+    CohortNeverEnds,
     /// A hold is handed off at any time after its grant.
-    LineTakesItsTime,
+    CohortTakesItsTime,
     /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
     /// The ticket of a cohort stays when no member waits for it any more.
-    TicketOutlivesItsLine,
+    TicketOutlivesItsCohort,
     /// The members of a cohort wait for one that has lost its hold.
-    LostHoldKeepsTheLine,
+    LostHoldKeepsTheCohort,
     /// While a member of a cohort holds permits, no other member asks for more.
     OneAsksForPermits,
     /// Of the two connections of a client one is dialled again, without a check that both lead to the same server.

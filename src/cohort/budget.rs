@@ -26,11 +26,11 @@ impl HandoffBudget {
 
     /// What is left after one more hand-off; `None` if the budget does not allow one.
     pub(crate) fn spend(self, now: Instant) -> Option<Self> {
-        if mutant::on(Mutant::LineNeverEnds) {
+        if mutant::on(Mutant::CohortNeverEnds) {
             return Some(self);
         }
         let mut in_time = now < self.until;
-        if mutant::on(Mutant::LineTakesItsTime) {
+        if mutant::on(Mutant::CohortTakesItsTime) {
             in_time = true;
         }
         in_time.then_some(Self { left: self.left.checked_sub(1)?, ..self })

@@ -180,7 +180,7 @@ impl Hold {
     /// [`notify_over`](Self::notify_over).
     pub(crate) fn succeed(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
-        if mutant::on(Mutant::LostHoldPassed) {
+        if mutant::on(Mutant::LostHoldHandedOff) {
             *state = State::Held { deadline: now + self.lease };
         }
         let State::Held { deadline } = *state else { return None };
@@ -189,7 +189,7 @@ impl Hold {
         }
         *state = State::Released;
         let mut token = self.token;
-        if token != Token::NONE && !mutant::on(Mutant::TokenPassedOn) {
+        if token != Token::NONE && !mutant::on(Mutant::TokenHandedOn) {
             token = Token::new(token.get() + 1);
         }
         let Self { keys, id, amount, lease, term, replicas, .. } = self;

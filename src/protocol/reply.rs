@@ -182,7 +182,7 @@ pub(in crate::protocol) fn requeued(fields: &mut Fields<'_>) -> Option<Requeued>
             Requeued::Queued { more, told: fields.messages()?, now }
         }
         "NOT_HELD" => {
-            // Whoever asks next learns of it too.
+            // The next heartbeat says the same.
             fields.flag()?;
             Requeued::NotHeld { now: fields.number()? }
         }

@@ -104,7 +104,7 @@ impl Connection for Blocking {
         yield_once().await;
         let mut values: Vec<Result<Value, ConnectionError>> =
             places.drain(..).map(|place| place.and_then(|place| self.answer(place))).collect();
-        // Somebody flushed the scripts.
+        // The server's script cache was flushed.
         for (call, value) in calls.iter().zip(&mut values) {
             if matches!(value, Ok(value) if is_noscript(value)) {
                 *value = self.queue(call, true).and_then(|place| self.answer(place));

@@ -68,12 +68,12 @@ where
     Ok(())
 }
 
-/// While nobody listens on a port out of which the system takes those of clients, a connection to it on the same host
+/// While no server listens on a port out of which the system takes those of clients, a connection to it on the same host
 /// may be given that very port, and then is connected to itself. It would take its own commands for answers, and keep
 /// the server from coming back to its port.
 fn refuse_itself(socket: &SockRef<'_>) -> io::Result<()> {
     if socket.local_addr()?.as_socket() == socket.peer_addr()?.as_socket() {
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no server listens"));
     }
     Ok(())
 }

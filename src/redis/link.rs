@@ -160,7 +160,7 @@ impl Shared {
         });
     }
 
-    /// Gives a connection up whose server is not the primary any more: what it has answered and nobody has looked at yet is no
+    /// Gives a connection up whose server is not the primary any more: an answer that no caller has seen yet is no
     /// answer.
     pub(super) fn disown(&self, generation: u64) {
         self.disowned.fetch_max(generation, Ordering::SeqCst);

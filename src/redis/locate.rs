@@ -1,7 +1,7 @@
 //! Where to dial, asked before every dial of every connection.
 //!
 //! One server has one address for ever. Behind sentinels, and in a cluster, the right address is a question with an answer
-//! that changes: whoever dials asks anew, and leaves a server as soon as it is known to be the wrong one.
+//! that changes: each dial asks anew, and a connection leaves a server that is known to be the wrong one.
 
 use std::fmt;
 use std::future::pending;

@@ -16,7 +16,7 @@ pub fn script() -> impl Strategy<Value = Step> {
     cut(prop_oneof![calls(SEMAPHORE), calls(READ_WRITE)])
 }
 
-/// A lease is over, or a ticket was not touched in time.
+/// A lease is over, or a ticket had no heartbeat in time.
 pub fn outdate() -> impl Strategy<Value = Step> {
     prop_oneof![Just(SEMAPHORE), Just(READ_WRITE)].prop_flat_map(|at| {
         prop_oneof![

@@ -63,7 +63,7 @@ pub enum Step {
     Source(&'static str),
     /// The key's time is over.
     Expire(&'static str),
-    /// The ticket was not touched in time.
+    /// The ticket had no heartbeat in time.
     Outdate {
         tickets: &'static str,
         ticket: String,

@@ -16,9 +16,9 @@ on_every_runtime! {
     a_turn_whose_reply_is_lost_keeps_its_place,
     a_turn_dropped_half_way_leaves_nothing,
     a_late_copy_queues_nothing,
-    a_line_does_not_wait_for_the_server_one_after_the_other,
+    a_cohort_does_not_wait_for_the_server_one_after_the_other,
     whoever_came_later_has_its_own_time,
-    closing_ends_the_line_before_the_server_answers,
+    closing_ends_the_cohort_before_the_server_answers,
     a_turn_is_told_who_else_of_its_client_was_granted,
 }
 
@@ -108,7 +108,7 @@ async fn a_late_copy_queues_nothing(env: Env) {
     guard.release().await.unwrap();
 }
 
-async fn a_line_does_not_wait_for_the_server_one_after_the_other(env: Env) {
+async fn a_cohort_does_not_wait_for_the_server_one_after_the_other(env: Env) {
     const WAITERS: u64 = 20;
     let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
     faults.always("lock_acquire", Fault::LoseRequest);
@@ -150,7 +150,7 @@ async fn whoever_came_later_has_its_own_time(env: Env) {
     }
 }
 
-async fn closing_ends_the_line_before_the_server_answers(env: Env) {
+async fn closing_ends_the_cohort_before_the_server_answers(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(60_000))).await;
     let (guard, mut next) = cohort(&client).await;
     let asleep = Arc::new(AtomicBool::new(false));

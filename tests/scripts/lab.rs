@@ -147,7 +147,7 @@ impl Lab {
         self.del(0);
     }
 
-    /// The ticket was not touched in time.
+    /// The ticket had no heartbeat in time.
     pub fn expire_ticket(&mut self, attempt: &Attempt) {
         let key = self.keys[2].clone();
         self.lapse(&key, &attempt.ticket(), 1);

@@ -45,7 +45,7 @@ fn a_lease_of_zero_only_looks() {
     assert_eq!(lab.renew_one(&a.lease(0)), 0);
 }
 
-/// A late copy of an earlier renewal, touch or request must not undo an extension.
+/// A late copy of an earlier renewal, heartbeat or request must not undo an extension.
 #[test]
 fn nothing_shortens_a_lease_that_was_extended() {
     let (mut lab, a, token) = Lab::held();

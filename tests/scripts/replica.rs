@@ -95,7 +95,7 @@ fn one_question_for_each_client() {
     assert_eq!(lab.executed("pubsub"), 2);
     lab.count_commands();
     assert!(matches!(lab.state(&waiters[0]), State::Granted(_)));
-    // The other two of that client stand behind, and were not touched.
+    // The other two of that client stand behind, and had no heartbeat.
     assert_eq!(lab.executed("pubsub"), 1);
 }
 

@@ -67,7 +67,7 @@ impl HandoffHandler<'_> {
         let cohort = CohortId::of(&hold.keys, hold.amount);
         let handed_off = self.cohorts.change(&cohort, |cohort| {
             let mut is_held = cohort.is_held(hold.id.n);
-            if mutant::on(Mutant::LostHoldPassed) {
+            if mutant::on(Mutant::LostHoldHandedOff) {
                 is_held = true;
             }
             let turn = if is_held && cohort.needs_turn() { self.assets.successor(hold, budget, now) } else { None };
@@ -147,7 +147,7 @@ impl Assets<'_> {
             self.give(cohort, given, now);
         }
         while let Some(ticket) = cohort.take_surplus_ticket() {
-            if mutant::on(Mutant::TicketOutlivesItsLine) {
+            if mutant::on(Mutant::TicketOutlivesItsCohort) {
                 continue;
             }
             self.give_up(ticket, now);
@@ -161,7 +161,7 @@ impl Assets<'_> {
     /// What a hold becomes for the next member once its owner is done with it: `None` if the hold is lost.
     fn successor(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> Option<Turn> {
         let mut is_kept = self.holds.is_current(hold);
-        if mutant::on(Mutant::LostHoldPassed) {
+        if mutant::on(Mutant::LostHoldHandedOff) {
             is_kept = true;
         }
         if !is_kept {

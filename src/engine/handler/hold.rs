@@ -46,7 +46,7 @@ impl HoldHandler<'_> {
 
     fn lose(&mut self, n: u64, loss: Loss) -> Option<Arc<Hold>> {
         let hold = self.holds.remove(n)?;
-        if !mutant::on(Mutant::LostHoldKeepsTheLine) {
+        if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
             self.cohorts.end_hold(&CohortId::of(&hold.keys, hold.amount), n);
         }
         self.stats.lost += u64::from(loss != Loss::Closed);

@@ -3,8 +3,8 @@
 -- KEYS: latch tickets calls
 -- ARGV: inbox_prefix [attempt_id ticket_ttl_ms]...
 -- Reply: now more [WAITING | OPEN | GONE]...
--- OPEN: the latch has been counted down. GONE: nobody knows whether it was. It ended by its time to live, was deleted
--- or lost, or was set anew after it had been counted down and before this waiter heard of that. As with the latches of
+-- OPEN: the latch has been counted down. GONE: it is not known whether it was. The latch expired, was deleted or
+-- lost, or was set anew after it had been counted down and before this waiter heard of that. As with the latches of
 -- java.util.concurrent, only a count of zero lets a waiter through; so GONE is an error for it and no success.
 -- more is 1 if others are left still: then it is to be called again.
 

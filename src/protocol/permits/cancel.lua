@@ -1,4 +1,4 @@
--- Ends an acquisition that nobody waits for any more, wherever it stands: its ticket goes, its hold is released.
+-- Ends an acquisition that was given up, wherever it stands: its ticket goes, its hold is released.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: ticket from limit inbox_prefix counts_everyone
 -- Reply: CANCELLED more now | RELEASED more now | GONE more now

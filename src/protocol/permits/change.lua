@@ -33,7 +33,7 @@ else
     local more = promote({})
     return {'NOT_HELD', more, now}
   end
-  -- Whoever gave up cancels both attempt ids, but the new one's cancel may come first: then this must not come between.
+  -- A client that gave up cancels both attempt ids. If the new one's cancel comes first, this call must not come between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
   local busy = units > old and not has_capacity(units - old)
   -- Some of those in the way may be over.

@@ -8,7 +8,7 @@
 //!
 //! Of the answers, the one with the highest configuration epoch wins: sentinels vote for each failover under an epoch of its own,
 //! and a sentinel that was cut off still names the old master under an old one. An epoch below the highest that was ever seen
-//! counts only if more than half of the known sentinels have answered with such a one: somebody has set them up anew.
+//! counts only if more than half of the known sentinels have answered with such a one: then an operator has reset them.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Board {
         self.entries.iter().any(|entry| entry.number == number)
     }
 
-    /// Somebody wants to dial: a round of answers that are given from now on.
+    /// A connection wants to dial: only answers that are given from now on count.
     pub(super) fn ask(&mut self) -> u64 {
         self.wanted += 1;
         self.wanted

@@ -1,4 +1,4 @@
-//! The connections to the sentinels: one each, asked every second, and at once when somebody wants to dial or the sentinel
+//! The connections to the sentinels: one each, asked every second, and at once when a connection wants to dial or the sentinel
 //! says that there is another master.
 
 use std::convert::Infallible;

@@ -17,12 +17,12 @@ on_every_server! {
     an_uncontended_acquisition_and_release_are_two_commands,
     turns_go_in_order_with_growing_tokens,
     two_clients_take_turns,
-    a_fair_waiter_is_passed_by_one_span_at_most,
+    a_fair_waiter_is_passed_by_one_budget_at_most,
     without_time_every_turn_goes_through_the_server,
     a_dropped_guard_passes_on_too,
     only_the_last_guard_of_a_holder_passes_on,
-    those_who_wait_in_the_line_count_as_waiters,
-    fixed_leases_and_tries_stand_in_no_line,
+    members_of_a_cohort_count_as_waiters,
+    fixed_leases_and_tries_join_no_cohort,
 }
 
 /// The span of the grants that serve a cohort.
@@ -154,7 +154,7 @@ async fn two_clients_take_turns(env: Env) {
     assert!(runs.len() > 10 && runs.iter().all(|run| *run <= SPAN as usize), "{runs:?}");
 }
 
-async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
+async fn a_fair_waiter_is_passed_by_one_budget_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let (mut held, waiting) = cohort(&env, &client, 2 * SPAN as usize).await;
     let mut fair = waiter(&env, &other.lock("a")).await;
@@ -223,7 +223,7 @@ async fn only_the_last_guard_of_a_holder_passes_on(env: Env) {
     next.await.unwrap().release().await.unwrap();
 }
 
-async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
+async fn members_of_a_cohort_count_as_waiters(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
     let (held, waiting) = cohort(&env, &client, 2).await;
@@ -238,7 +238,7 @@ async fn those_who_wait_in_the_line_count_as_waiters(env: Env) {
     }
 }
 
-async fn fixed_leases_and_tries_stand_in_no_line(env: Env) {
+async fn fixed_leases_and_tries_join_no_cohort(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
     let (held, mut waiting) = cohort(&env, &client, 1).await;

@@ -10,7 +10,7 @@ use crate::lab::Env;
 use crate::support::env::on_every_server;
 
 on_every_server! {
-    whoever_leaves_the_line_is_passed_over,
+    a_member_that_leaves_the_cohort_is_passed_over,
     a_turn_that_nobody_looks_at_goes_to_the_next,
     a_leader_that_gives_up_leaves_its_ticket_to_the_next,
     a_leader_that_gives_up_alone_leaves_nothing,
@@ -18,7 +18,7 @@ on_every_server! {
     a_full_queue_is_full_for_those_who_asked,
 }
 
-async fn whoever_leaves_the_line_is_passed_over(env: Env) {
+async fn a_member_that_leaves_the_cohort_is_passed_over(env: Env) {
     let client = patient(&env).await;
     let lock = client.lock("a");
     let (held, mut waiting) = cohort(&env, &client, 5).await;

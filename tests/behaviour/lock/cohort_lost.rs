@@ -12,14 +12,14 @@ use crate::lab::{Env, on_every_server};
 use crate::support::polled::poll_once;
 
 on_every_server! {
-    closing_ends_the_line,
+    closing_ends_the_cohort,
     a_hold_that_is_taken_away_is_not_passed_on,
     a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting,
     a_hold_passed_on_is_renewed;
-    a_line_outlives_the_data_of_the_server,
+    a_cohort_outlives_the_data_of_the_server,
 }
 
-async fn closing_ends_the_line(env: Env) {
+async fn closing_ends_the_cohort(env: Env) {
     let client = patient(&env).await;
     let (held, idle) = cohort(&env, &client, 1).await;
     // These sleep by then, and have to be woken.
@@ -69,7 +69,7 @@ async fn a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting(env: En
     free_at_once(&env, &client.lock("a")).await;
 }
 
-async fn a_line_outlives_the_data_of_the_server(env: Env) {
+async fn a_cohort_outlives_the_data_of_the_server(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
     let (held, mut waiting) = cohort(&env, &client, 1).await;
     let token = held.token();

@@ -9,7 +9,7 @@ use crate::lab::{Env, on_every_server};
 
 on_every_server! {
     inspect_shows_the_holder_and_those_who_wait,
-    inspect_counts_a_line_as_one_ticket_or_none,
+    inspect_counts_a_cohort_as_one_ticket_or_none,
     force_release_tells_the_holder_and_serves_the_next,
     force_release_of_a_free_lock_is_nothing,
 }
@@ -39,7 +39,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
     assert_eq!((state.holder.is_none(), state.waiters), (true, 0));
 }
 
-async fn inspect_counts_a_line_as_one_ticket_or_none(env: Env) {
+async fn inspect_counts_a_cohort_as_one_ticket_or_none(env: Env) {
     // Far longer than the test: what is handed off stays in the cohort.
     let (a, b) = (env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await, env.client().await);
     let lock = b.lock("a");

@@ -14,10 +14,10 @@ use crate::support::polled::poll_once;
 on_every_server! {
     sixty_four_writers_of_one_client_need_few_commands,
     an_uncontended_write_is_two_commands,
-    a_reader_of_another_client_is_passed_by_one_span_at_most,
-    a_writer_got_in_the_line_becomes_a_reader,
-    a_writer_dropped_while_it_becomes_a_reader_leaves_the_line,
-    readers_stand_in_no_line,
+    a_reader_of_another_client_is_passed_by_one_budget_at_most,
+    a_writer_of_a_cohort_becomes_a_reader,
+    a_writer_dropped_while_it_becomes_a_reader_leaves_the_cohort,
+    readers_join_no_cohort,
 }
 
 type Waiting = BoxFuture<'static, Result<WriteGuard>>;
@@ -80,7 +80,7 @@ async fn an_uncontended_write_is_two_commands(env: Env) {
     }
 }
 
-async fn a_reader_of_another_client_is_passed_by_one_span_at_most(env: Env) {
+async fn a_reader_of_another_client_is_passed_by_one_budget_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let (mut held, waiting) = cohort(&client.rw_lock("a"), SPAN + 1).await;
     let mut fair = reader(&env, &other.rw_lock("a")).await;
@@ -107,7 +107,7 @@ async fn a_reader_of_another_client_is_passed_by_one_span_at_most(env: Env) {
     free_at_once(&env, &other.rw_lock("a")).await;
 }
 
-async fn a_writer_got_in_the_line_becomes_a_reader(env: Env) {
+async fn a_writer_of_a_cohort_becomes_a_reader(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let lock = client.rw_lock("a");
     let (held, mut waiting) = cohort(&lock, 3).await;
@@ -131,7 +131,7 @@ async fn a_writer_got_in_the_line_becomes_a_reader(env: Env) {
     free_at_once(&env, &lock).await;
 }
 
-async fn a_writer_dropped_while_it_becomes_a_reader_leaves_the_line(env: Env) {
+async fn a_writer_dropped_while_it_becomes_a_reader_leaves_the_cohort(env: Env) {
     let client = patient(&env).await;
     let lock = client.rw_lock("a");
     for _ in 0..20 {
@@ -145,7 +145,7 @@ async fn a_writer_dropped_while_it_becomes_a_reader_leaves_the_line(env: Env) {
     }
 }
 
-async fn readers_stand_in_no_line(env: Env) {
+async fn readers_join_no_cohort(env: Env) {
     let client = patient(&env).await;
     let lock = client.rw_lock("a");
     let (held, mut waiting) = cohort(&lock, 1).await;

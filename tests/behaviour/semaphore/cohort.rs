@@ -15,14 +15,14 @@ use crate::support::polled::poll_once;
 on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,
     those_who_find_room_do_not_wait_for_each_other,
-    a_fair_waiter_is_passed_by_one_span_at_most,
+    a_fair_waiter_is_passed_by_one_budget_at_most,
     whoever_has_waited_for_longest_is_first_and_the_ticket_stays,
     permits_that_others_give_back_are_used,
     permits_beyond_the_limit_of_the_handle_are_used,
     one_is_not_handed_to_whoever_wants_two,
     whoever_leaves_leaves_its_ticket_to_those_who_wait,
-    a_line_that_asks_for_too_much_fails_as_one,
-    closing_ends_the_line;
+    a_cohort_that_asks_for_too_much_fails_as_one,
+    closing_ends_the_cohort;
     nobody_waits_behind_a_permit_that_is_lost,
 }
 
@@ -123,7 +123,7 @@ async fn those_who_find_room_do_not_wait_for_each_other(env: Env) {
     }
 }
 
-async fn a_fair_waiter_is_passed_by_one_span_at_most(env: Env) {
+async fn a_fair_waiter_is_passed_by_one_budget_at_most(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let mine = client.semaphore("a", 1);
     let held = mine.acquire().non_fair().await.unwrap();
@@ -243,7 +243,7 @@ async fn nobody_waits_behind_a_permit_that_is_lost(env: Env) {
     assert_eq!(env.soon("the holder is told", held.lost()).await, Loss::Gone);
 }
 
-async fn a_line_that_asks_for_too_much_fails_as_one(env: Env) {
+async fn a_cohort_that_asks_for_too_much_fails_as_one(env: Env) {
     const WAITERS: usize = 20;
     let client = patient(&env).await;
     let semaphore = client.semaphore("a", 4);
@@ -261,7 +261,7 @@ async fn a_line_that_asks_for_too_much_fails_as_one(env: Env) {
     forget_the_limit(&env);
 }
 
-async fn closing_ends_the_line(env: Env) {
+async fn closing_ends_the_cohort(env: Env) {
     let client = patient(&env).await;
     let (held, waiting) = cohort(&env, &client.semaphore("a", 1), 2).await;
     env.soon("it closes", client.close()).await;

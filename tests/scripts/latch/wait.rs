@@ -107,7 +107,7 @@ fn a_cancelled_waiter_is_not_told() {
 }
 
 #[test]
-fn whoever_has_not_touched_for_an_hour_is_dropped_a_few_at_a_time() {
+fn waiters_without_a_heartbeat_for_an_hour_are_dropped_a_few_at_a_time() {
     let mut lab = Latch::of(1);
     for n in 1..=20 {
         lab.queue(&[&attempt(2, n)]);

@@ -99,7 +99,7 @@ fn tickets_that_fit_no_more_are_dropped_and_told_so() {
     lab.assert_held(&[&small, &last]);
 }
 
-/// Those that stand further back learn it when they touch or resend, or when they come to the head.
+/// Those that stand further back learn it when they send a heartbeat or resend, or when they come to the head.
 #[test]
 fn tickets_far_back_that_fit_no_more() {
     let mut lab = Permits::semaphore(5);

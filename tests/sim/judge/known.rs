@@ -25,7 +25,7 @@ impl Known<'_> {
         self.key.contains(":lock:") || self.units == WRITE
     }
 
-    /// It may have been passed on in its client's line, with the other tokens that were reserved for it.
+    /// It may have been handed off in its client's cohort, with the other tokens that were reserved for it.
     fn holds<'n>(&self, state: &'n State) -> impl Iterator<Item = &'n view::Hold> {
         let holds = state.names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
         holds.filter(|hold| {

@@ -205,14 +205,14 @@ pub const MUTANTS: &[Row] = &[
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
     // The local line.
-    rust("lost_hold_passed", Mutant::LostHoldPassed, scene("robbed_line"), I1),
-    rust("token_passed_on", Mutant::TokenPassedOn, FAULT_FREE, I2),
-    rust("line_never_ends", Mutant::LineNeverEnds, scene("long_line"), I4),
-    rust("line_takes_its_time", Mutant::LineTakesItsTime, scene("slow_line"), I4),
-    rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_line"), I3),
-    rust("ticket_outlives_its_line", Mutant::TicketOutlivesItsLine, FAULT_FREE, &["I3", "I7"]),
-    rust("lost_hold_keeps_the_line", Mutant::LostHoldKeepsTheLine, scene("kept_guard"), I3),
-    rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_line"), I3),
+    rust("lost_hold_handed_off", Mutant::LostHoldHandedOff, scene("robbed_cohort"), I1),
+    rust("token_handed_on", Mutant::TokenHandedOn, FAULT_FREE, I2),
+    rust("cohort_never_ends", Mutant::CohortNeverEnds, scene("long_cohort"), I4),
+    rust("cohort_takes_its_time", Mutant::CohortTakesItsTime, scene("slow_cohort"), I4),
+    rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_cohort"), I3),
+    rust("ticket_outlives_its_cohort", Mutant::TicketOutlivesItsCohort, FAULT_FREE, &["I3", "I7"]),
+    rust("lost_hold_keeps_the_cohort", Mutant::LostHoldKeepsTheCohort, scene("kept_guard"), I3),
+    rust("one_asks_for_permits", Mutant::OneAsksForPermits, scene("shared_cohort"), I3),
     lua("writer_reserves_one_token", &[(
         "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
         "  if units == ALL_UNITS then return reserve(1, lease) end",

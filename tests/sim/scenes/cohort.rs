@@ -32,7 +32,7 @@ async fn line(stage: &Stage, process: Process, waiters: usize) -> (LockGuard, Ve
 }
 
 /// The members of the cohort come and go, and somebody of another process waits.
-pub async fn long_line(mut stage: Stage) -> Played {
+pub async fn long_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, 3 * SPAN).await;
     let mut fair = pin!(stage.acquires(other));
@@ -51,7 +51,7 @@ pub async fn long_line(mut stage: Stage) -> Played {
 }
 
 /// The members of the cohort take their time, and somebody of another process waits.
-pub async fn slow_line(mut stage: Stage) -> Played {
+pub async fn slow_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, SPAN - 1).await;
     let mut fair = pin!(stage.acquires(other));
@@ -70,7 +70,7 @@ pub async fn slow_line(mut stage: Stage) -> Played {
 }
 
 /// An operator takes the lock from the cohort, and somebody of another process gets it.
-pub async fn robbed_line(mut stage: Stage) -> Played {
+pub async fn robbed_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     // The first of those who stand there asks for itself as soon as it is known.
     let (guard, waiting) = line(&stage, process, 2).await;
@@ -90,7 +90,7 @@ pub async fn robbed_line(mut stage: Stage) -> Played {
 }
 
 /// The next in the cohort goes as its turn comes.
-pub async fn left_line(mut stage: Stage) -> Played {
+pub async fn left_cohort(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
     let (guard, mut waiting) = line(&stage, process, 2).await;
     guard.release().await.unwrap();
@@ -110,7 +110,7 @@ pub async fn kept_guard(mut stage: Stage) -> Played {
 }
 
 /// Many wait for permits, and somebody gives all of them back at a time.
-pub async fn shared_line(mut stage: Stage) -> Played {
+pub async fn shared_cohort(mut stage: Stage) -> Played {
     const LIMIT: u32 = 3;
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let all = stage.semaphore(other, LIMIT).acquire_many(LIMIT).await.unwrap();

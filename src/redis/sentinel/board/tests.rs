@@ -103,7 +103,7 @@ fn without_a_master_the_failure_says_why() {
     assert!(matches!(&failure, Failure::Invalid(reason) if reason.contains("master=")), "{failure}");
     board.answered(1, 0, names(1, 0));
     assert_eq!(master(&board), Some((1, 0)), "one that knows is enough");
-    // Nobody can be asked any more, and what was true is no answer.
+    // No sentinel can be asked any more, and an old answer does not count.
     board.failed(0, io("gone"));
     board.failed(1, io("gone"));
     assert!(matches!(board.master("m"), Err(Failure::Io(_))));
@@ -121,7 +121,7 @@ fn a_sentinel_that_others_name_is_watched_once() {
     assert!(board.knows(1) && board.knows(2));
     board.failed(2, io("gone"));
     board.discovered(&[other("b", 2)]);
-    assert!(board.knows(1) && !board.knows(2), "it is down, and nobody names it");
+    assert!(board.knows(1) && !board.knows(2), "it is down, and no sentinel names it");
     board.failed(0, io("gone"));
     board.discovered(&[]);
     assert!(board.knows(0), "it stands in the URL");
