@@ -48,7 +48,7 @@ impl Pair {
 
     /// A client that waits for one replica, but not for long.
     async fn hasty(&self, env: &Env) -> TestClient {
-        self.client(env, 1, |config| config.command_timeout(ms(400)).retry_timeout(ms(700))).await
+        self.client(env, 1, |config| config.command_timeout(ms(1_000)).retry_timeout(ms(2_000))).await
     }
 
     async fn nothing_is_left(&self, env: &Env) {
@@ -316,7 +316,7 @@ async fn a_wait_for_more_replicas_holds_up_no_other_renewal(env: Env) {
 async fn what_was_acknowledged_survives_its_primary(env: Env) {
     const HOLDS: usize = 200;
     let mut pair = Pair::start();
-    let client = pair.client(&env, 1, |config| config.command_timeout(ms(300)).retry_timeout(ms(500))).await;
+    let client = pair.client(&env, 1, |config| config.retry_timeout(ms(5_000))).await;
     let locks: Vec<_> = (0..HOLDS).map(|n| client.lock(&n.to_string())).collect();
     let guards = join_all(locks.iter().map(|lock| async { lock.lock().await.unwrap() })).await;
     pair.primary.kill();

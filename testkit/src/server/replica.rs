@@ -40,6 +40,12 @@ impl Server {
     pub fn follow(&self, primary: &Server) {
         self.demote(primary);
         self.await_sync();
+        // Until its first acknowledgement, a second later, a primary does not count a replica that was synchronised without a disk.
+        let (start, online) = (Instant::now(), format!("port={},state=online", self.port()));
+        while !primary.replication().contains(&online) {
+            assert!(start.elapsed() < SYNC_DEADLINE, "never online: {}", primary.replication());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits until this replica has all data of its primary. A sentinel that makes a server a replica cuts its connections.
