@@ -27,7 +27,7 @@ local function renew(permits, leases, id, lease)
     -- Always written: a caller that waits for replicas waits for this.
     redis.call('PEXPIRE', leases, math.max(redis.call('PTTL', leases), lease))
     -- Never shorter: this may be a late copy, and the lease may have been extended since.
-    if tonumber(ends) < now + lease then
+    if tonumber(ends) <= now + lease then
       outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
       redis.call('ZADD', leases, 'XX', now + lease, id)
     end
