@@ -1,4 +1,4 @@
-//! A grant that a replica has acknowledged survives the primary: nobody else gets the lock on the promoted replica.
+//! A grant that a replica has acknowledged survives the primary: on the promoted replica, no other client gets the lock.
 //!
 //! `cargo run --example acknowledged` starts a primary and a replica of its own. With `REDIS_URL` it uses that server, which needs a
 //! replica, and no server dies.
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let guard = client.lock("orders:42").lock().await?;
     println!("held with token {}, and a replica knows", guard.token());
 
-    // More replicas than there are: the grant is taken back.
+    // More replicas than exist, so the grant is released again.
     match client.lock("orders:43").lock().acknowledged_by(100).await {
         Err(error) if error.kind() == ErrorKind::Unacknowledged => println!("as expected: {error}"),
         other => println!("unexpected: {other:?}"),

@@ -64,7 +64,7 @@ async fn lose(client: &Client) -> Result<(), Box<dyn Error>> {
     let lock = client.lock("quickstart");
     let guard = lock.lock().await?;
     let old = guard.token();
-    let fence = lock.force_release().await?.ok_or("nobody held the lock")?;
+    let fence = lock.force_release().await?.ok_or("the lock was free")?;
 
     let loss = guard.lost().await;
     assert_eq!(loss, Loss::Revoked);

@@ -1,4 +1,4 @@
-//! A master dies, the sentinels make a replica the master, and whoever waited for the lock gets it there.
+//! A master dies, the sentinels promote a replica, and the client that waits for the lock gets it there.
 //!
 //! `cargo run --example sentinel` starts a master, a replica and three sentinels of its own; with `REDIS_URL`, which must then be
 //! `redis-sentinel://host:26379,host:26379/?master=name`, it uses those, and no master dies.
@@ -16,7 +16,7 @@ use sentinels::Sentinels;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut servers = Sentinels::find()?;
-    // A failover takes seconds: operations are to be tried for longer than that.
+    // A failover takes seconds, so operations must be retried for longer than that.
     let config = Config::builder().retry_timeout(Duration::from_secs(30)).build()?;
     let client = bowline::tokio::connect_with(&servers.url, config.clone()).await?;
     let other = bowline::tokio::connect_with(&servers.url, config).await?;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     servers.kill_master()?;
-    // Nobody can be told yet: the release is tried until there is a master again.
+    // There is no master yet: the release is retried until there is one.
     guard.release().await?;
     let next = waiting.await??;
     println!("held by the other client, on the new master, with token {}", next.token());

@@ -12,13 +12,15 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::{Waiter, end_of, in_time};
 use crate::context::Context;
 use crate::engine::closed::Closed;
-use crate::engine::turn::Turn;
+use crate::engine::lease::Hold;
+use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
-use crate::owned::Owned;
-use crate::reentry::{Entry, Reentry};
+use crate::owned::OwnedHold;
+use crate::quorum::QuorumGrant;
+use crate::reentry::{Entry, Reentry, Vacant};
 use crate::trace;
 
 mod ask;
@@ -33,96 +35,146 @@ pub(crate) mod wait;
 /// After this many grants that expired before they became known, an acquisition fails: the answers take too long for its lease.
 const MOST_EXPIRED: u32 = 3;
 
+/// One acquisition, from one server.
+pub(crate) struct Acquisition<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) request: &'a Request,
+    /// When the caller gives up.
+    pub(crate) until: Option<Instant>,
+    /// Where the hold can be re-entered, if the request has a holder.
+    pub(crate) reentry: Option<&'a Arc<Reentry<OwnedHold>>>,
+}
+
+impl Acquisition<'_> {
+    fn owned(&self, hold: Arc<Hold>) -> OwnedHold {
+        OwnedHold::new(self.context.clone(), hold, self.request.holder.zip(self.reentry.cloned()))
+    }
+}
+
 /// Acquires within the request's timeout. `None`: others hold it, and the request does not wait.
 ///
 /// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
 /// background.
-pub(crate) async fn acquire(primitive: &Primitive, request: &Request) -> Result<Option<Arc<Owned>>> {
-    let Primitive { context, reentry, .. } = primitive;
-    let acquisition = async {
+pub(crate) fn acquire<'a>(
+    primitive: &'a Primitive,
+    request: &'a Request,
+) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
+    let context = &primitive.context;
+    let acquisition = async move {
+        let context = &primitive.context;
         let until = end_of(context, request.timeout);
-        // Pinned here: a future that is handed over by value would be stored twice, for as long as the acquisition waits.
-        let entered = pin!(enter(context, reentry, request, until));
+        // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
+        let entered = pin!(enter(primitive, request, until));
         in_time(context, until, entered, |kind| request.error(kind)).await
     };
-    trace::acquiring(request.operation, &request.keys.name, request.fair, || context.now(), acquisition).await
+    trace::acquiring(request.operation, &request.keys.name, request.fair, || context.now(), acquisition)
+}
+
+/// What the holder of a request finds.
+enum Entered<'a> {
+    Held(Arc<OwnedHold>),
+    /// Another task of the holder acquires.
+    Busy,
+    Vacant(Vacant<'a, OwnedHold>),
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
-async fn enter(
-    context: &Arc<Context>,
-    reentry: &Arc<Reentry<Owned>>,
-    request: &Request,
-    until: Option<Instant>,
-) -> Result<Option<Arc<Owned>>> {
-    let Some(holder) = request.holder else {
-        let owned = own(context, request, until, None).await?;
-        return Ok(owned.map(Arc::new));
+async fn enter(primitive: &Primitive, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
+    let mut vacant = None;
+    if let Some(holder) = request.holder {
+        match look(primitive, request, holder).await? {
+            Entered::Held(owned) => return Ok(Some(owned)),
+            Entered::Busy => return Ok(None),
+            Entered::Vacant(found) => vacant = Some(found),
+        }
+    }
+    let Primitive { context, reentry, quorum, .. } = primitive;
+    let acquisition = Acquisition { context, request, until, reentry: Some(reentry) };
+    let owned = match quorum {
+        None => own(&acquisition).await?,
+        Some(quorum) => {
+            let granted = quorum.clone().acquire(request, until).await?;
+            granted.map(|QuorumGrant { hold, ends }| acquisition.owned(hold).of_quorum(ends))
+        }
     };
-    let can_enter = |owned: &Owned| {
+    let owned = owned.map(Arc::new);
+    if let (Some(owned), Some(vacant)) = (&owned, vacant) {
+        vacant.fill(owned);
+    }
+    Ok(owned)
+}
+
+/// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
+async fn look<'a>(primitive: &'a Primitive, request: &Request, holder: Holder) -> Result<Entered<'a>> {
+    let can_enter = |owned: &OwnedHold| {
         if mutant::on(Mutant::LostHoldEntered) {
             return true;
         }
-        owned.hold.loss(context.now()).is_none()
+        owned.hold.loss(primitive.context.now()).is_none()
     };
     loop {
-        match reentry.enter(holder, &request.keys, can_enter) {
+        match primitive.reentry.enter(holder, &request.keys, can_enter) {
             // The holder would wait for its own hold.
             Entry::Held(owned) if owned.hold.amount < request.amount => {
-                return Err(request.error(ErrorKind::WouldDeadlock));
+                let reason = "the holder already reads".to_owned();
+                return Err(request.error_because(ErrorKind::WouldDeadlock, reason));
             }
-            Entry::Held(owned) => return Ok(Some(owned)),
-            // Another task of the holder acquires, and a try does not wait for it.
-            Entry::Acquiring(_) if !request.wait => return Ok(None),
+            Entry::Held(owned) => return Ok(Entered::Held(owned)),
+            // A try does not wait for the other task.
+            Entry::Acquiring(_) if !request.wait => return Ok(Entered::Busy),
             Entry::Acquiring(listener) => listener.await,
-            Entry::Vacant(vacant) => {
-                let holder = Some((holder, reentry.clone()));
-                let Some(owned) = own(context, request, until, holder).await? else { return Ok(None) };
-                let owned = Arc::new(owned);
-                vacant.fill(&owned);
-                return Ok(Some(owned));
-            }
+            Entry::Vacant(vacant) => return Ok(Entered::Vacant(vacant)),
         }
     }
 }
 
-/// Acquires for the holder, if there is one, with one attempt id after the other: in the client's cohort, or alone.
-async fn own(
-    context: &Arc<Context>,
-    request: &Request,
-    until: Option<Instant>,
-    holder: Option<(Holder, Arc<Reentry<Owned>>)>,
-) -> Result<Option<Owned>> {
+/// Acquires with one attempt id after the other: in the client's cohort, or alone.
+///
+/// What lives across its waits is in the future of each waiter, for hours: as little as possible.
+pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHold>> {
+    let Acquisition { context, request, until, .. } = acquisition;
     let mut member = request.joins_cohort.then(|| Member::join(context, request)).transpose()?;
-    let mut retry = context.retry(request.operation, &request.keys.name);
     let mut expired = 0;
     loop {
-        let turn = match &mut member {
-            Some(member) => member.turn(request).await?,
-            None => Turn::Lead,
-        };
-        let began = context.now();
-        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
-        let attempt = match turn {
-            Turn::Lead => open(context, request, member.as_ref())?,
-            Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
-            Turn::Held { hold, .. } => {
-                let lost = hold.loss(began).is_some();
-                let owned = Owned::new(context.clone(), hold, holder.clone());
-                if lost {
-                    // The member looked at it too late: the drop cleans up, and the member asks the server.
-                    continue;
+        let (began, attempt);
+        {
+            let turn = match &mut member {
+                Some(member) => member.turn(request).await?,
+                None => Turn::Lead,
+            };
+            began = context.now();
+            attempt = match turn {
+                Turn::Lead => open(context, request, member.as_ref(), began)?,
+                Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
+                Turn::Held { hold, .. } => {
+                    let lost = hold.loss(began).is_some();
+                    let owned = acquisition.owned(hold);
+                    if lost {
+                        // The member looked at it too late: the drop cleans up, and the member asks the server.
+                        continue;
+                    }
+                    return Ok(Some(owned.in_cohort(member)));
                 }
-                return Ok(Some(owned.in_cohort(member)));
-            }
+            };
+        }
+        let decision = {
+            let mut waiter = Waiter::new(context, attempt, *until);
+            attempt::run(request, &mut waiter).await
         };
-        let waiter = Waiter::new(context, attempt, until);
-        match attempt::run(request, waiter, &mut retry).await.inspect_err(failed)? {
-            Decision::Held(hold) => {
+        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
+        match decision.inspect_err(failed)? {
+            Decision::Held { hold, is_acknowledged } => {
                 // In no cohort yet: a grant that is given up here is released, and not handed off.
-                let owned = Owned::new(context.clone(), hold, holder.clone());
-                if !confirm(context, request.operation, &owned.hold).await.inspect_err(failed)? {
-                    continue;
+                let mut owned = acquisition.owned(hold);
+                if is_acknowledged {
+                    context.engine.acknowledged(&owned.hold);
+                } else {
+                    // On the heap, as it is rare.
+                    let (kept, is_confirmed) = Box::pin(confirmed(context, request, owned)).await;
+                    owned = kept;
+                    if !is_confirmed.inspect_err(failed)? {
+                        continue;
+                    }
                 }
                 if let Some(member) = &mut member {
                     member.set_held(&owned.hold);
@@ -141,12 +193,23 @@ async fn own(
     }
 }
 
-fn open<'a>(context: &'a Context, request: &Request, member: Option<&Member>) -> Result<PendingAttempt<'a>> {
+async fn confirmed(context: &Context, request: &Request, owned: OwnedHold) -> (OwnedHold, Result<bool>) {
+    let is_confirmed = confirm(context, request.operation, &owned.hold).await;
+    (owned, is_confirmed)
+}
+
+fn open<'a>(
+    context: &'a Context,
+    request: &Request,
+    member: Option<&Member>,
+    now: Instant,
+) -> Result<PendingAttempt<'a>> {
+    let Request { keys, amount, lease, .. } = request;
     let opened = match member {
-        Some(member) => member.open(request).map(|handoff| PendingAttempt::resume(context, handoff)),
-        None => PendingAttempt::open(context, &request.keys, request.amount, request.lease),
+        Some(member) => member.open(request, now),
+        None => context.engine.open(keys, *amount, *lease, now).map(|id| AttemptHandoff::new(id, *amount)),
     };
-    opened.map_err(|Closed| request.error(ErrorKind::Closed))
+    opened.map(|handoff| PendingAttempt::resume(context, handoff)).map_err(|Closed| request.error(ErrorKind::Closed))
 }
 
 #[cfg(test)]

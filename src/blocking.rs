@@ -64,6 +64,8 @@ mod guard;
 mod latch;
 mod lock;
 mod marker;
+mod multi_lock;
+mod red_lock;
 mod rw_lock;
 mod semaphore;
 mod thread;
@@ -72,10 +74,12 @@ pub use acquire::{Acquire, TryAcquire};
 pub use client::Client;
 #[cfg(feature = "blocking")]
 pub use client::{connect, connect_with};
-pub use guard::{Guard, LockGuard, Permit, ReadGuard, WriteGuard};
+pub use guard::{Guard, LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
 pub use latch::CountDownLatch;
 pub use lock::Lock;
 pub use marker::{AnyThread, ThisThread};
+pub use multi_lock::MultiLock;
+pub use red_lock::{RedLock, RedLockBuilder};
 pub use rw_lock::{RwLock, Upgrade};
 pub use semaphore::Semaphore;
 

@@ -11,18 +11,17 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::context::Context;
-use crate::driver::server_clock::ServerClock;
 use crate::error::Result;
 use crate::latch::CountDownLatch;
 use crate::lock::Lock;
-use crate::owned::Owned;
-use crate::preflight::check;
+use crate::multi_lock::MultiLock;
+use crate::opening::Opening;
+use crate::owned::OwnedHold;
 use crate::reentry::Reentry;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
 use crate::stats::Stats;
-use crate::trace;
 
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
 ///
@@ -46,7 +45,7 @@ use crate::trace;
 #[derive(Clone)]
 pub struct Client {
     context: Arc<Context>,
-    reentry: Arc<Reentry<Owned>>,
+    reentry: Arc<Reentry<OwnedHold>>,
 }
 
 impl Client {
@@ -54,7 +53,8 @@ impl Client {
     ///
     /// Runs the scripts of every kind of primitive on scratch keys, `<prefix>:<kind>:{bowline-check}:<client id>`, so that a
     /// missing right or an unsuitable server is an error at once. A semaphore shares the scripts of a read-write lock. Then
-    /// subscribes the client's inbox.
+    /// subscribes the client's inbox. With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), a task does that, and
+    /// this function returns at once and without an error.
     ///
     /// # Errors
     /// No request is retried.
@@ -74,12 +74,16 @@ impl Client {
     /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
     /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 1 h in any case.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
-        let clock = Arc::new(ServerClock::default());
         let client = config.client_id.unwrap_or_else(draw);
-        // Boxed because the future is large, and every calling future would contain it.
-        Box::pin(check(&*executor, &*connection, &config, client, &clock)).await?;
-        let context = Context::start(executor, connection, config, client, clock).await?;
-        context.connection.warnings().iter().for_each(|warning| trace::warning(warning));
+        let opening = Opening::new(executor, connection, config, client);
+        let context = if opening.config.is_in_background {
+            Context::start_in_background(opening)
+        } else {
+            opening.check().await?;
+            let context = Context::start(opening.clone()).await?;
+            opening.warn();
+            context
+        };
         Ok(Self { context, reentry: Arc::new(Reentry::new()) })
     }
 
@@ -106,6 +110,19 @@ impl Client {
         CountDownLatch::new(self.context.clone(), self.reentry.clone(), name)
     }
 
+    /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`] mixes
+    /// primitives of other kinds and of other clients. Sends nothing.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
+    /// let guard = client.lock_all(["alice", "bob"]).acquire().await?;
+    /// # guard.release().await }
+    /// ```
+    pub fn lock_all<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
+        names.into_iter().fold(MultiLock::new(), |all, name| all.lock(&self.lock(name.as_ref())))
+    }
+
     /// The identity of this client in Redis and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
         self.context.client
@@ -116,7 +133,8 @@ impl Client {
         &self.context.executor
     }
 
-    /// The problems of the server's setup that were found when connecting.
+    /// The problems of the server's setup that were found when connecting. Empty until the client
+    /// [has connected](crate::ConfigBuilder::connect_in_background).
     pub fn warnings(&self) -> Vec<Warning> {
         self.context.connection.warnings()
     }
@@ -139,9 +157,12 @@ impl Client {
     pub async fn close(&self) {
         let Context { executor, connection, engine, config, .. } = &*self.context;
         engine.close(executor.now());
-        // The timeout ends the wait for a connection that never answers.
-        let longest = config.retry_timeout.max(Duration::from_millis(1));
-        timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
+        // Without a connection, nothing is left on the server.
+        if self.context.not_connected().is_none() {
+            // The timeout ends the wait for a connection that never answers.
+            let longest = config.retry_timeout.max(Duration::from_millis(1));
+            timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
+        }
         engine.end();
         connection.close();
     }
@@ -181,6 +202,10 @@ impl Client {
         let worked = Box::pin(AssertUnwindSafe(async move { work(client).await }).catch_unwind()).await;
         self.close().await;
         worked.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// Refuses new work and removes tickets and holds in the background.

@@ -6,3 +6,4 @@
 pub(crate) mod budget;
 pub(crate) mod id;
 pub(crate) mod table;
+mod waiting;

@@ -22,6 +22,7 @@ mod addresses;
 /// | [`retry_timeout`](ConfigBuilder::retry_timeout) | 10 s | how long an operation is retried while the server gives no usable answer |
 /// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long a grant is handed off within a cohort of non-fair acquisitions |
 /// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the shutdown of the runtime may block to release holds |
+/// | [`connect_in_background`](ConfigBuilder::connect_in_background) | no | whether the client can be used before its server is up |
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,
@@ -30,12 +31,14 @@ pub struct Config {
     pub(crate) retry_timeout: Duration,
     pub(crate) handoff_time: Duration,
     pub(crate) shutdown_timeout: Duration,
-    /// How many replicas must acknowledge a grant. 0: the server's own word counts.
+    /// How many replicas must acknowledge a grant. With 0, the primary's answer is enough.
     pub(crate) replicas: u32,
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
-    /// `None`: the nodes of a cluster are reached where they say.
+    /// Maps the addresses that the nodes of a cluster announce. `None`: they are used as announced.
     pub(crate) cluster_addresses: Option<Addresses>,
+    /// Whether connecting returns before there is a connection.
+    pub(crate) is_in_background: bool,
 }
 
 impl Config {
@@ -44,8 +47,8 @@ impl Config {
         ConfigBuilder::default()
     }
 
-    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat. No longer than a third
-    /// of the lease: what is lost in a black hole must leave time for another attempt.
+    /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat. It is at
+    /// most a third of the lease, so that enough time is left for another attempt if the network drops packets silently.
     #[cfg(any(test, feature = "_redis"))]
     pub(crate) fn upkeep(&self) -> Duration {
         const SHORTEST: Duration = Duration::from_millis(500);
@@ -56,7 +59,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            prefix: "bowline".to_owned(),
+            prefix: key::DEFAULT_PREFIX.to_owned(),
             lease: Duration::from_secs(30),
             command_timeout: Duration::from_secs(3),
             retry_timeout: Duration::from_secs(10),
@@ -65,6 +68,7 @@ impl Default for Config {
             replicas: 0,
             client_id: None,
             cluster_addresses: None,
+            is_in_background: false,
         }
     }
 }
@@ -139,7 +143,7 @@ impl ConfigBuilder {
     /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
     /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
     ///
-    /// Waiting costs a round trip more for each acquisition. `WAIT` runs on a connection of its own for each number of
+    /// An acquisition waits in the round trip of its request while no other one waits, and otherwise in another one. `WAIT` runs on a connection of its own for each number of
     /// replicas, and one `WAIT` confirms all grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout), or
     /// [`command_timeout`](Self::command_timeout) if that is longer, is released, and fails with
     /// [`Unacknowledged`](ErrorKind::Unacknowledged). So does one whose lease ends before. The user needs the
@@ -182,6 +186,40 @@ impl ConfigBuilder {
         translate: impl Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
     ) -> Self {
         self.config.cluster_addresses = Some(Addresses::new(translate));
+        self
+    }
+
+    /// Whether connecting returns at once, and goes on in the background until it has succeeded. The default is `false`: connecting
+    /// fails if the server is down.
+    ///
+    /// Set it for a program that may start before its server, or for the masters of a [`RedLock`](crate::RedLock), which can do without
+    /// a minority of them. Everything that connecting does is done as soon as the server can be reached: the login, the checks of the
+    /// server and of the user's rights, the subscription. Attempts follow each other with growing, jittered pauses of up to about 1 s, and
+    /// do not end before the client is [closed](crate::Client::close) or dropped.
+    ///
+    /// Until then:
+    /// - Connecting fails with [`InvalidInput`](ErrorKind::InvalidInput) only, such as for an invalid URL.
+    /// - Operations wait for the connection, for the [`retry_timeout`](Self::retry_timeout) at most. After that they fail with
+    ///   [`Unavailable`](ErrorKind::Unavailable) and the reason why the last attempt failed.
+    /// - If an attempt failed with an error that time does not mend, such as [`Denied`](ErrorKind::Denied) for a wrong password or a missing
+    ///   right, each operation fails with that error at once. Attempts go on, so that no new client is needed once the setup is corrected.
+    /// - [`Client::warnings`](crate::Client::warnings) is empty.
+    ///
+    /// The first of several attempts that fail for the same reason is logged by the feature `tracing`. To see at the start of the program
+    /// whether the server can be used, [`inspect`](crate::Lock::inspect) any lock.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "tokio")]
+    /// # async fn example() -> bowline::Result<()> {
+    /// let config = bowline::Config::builder().connect_in_background(true).build()?;
+    /// let client = bowline::tokio::connect_with("redis://127.0.0.1/", config).await?;
+    /// // Waits until the server is up, or fails after the retry_timeout.
+    /// let guard = client.lock("orders:42").lock().await?;
+    /// # guard.release().await }
+    /// ```
+    pub fn connect_in_background(mut self, in_background: bool) -> Self {
+        self.config.is_in_background = in_background;
         self
     }
 

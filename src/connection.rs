@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use crate::protocol::Script;
 
 mod error;
+pub(crate) mod later;
 pub(crate) mod refusal;
 
 pub use error::ConnectionError;
@@ -54,6 +55,11 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// Subscribes to `channel` and keeps the subscription until the stream is dropped.
     ///
     /// Returns when the server has confirmed the first subscription. If the future is dropped before, no subscription remains.
+    ///
+    /// A client subscribes once, when it connects. Only if the topology has
+    /// [sharded messages](Topology::sharded_messages), it also subscribes while it is in use, to one shard channel in each slot in
+    /// which it waits, and drops that stream some time after its last wait there. A [`Notice::Gap`] of a shard channel is one
+    /// of its own subscription. A gap that concerns the whole connection is delivered to the channel without a slot.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
     /// The topology of the server.
@@ -191,23 +197,36 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Topology {
-    /// Whether `PUBSUB NUMSUB` inside a script counts all subscribers. If it does, scripts skip waiters whose inbox has none. It
-    /// does on a single server. In a cluster a node counts only its own subscribers.
+    /// Whether a script can count all subscribers of an inbox. If it can, scripts skip waiters whose inbox has none. `PUBSUB NUMSUB`
+    /// counts all on a single server. In a cluster a node counts only its own, but `PUBSUB SHARDNUMSUB` counts all subscribers of
+    /// a shard channel.
     pub publish_counts_everyone: bool,
     /// The keys of a call must belong to one name. Holds are renewed by one call each, all of them in one
     /// [`run_batch`](Connection::run_batch). False for one server, where one call renews many holds.
     pub one_name_per_call: bool,
+    /// Whether waiters are notified through shard channels, which have a slot as keys have. Scripts then publish by `SPUBLISH`, and
+    /// [`subscribe`](Connection::subscribe) uses `SSUBSCRIBE` for a channel with a hash tag. A client has an inbox in each slot in
+    /// which it waits, beside the one without a slot.
+    pub sharded_messages: bool,
+    /// Whether calls can reach another server after a failover, which may lack the last writes of the one before. A
+    /// [`RedLock`](crate::RedLock) refuses such a connection.
+    pub fails_over: bool,
 }
 
 impl Topology {
     /// A single server.
     pub const fn single_server() -> Self {
-        Self { publish_counts_everyone: true, one_name_per_call: false }
+        Self { publish_counts_everyone: true, one_name_per_call: false, sharded_messages: false, fails_over: false }
     }
 
     /// A cluster, whose nodes know only their own subscribers.
     pub const fn cluster() -> Self {
-        Self { publish_counts_everyone: false, one_name_per_call: true }
+        Self { publish_counts_everyone: false, one_name_per_call: true, sharded_messages: false, fails_over: true }
+    }
+
+    /// A cluster of servers that have shard channels: Redis 7.0 or newer, or Valkey.
+    pub const fn sharded_cluster() -> Self {
+        Self { publish_counts_everyone: true, sharded_messages: true, ..Self::cluster() }
     }
 }
 

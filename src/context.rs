@@ -3,32 +3,32 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::ready;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::connection::Connection;
-use crate::driver::inbox::Inbox;
+use crate::connection::later::Later;
+use crate::connection::{Connection, ConnectionError};
+use crate::driver::inbox::{Inbox, Reader};
 use crate::driver::retry::Retry;
 use crate::driver::server_clock::ServerClock;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::dispatch::{Failure, Scripts};
-use crate::protocol::key::{Keys, inbox_prefix};
-use crate::protocol::kind::Kind;
+use crate::opening::{Notices, Opening};
+use crate::protocol::dispatch::Scripts;
+use crate::protocol::key::{Keys, inbox};
 use crate::protocol::message::Message;
 use crate::protocol::reply::ServerMillis;
 use crate::runtime::Executor;
-
-/// How much later than the client gives up may a request be executed: the client's estimate of the server's clock lags by a
-/// network delay.
-const CLOCK_SLACK: Duration = Duration::from_millis(100);
 
 /// Clients, handles and guards keep it alive. When the last of them is dropped, the tasks end.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) connection: Arc<dyn Connection>,
+    /// The connection, if it is made in the background.
+    later: Option<Arc<Later>>,
     pub(crate) config: Config,
     /// The identity of this client in Redis.
     pub(crate) client: Uuid,
@@ -40,25 +40,33 @@ pub(crate) struct Context {
 
 impl Context {
     /// Subscribes the inbox and starts the tasks.
-    pub(crate) async fn start(
-        executor: Arc<dyn Executor>,
+    pub(crate) async fn start(opening: Opening) -> Result<Arc<Self>> {
+        let notices = opening.subscribe().await?;
+        opening.check_alone().await?;
+        let engine = Arc::new(Engine::new(opening.client, opening.connection.topology().sharded_messages));
+        let connection = opening.connection.clone();
+        Ok(Self::start_tasks(opening, connection, None, engine, ready(Some(notices))))
+    }
+
+    /// Starts the tasks, one of which connects.
+    pub(crate) fn start_in_background(opening: Opening) -> Arc<Self> {
+        let engine = Arc::new(Engine::new(opening.client, false));
+        let later = Arc::new(Later::new(opening.executor.clone(), opening.config.command_timeout));
+        let notices = opening.clone().in_background(later.clone(), engine.clone());
+        Self::start_tasks(opening, later.clone(), Some(later), engine, notices)
+    }
+
+    fn start_tasks(
+        opening: Opening,
         connection: Arc<dyn Connection>,
-        config: Config,
-        client: Uuid,
-        clock: Arc<ServerClock>,
-    ) -> Result<Arc<Self>> {
-        let inbox_prefix: Arc<str> = inbox_prefix(&config.prefix).into();
-        let channel = format!("{inbox_prefix}{client}");
-        let notices = connection
-            .subscribe(&channel)
-            .await
-            .map_err(|error| Failure::from(error).when_connecting(&config.prefix))?;
-        if config.client_id.is_some() {
-            let scripts = Scripts { connection: &*connection, inbox_prefix: &inbox_prefix };
-            alone(scripts, &config.prefix, client, &channel).await?;
-        }
-        let engine = Arc::new(Engine::new(client));
-        let inbox = Inbox::start(&executor, engine.clone(), notices);
+        later: Option<Arc<Later>>,
+        engine: Arc<Engine>,
+        notices: impl Future<Output = Option<Notices>> + Send + 'static,
+    ) -> Arc<Self> {
+        let Opening { executor, config, client, clock, inbox_prefix, .. } = opening;
+        let reader = Reader { executor: executor.clone(), connection: connection.clone(), engine: engine.clone() };
+        let all = inbox_prefix.clone();
+        let inbox = Inbox::start(reader, notices, move |slot| inbox(&all, Some(slot), client));
         let watchdog = Watchdog {
             engine: engine.clone(),
             executor: executor.clone(),
@@ -70,7 +78,12 @@ impl Context {
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        Ok(Arc::new(Self { executor, connection, config, client, engine, clock, inbox_prefix, _inbox: inbox }))
+        Arc::new(Self { executor, connection, later, config, client, engine, clock, inbox_prefix, _inbox: inbox })
+    }
+
+    /// Why there has been no connection yet. `None`: there has.
+    pub(crate) fn not_connected(&self) -> Option<ConnectionError> {
+        self.later.as_ref()?.missing()
     }
 
     pub(crate) fn scripts(&self) -> Scripts<'_> {
@@ -81,32 +94,39 @@ impl Context {
         self.executor.now()
     }
 
-    /// A reply said what the server's clock shows.
+    /// A reply said what the server's clock shows. 0 comes from a script that did not read the clock.
     pub(crate) fn observe(&self, server: ServerMillis) {
-        self.clock.observe(self.now(), server);
+        if server != 0 {
+            self.clock.observe(self.now(), server);
+        }
     }
 
-    /// Until when the server may execute a request sent at `sent`. A later answer would find no caller: the connection waits for
-    /// no longer than its command timeout, and the caller for `longest` if that is less.
+    /// The latest time at which the server may execute a request sent at `sent`. After that, the answer would find no
+    /// caller, because the connection waits for its command timeout at most, and the caller for `longest` at most.
     pub(crate) fn not_after(&self, sent: Instant, longest: Option<Duration>) -> ServerMillis {
         let wait = self.config.command_timeout;
-        self.clock.at(sent, longest.map_or(wait, |longest| longest.min(wait)) + CLOCK_SLACK)
+        self.clock.not_after(sent, longest.map_or(wait, |longest| longest.min(wait)))
     }
 
-    /// The reply to a release carries the messages for the client that sent it.
+    /// Delivers the messages for this client that came with the reply to its release.
     pub(crate) fn deliver(&self, messages: Vec<Message>) {
         let now = self.now();
         messages.into_iter().for_each(|message| self.engine.deliver(message, now));
     }
 
-    /// The reply to a release that was executed, or may have been, was lost with its messages.
+    /// Called when the reply to a release was lost, and with it the messages that it carried.
     pub(crate) fn reply_lost(&self, keys: &Arc<Keys>) {
         self.engine.reply_lost(keys, self.now());
     }
 
-    /// A series of requests for one operation.
-    pub(crate) fn retry(&self, operation: &'static str, name: &str) -> Retry<'_> {
-        Retry::new(&*self.executor, &self.engine, self.config.retry_timeout, operation, name)
+    /// Starts a series of requests for one operation.
+    pub(crate) fn retry(&self, operation: &'static str, name: &Arc<str>) -> Retry<'_> {
+        self.retry_from(operation, name, self.now())
+    }
+
+    /// As [`retry`](Self::retry), for an operation that began then.
+    pub(crate) fn retry_from(&self, operation: &'static str, name: &Arc<str>, began: Instant) -> Retry<'_> {
+        Retry::new(&*self.executor, &self.engine, self.config.retry_timeout, operation, name, began)
     }
 
     pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {
@@ -117,17 +137,6 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.engine.end();
-    }
-}
-
-/// Checks that no other client has the same id. This client is subscribed already, so of two that connect at the same time at
-/// least one sees both.
-async fn alone(scripts: Scripts<'_>, prefix: &str, client: Uuid, inbox: &str) -> Result<()> {
-    let scratch = Keys::scratch(prefix, Kind::Lock, client);
-    match scripts.listeners(scratch.main(), inbox).await {
-        Ok(0 | 1) => Ok(()),
-        Ok(_) => Err(Error::new(ErrorKind::ClientIdInUse, "connect")),
-        Err(failure) => Err(failure.when_connecting(prefix)),
     }
 }
 

@@ -29,6 +29,7 @@ mod clock;
 mod commands;
 mod connection;
 mod convert;
+mod identity;
 mod interpreter;
 mod keyspace;
 mod number;

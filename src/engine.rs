@@ -18,23 +18,30 @@ use std::sync::{Mutex, MutexGuard};
 use event_listener::Event;
 use uuid::Uuid;
 
+use crate::engine::inboxes::Inboxes;
 use crate::engine::lease::Loss;
 use crate::engine::state::{Effects, State};
 use crate::mutex::lock;
 use crate::trace;
+use crate::wakers::Wakers;
 
+pub(crate) mod ahead;
 mod api;
 pub(crate) mod attempt;
 mod attempts;
+pub(crate) mod cleanup;
 pub(crate) mod cleanups;
 pub(crate) mod closed;
 mod closing;
 pub(crate) mod confirmations;
+mod ended;
 mod handler;
 mod heartbeats;
 mod holds;
+pub(crate) mod inboxes;
 pub(crate) mod lease;
 mod messages;
+pub(crate) mod replica_waits;
 pub(crate) mod schedule;
 mod silence;
 mod state;
@@ -48,37 +55,41 @@ pub(crate) struct Engine {
     state: Mutex<State>,
     /// Notified when the watchdog has something to do sooner than it expects.
     work: Event,
+    /// Notified when the inboxes of more slots are to be opened.
+    inboxes: Event,
     /// Notified when the last clean-up is done.
     idle: Event,
     jitter: AtomicU64,
 }
 
 impl Engine {
-    pub(crate) fn new(client: Uuid) -> Self {
+    /// With `sharded`, the client has an additional inbox for each slot in which it waits.
+    pub(crate) fn new(client: Uuid, sharded: bool) -> Self {
         let (seed, other) = client.as_u64_pair();
         Self {
-            state: Mutex::new(State::new(client)),
+            state: Mutex::new(State::new(client, Inboxes::new(sharded))),
             work: Event::new(),
+            inboxes: Event::new(),
             idle: Event::new(),
             jitter: AtomicU64::new(seed ^ other),
         }
     }
 
-    /// A different seed at each call, and for each client.
+    /// Returns a seed that differs for each client and at each call.
     pub(crate) fn jitter_seed(&self) -> u64 {
         self.jitter.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// For a look at the tables: nothing is set off.
+    /// Locks the tables to read them. This has no effects to set off.
     fn look(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Changes the tables, and sets off the effects of that once they are unlocked.
+    /// Locks and changes the tables, and sets off the effects of the change after they are unlocked.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.look();
         let result = change(&mut state);
-        let Effects { losses, wakers, work, idle } = state.take_effects();
+        let Effects { losses, wakers, work, inboxes, idle } = state.take_effects();
         drop(state);
         for (hold, loss) in losses {
             if loss != Loss::Closed {
@@ -86,11 +97,12 @@ impl Engine {
             }
             hold.lose(loss);
         }
-        for waker in wakers.into_iter().flatten() {
-            waker.wake();
-        }
+        wakers.into_iter().for_each(Wakers::wake);
         if work {
             self.work.notify(usize::MAX);
+        }
+        if inboxes {
+            self.inboxes.notify(usize::MAX);
         }
         if idle {
             self.idle.notify(usize::MAX);

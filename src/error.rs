@@ -23,7 +23,8 @@ pub enum ErrorKind {
     QueueFull,
     /// The request is for more permits than the limit of the semaphore.
     OverLimit,
-    /// The holder already reads and asks to write, so it would wait for itself.
+    /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several names asks to read
+    /// and to write the same one.
     WouldDeadlock,
     /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it ended, and may
     /// not have been counted down.
@@ -88,7 +89,7 @@ impl ErrorKind {
             Self::TimedOut => "timed out",
             Self::QueueFull => "the queue is full",
             Self::OverLimit => "more permits than the limit",
-            Self::WouldDeadlock => "would deadlock: the holder already reads",
+            Self::WouldDeadlock => "would deadlock",
             Self::Lost => "the lease was lost",
             Self::Unacknowledged => "too few replicas acknowledged it",
             Self::Unavailable => "the server is unavailable",
@@ -165,6 +166,14 @@ impl Error {
     pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// The reason and the causes in one line, without the kind and the operation.
+    pub(crate) fn details(&self) -> String {
+        let reason = self.reason.as_deref().map(str::to_owned);
+        let causes = self.source().map(|source| Chain(source).to_string());
+        let details: Vec<_> = reason.into_iter().chain(causes).collect();
+        if details.is_empty() { self.kind.to_string() } else { details.join(": ") }
     }
 
     /// The kind of failure.

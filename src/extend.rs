@@ -6,20 +6,23 @@ use crate::config::check_lease;
 use crate::engine::lease::{Loss, Term};
 use crate::engine::schedule::answer_within;
 use crate::error::{Error, ErrorKind, Result};
-use crate::owned::{Owned, lost_error};
+use crate::owned::{OwnedHold, lost_error};
 use crate::protocol::reply::HoldState;
 
 const OPERATION: &str = "extend";
 
-/// Asks the server until it has answered, or the hold is lost. If the future is dropped, the hold may last longer in Redis than its
-/// guard counts; the release of the guard, or its expiry, ends the hold there, too.
-pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
-    let Owned { context, hold, .. } = owned;
+/// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last longer
+/// in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
+pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
+    let OwnedHold { context, hold, .. } = owned;
     let named = |error: Error| error.with_name(&hold.keys.name);
     check_lease(OPERATION, lease).map_err(named)?;
     if hold.term != Term::Fixed {
         let reason = "the lease is renewed; only a hold of expires_after is extended";
         return Err(named(Error::because(ErrorKind::InvalidInput, OPERATION, reason)));
+    }
+    if let Some(quorum) = owned.quorum() {
+        return quorum.extend(lease).await;
     }
     let mut retry = context.retry(OPERATION, &hold.keys.name);
     let until = context.now() + context.config.retry_timeout;
@@ -29,7 +32,8 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
             return Err(lost_error(hold, OPERATION, loss));
         }
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
-        // Recorded first: if no answer comes, a later clean-up tries for as long.
+        // Recorded before the request is sent. If no answer comes, a later clean-up knows for how long the hold may be in
+        // Redis.
         hold.asks_for(lease);
         let holds = [(&*hold.keys, hold.id, lease)];
         let renewed = match hold.replicas {
@@ -39,15 +43,15 @@ pub(crate) async fn extend(owned: &Owned, lease: Duration) -> Result<()> {
         match renewed {
             Ok(renewed) => {
                 context.observe(renewed.now);
-                if let Some(HoldState::Unacknowledged(replicas)) = renewed.holds.first() {
+                let state = renewed.holds.first().map(|state| hold.found(*state));
+                if let Some(HoldState::Unacknowledged(replicas)) = state {
                     if context.now() < until {
                         continue;
                     }
                     let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);
                     return Err(named(Error::because(ErrorKind::Unacknowledged, OPERATION, reason)));
                 }
-                let held = renewed.holds.first() == Some(&HoldState::Held);
-                let lost = if held {
+                let lost = if let Some(HoldState::Held(_)) = state {
                     context.engine.extended(hold, lease, sent, context.now())
                 } else {
                     context.engine.renewed(sent, context.now(), &[], std::slice::from_ref(hold));

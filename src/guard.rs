@@ -1,24 +1,25 @@
 //! Guards: what proves and ends a hold.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::extend::extend;
-use crate::mutant::{self, Mutant};
-use crate::owned::{Owned, lost_error};
+use crate::owned::{OwnedHold, lost_error};
 use crate::protocol::token::Token;
 
 mod held;
+mod loss;
+mod protect;
 mod signal;
 
-pub(crate) use held::Acquired;
+pub(crate) use held::Sealed;
 pub use held::{Held, Reentrant};
+pub use loss::NamedLoss;
+pub(crate) use protect::protect;
 pub use signal::LossSignal;
 
 /// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits for the
@@ -44,7 +45,7 @@ pub use signal::LossSignal;
 /// outlives the runtime is lost. Use [`run`](crate::Acquire::run) to await the release on every path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    owned: Arc<Owned>,
+    owned: Arc<OwnedHold>,
 }
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -53,7 +54,7 @@ pub struct LockGuard {
 /// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
-    pub(crate) owned: Arc<Owned>,
+    pub(crate) owned: Arc<OwnedHold>,
 }
 
 /// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -62,7 +63,7 @@ pub struct ReadGuard {
 /// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
-    pub(crate) owned: Arc<Owned>,
+    pub(crate) owned: Arc<OwnedHold>,
 }
 
 /// One or more permits of a [`Semaphore`](crate::Semaphore).
@@ -73,7 +74,7 @@ pub struct WriteGuard {
 /// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
-    owned: Arc<Owned>,
+    owned: Arc<OwnedHold>,
 }
 
 impl LockGuard {
@@ -109,7 +110,7 @@ impl Permit {
 macro_rules! guards {
     ($($guard:ident),+) => {$(
         impl $guard {
-            pub(crate) fn new(owned: Arc<Owned>) -> Self {
+            pub(crate) fn new(owned: Arc<OwnedHold>) -> Self {
                 Self { owned }
             }
 
@@ -163,7 +164,7 @@ macro_rules! guards {
 
             /// A signal of the loss, for tasks and threads that do not have the guard. It outlives the guard.
             pub fn lost_signal(&self) -> LossSignal {
-                LossSignal::new(&self.owned)
+                LossSignal::of_one(&self.owned)
             }
 
             /// Runs `work` and stops it when the hold is lost.
@@ -178,7 +179,7 @@ macro_rules! guards {
             /// # Cancel safety
             /// Dropping the future drops `work`. The guard keeps its hold.
             pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
-                protect(&self.owned, "protect", work).await
+                protect("protect", || loss(&self.owned), lost(&self.owned), work).await
             }
 
             /// Releases the hold and waits until the server has confirmed it.
@@ -213,32 +214,21 @@ macro_rules! guards {
 
 guards!(LockGuard, ReadGuard, WriteGuard, Permit);
 
-pub(crate) async fn protect<F: Future>(owned: &Owned, operation: &'static str, work: F) -> Result<F::Output> {
-    let mut work = pin!(work);
-    let mut lost = pin!(owned.hold.lost());
-    poll_fn(|context| {
-        // The clock decides as well: the process may have slept through the deadline.
-        let mut loss = owned.hold.loss(owned.context.now());
-        if mutant::on(Mutant::ProtectWaitsForSignal) {
-            loss = None;
-        }
-        if let Poll::Ready(signalled) = lost.as_mut().poll(context) {
-            loss = Some(signalled);
-        }
-        match loss {
-            Some(loss) => Poll::Ready(Err(lost_error(&owned.hold, operation, loss))),
-            None => work.as_mut().poll(context).map(Ok),
-        }
-    })
-    .await
+/// The loss of the hold, if it is lost by now.
+pub(crate) fn loss(owned: &OwnedHold) -> Option<NamedLoss> {
+    owned.hold.loss(owned.context.now()).map(|loss| NamedLoss::of(&owned.hold, loss))
 }
 
-pub(crate) async fn release(owned: Arc<Owned>) -> Result<()> {
-    let hold = owned.hold.clone();
-    let loss = hold.loss(owned.context.now());
+/// Resolves when the loss of the hold is signalled.
+pub(crate) async fn lost(owned: &OwnedHold) -> NamedLoss {
+    NamedLoss::of(&owned.hold, owned.hold.lost().await)
+}
+
+pub(crate) async fn release(owned: Arc<OwnedHold>) -> Result<()> {
+    let (context, hold) = (owned.context.clone(), owned.hold.clone());
     // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.
     match Arc::into_inner(owned) {
         Some(owned) => owned.release().await,
-        None => loss.map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
+        None => hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
     }
 }

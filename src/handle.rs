@@ -4,19 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::error::Result;
-use crate::owned::Owned;
+use crate::error::{Error, Result};
+use crate::owned::OwnedHold;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
+use crate::quorum::Quorum;
 use crate::reentry::Reentry;
 
 #[derive(Clone)]
 pub(crate) struct Primitive {
     pub(crate) context: Arc<Context>,
-    pub(crate) reentry: Arc<Reentry<Owned>>,
-    /// For a bad name, an error that every operation returns.
-    keys: Result<Arc<Keys>>,
+    pub(crate) reentry: Arc<Reentry<OwnedHold>>,
+    /// For a bad name, an error that every operation returns. Boxed, because waiting acquisitions carry a copy of the handle.
+    keys: Result<Arc<Keys>, Box<Error>>,
+    /// The servers that grant it together, unless the one of the context does.
+    pub(crate) quorum: Option<Arc<dyn Quorum>>,
 }
 
 /// Shows the name only: the context knows attempt ids, which are not for logs.
@@ -27,9 +30,14 @@ impl fmt::Debug for Primitive {
 }
 
 impl Primitive {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, kind: Kind, name: &str) -> Self {
-        let keys = Keys::new(&context.config.prefix, kind, name).map(Arc::new);
-        Self { context, reentry, keys }
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, kind: Kind, name: &str) -> Self {
+        let keys = Keys::new(&context.config.prefix, kind, name).map(Arc::new).map_err(Box::new);
+        Self { context, reentry, keys, quorum: None }
+    }
+
+    /// The same primitive, granted by several servers. The context is that of any one of them.
+    pub(crate) fn of_quorum(self, quorum: Arc<dyn Quorum>) -> Self {
+        Self { quorum: Some(quorum), ..self }
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -37,14 +45,14 @@ impl Primitive {
     }
 
     pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
-        let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
+        let keys = self.keys.as_ref().map_err(|error| Error::clone(error).during(operation))?;
         if self.context.engine.is_closed() {
             return Err(self.context.closed(operation, keys));
         }
         Ok(keys)
     }
 
-    /// Repeats the call until there is an answer, for the client's retry timeout at most.
+    /// Repeats the call until it is answered, but no longer than the client's retry timeout.
     pub(crate) async fn ask<'a, T, F>(
         &'a self,
         operation: &'static str,

@@ -11,7 +11,7 @@ use crate::config::MIN_LEASE;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-use crate::owned::Owned;
+use crate::owned::OwnedHold;
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
@@ -72,7 +72,7 @@ pub struct CountDownLatch {
 }
 
 impl CountDownLatch {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, name: &str) -> Self {
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
         Self { primitive: Primitive::new(context, reentry, Kind::Latch, name) }
     }
 
@@ -102,8 +102,8 @@ impl CountDownLatch {
         once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
-                    LatchSet::Set { now } => (Said::Done { outcome: true, more: false }, now),
-                    LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, more: false }, now),
+                    LatchSet::Set { now } => (Said::Done { outcome: true, call_again: false }, now),
+                    LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, call_again: false }, now),
                     LatchSet::More { now } => (Said::Again, now),
                     LatchSet::Stale { now } => (Said::Stale, now),
                 })
@@ -129,7 +129,7 @@ impl CountDownLatch {
         once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
-                    CountedDown::Count { count, more, now } => (Said::Done { outcome: count, more }, now),
+                    CountedDown::Count { count, call_again, now } => (Said::Done { outcome: count, call_again }, now),
                     CountedDown::Stale { now } => (Said::Stale, now),
                 })
             })
@@ -179,7 +179,9 @@ impl CountDownLatch {
         once(&self.primitive, "delete", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
-                    LatchDeleted::Done { existed, more, now } => (Said::Done { outcome: existed, more }, now),
+                    LatchDeleted::Done { existed, call_again, now } => {
+                        (Said::Done { outcome: existed, call_again }, now)
+                    }
                     LatchDeleted::Stale { now } => (Said::Stale, now),
                 })
             })

@@ -43,11 +43,15 @@ mod holder;
 mod jitter;
 mod latch;
 mod lock;
+mod multi_lock;
 mod mutant;
 mod mutex;
+mod opening;
 mod owned;
 mod preflight;
 mod protocol;
+mod quorum;
+mod red_lock;
 #[cfg(feature = "_redis")]
 mod redis;
 mod reentry;
@@ -57,6 +61,7 @@ mod rw_lock;
 mod semaphore;
 mod stats;
 mod trace;
+mod wakers;
 
 #[cfg(feature = "async-std")]
 pub use runtime::async_std;
@@ -71,10 +76,11 @@ pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use guard::{Held, LockGuard, LossSignal, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use lock::{HolderState, Lock, LockState};
+pub use multi_lock::{MultiGuard, MultiLock};
 #[cfg(feature = "_mutants")]
 #[doc(hidden)]
 pub use mutant::{Mutant, Switch};
@@ -83,6 +89,7 @@ pub use protocol::token::Token;
 #[cfg(feature = "_wire")]
 #[doc(hidden)]
 pub use protocol::wire;
+pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockStats};
 #[cfg(feature = "_redis")]
 pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;

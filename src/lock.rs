@@ -10,9 +10,10 @@ use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::Context;
 use crate::error::Result;
 use crate::handle::Primitive;
-use crate::owned::Owned;
+use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
+use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
 use crate::reentry::Reentry;
 
@@ -72,7 +73,7 @@ pub struct Lock {
 const SPAN: u32 = 1;
 
 impl Lock {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, name: &str) -> Self {
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
         Self { primitive: Primitive::new(context, reentry, Kind::Lock, name) }
     }
 
@@ -98,12 +99,7 @@ impl Lock {
     pub async fn inspect(&self) -> Result<LockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
         self.primitive.context.observe(inspected.now);
-        let holder = inspected.holder.map(|(attempt_id, token, remaining)| HolderState {
-            client: AttemptId::client_of(&attempt_id),
-            token,
-            remaining: remaining.unwrap_or_default(),
-        });
-        Ok(LockState { holder, waiters: inspected.waiters })
+        Ok(LockState::of(inspected))
     }
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
@@ -132,7 +128,7 @@ impl Lock {
         let released =
             self.primitive.ask(OPERATION, |scripts, keys| scripts.force_release_lock(keys, &attempt_id)).await?;
         context.observe(released.now);
-        if released.more {
+        if released.call_again {
             context.engine.promote_later(self.primitive.keys(OPERATION)?, context.now(), context.config.lease);
         }
         Ok(released.token)
@@ -157,6 +153,17 @@ pub struct LockState {
     pub waiters: u64,
 }
 
+impl LockState {
+    pub(crate) fn of(Inspected { holder, waiters, .. }: Inspected) -> Self {
+        let holder = holder.map(|(attempt_id, token, remaining)| HolderState {
+            client: AttemptId::client_of(&attempt_id),
+            token,
+            remaining: remaining.unwrap_or_default(),
+        });
+        Self { holder, waiters }
+    }
+}
+
 /// The holder of a lock, as read by [`Lock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -164,7 +171,7 @@ pub struct HolderState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
     pub client: Option<Uuid>,
     /// The fencing token of the grant. If the lock was handed off within a [cohort](Acquire::non_fair), this is the token of
-    /// the first guard.
+    /// the first guard of the cohort's newest hand-off budget, which may still be to come.
     pub token: Token,
     /// The rest of the lease, by the server's clock.
     pub remaining: Duration,

@@ -28,7 +28,7 @@ pub enum Mutant {
     LateGrantReleased,
     /// An attempt id is used again once its attempt is decided.
     AttemptIdReused,
-    /// An attempt that a heartbeat was told "gone" about is forgotten, even if its request was sent again meanwhile.
+    /// An attempt whose heartbeat is answered with "gone" is forgotten, even if its request was sent again meanwhile.
     GoneTrustedAfterResend,
     /// The timeout of an acquisition is not kept.
     TimeoutIgnored,
@@ -51,6 +51,28 @@ pub enum Mutant {
     RenewalWithoutBound,
     /// A renewal that the server refuses for now is a loss.
     RefusalTakenForLoss,
+    /// A renewal that too few replicas have acknowledged extends the lease.
+    UnacknowledgedRenewalCounted,
+    /// A hold that was granted once more under the same attempt id is taken for the first one.
+    TokenNotCompared,
+    /// The call that waits for replicas only looks at the hold, so that there is no write to acknowledge.
+    WaitAfterARead,
+    /// A call of a cluster whose outcome is unknown is sent again by the connection.
+    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    ResentAfterUnknown,
+    /// The subscription stays at a node that is no part of the cluster any more.
+    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    SubscriptionLeftBehind,
+    /// The subscription to a slot's inbox stays at the master that served the slot before.
+    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    InboxLeftBehind,
+    /// The connection says that a slot's inbox is subscribed before the server has subscribed it.
+    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    InboxOpenTooSoon,
+    /// No heartbeat follows the subscription of a slot's inbox, although scripts have passed over the waiters until then.
+    NoHeartbeatAfterSubscription,
+    /// A node of a cluster is believed to know all subscribers.
+    ReceiversBelieved,
     /// The holder is not notified when a renewal finds that the hold is gone.
     LossNotSignalled,
     /// A holder that was lost unnoticed may still be entered.
@@ -85,6 +107,8 @@ pub enum Mutant {
     CohortNeverEnds,
     /// A hold is handed off at any time after its grant.
     CohortTakesItsTime,
+    /// The ticket that a cohort has queued ahead is forgotten when its hold ends.
+    AheadForgotten,
     /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
     /// The ticket of a cohort stays when no member waits for it any more.
@@ -93,6 +117,18 @@ pub enum Mutant {
     LostHoldKeepsTheCohort,
     /// While a member of a cohort holds permits, no other member asks for more.
     OneAsksForPermits,
+    /// A RedLock counts every master that took the lock, whether or not the master accepted the token.
+    AnswersCountAsVotes,
+    /// The lease of a vote is counted from its answer, not from before the request.
+    VoteFromAnswer,
+    /// A vote that was lost is asked for with a larger token than the one of the guard.
+    VoteRegainedWithFreshToken,
+    /// Votes that become no hold, such as those whose answers come too late, are not cancelled.
+    UnusedVotesLeft,
+    /// The turn is handed over before the votes are released.
+    TurnBeforeVotes,
+    /// The votes of a master count however short a time ago the master has restarted.
+    UptimeIgnored,
     /// Of the two connections of a client one is dialled again, without a check that both lead to the same server.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     OneLinkRedialled,
@@ -123,7 +159,7 @@ mod switch {
         ON.get() == Some(mutant)
     }
 
-    /// Makes a mistake on this thread, until dropped.
+    /// Switches a mistake on for this thread, until it is dropped.
     #[derive(Debug)]
     pub struct Switch {
         /// A switch belongs to its thread.
@@ -136,7 +172,7 @@ mod switch {
             on(mutant)
         }
 
-        /// Replaces the one that is on.
+        /// Switches `mutant` on instead of the mistake that was on.
         #[must_use = "it is off again when this is dropped"]
         pub fn on(mutant: Mutant) -> Self {
             ON.set(Some(mutant));

@@ -16,26 +16,29 @@ use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::Changed as Answer;
 use crate::protocol::reply::{Released, ServerMillis};
 use crate::protocol::token::Token;
+use crate::quorum::Ends;
 use crate::reentry::Reentry;
 
 /// A hold that this process has to end. The guards of one holder share it, and the last one ends it.
 #[derive(Debug)]
-pub(crate) struct Owned {
+pub(crate) struct OwnedHold {
     pub(crate) context: Arc<Context>,
     pub(crate) hold: Arc<Hold>,
-    /// The holder, if the hold can be re-entered.
+    /// The holder that can re-enter the hold, if there is one.
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
     /// The member of a cohort that acquired it, if one did.
     member: Option<Member>,
-    /// A release was sent, and its answer is not known.
+    /// Ends the hold on all servers, if several have granted it.
+    quorum: Option<Arc<dyn Ends>>,
+    /// Whether a release was sent whose answer is not known.
     asked: bool,
-    /// Nothing is left to end: the server has said so, or the hold was handed off.
+    /// Whether nothing is left to end, because the server has said so or the hold was handed off.
     ended: bool,
 }
 
-impl Owned {
+impl OwnedHold {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, member: None, asked: false, ended: false }
+        Self { context, hold, holder, member: None, quorum: None, asked: false, ended: false }
     }
 
     pub(crate) fn in_cohort(mut self, member: Option<Member>) -> Self {
@@ -43,43 +46,56 @@ impl Owned {
         self
     }
 
-    /// Releases the hold, for its last guard.
+    pub(crate) fn of_quorum(mut self, quorum: Arc<dyn Ends>) -> Self {
+        self.quorum = Some(quorum);
+        self
+    }
+
+    pub(crate) fn quorum(&self) -> Option<&Arc<dyn Ends>> {
+        self.quorum.as_ref()
+    }
+
+    /// Releases the hold. Called by its last guard.
     pub(crate) async fn release(mut self) -> Result<()> {
+        if let Some(quorum) = &self.quorum {
+            return quorum.release().await;
+        }
         if self.hand_off() {
             return Ok(());
         }
-        if let Err(loss) = self.hold.release(self.context.now()) {
+        let now = self.context.now();
+        if let Err(loss) = self.hold.release(now) {
             return Err(lost_error(&self.hold, "release", loss));
         }
-        // Declared before `this`, hence dropped after it: a future dropped half-way adds its clean-up before closing may end.
+        // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is added
+        // before closing may end.
         let context = self.context.clone();
-        let _ending = context.engine.ending(&self.hold);
+        let _releasing = context.engine.releasing(&self.hold, now);
         let mut this = self;
-        context.engine.release(&this.hold);
-        let _unread = context.engine.unread_reply(&this.hold.keys, context.now());
-        let mut retry = context.retry("release", &this.hold.keys.name);
+        let mut retry = context.retry_from("release", &this.hold.keys.name, now);
         let mut may_be_done = false;
         loop {
             this.asked = true;
             match context.scripts().release(&this.hold.keys, this.hold.id).await {
-                Ok(Released::Released { more: call_again, told: messages, now }) => {
+                Ok(Released::Released { call_again, messages, now }) => {
                     this.set_ended(call_again, now);
                     context.deliver(messages);
                     return Ok(());
                 }
-                Ok(Released::NotHeld { more: call_again, now }) => {
+                Ok(Released::NotHeld { call_again, now }) => {
                     this.set_ended(call_again, now);
                     if !may_be_done {
                         return Err(lost_error(&this.hold, "release", Loss::Gone));
                     }
                     context.reply_lost(&this.hold.keys);
-                    // The answer to an earlier request was lost, and that request released: the lease was valid then.
+                    // An earlier request has released the hold, and its answer was lost. The lease was valid then.
                     return Ok(());
                 }
                 Err(failure) => {
                     if failure.may_be_done() {
                         context.reply_lost(&this.hold.keys);
-                        // From now on: a later request that is surely not executed does not change what this one did.
+                        // Stays set from now on. A later request that is certainly not executed does not undo what this one
+                        // may have done.
                         may_be_done = true;
                     }
                     if mutant::on(Mutant::ResentReleaseLost) {
@@ -91,39 +107,39 @@ impl Owned {
         }
     }
 
-    /// Changes the hold to one of that many units, or of as many as before if others are in the way. Either way the new hold has an
-    /// attempt id of its own, so that a late copy of the request finds nothing to change. For the last guard of the hold. If the
-    /// future is dropped half-way, both holds are cleaned up in the background.
+    /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold has a
+    /// new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the last guard of
+    /// the hold. If the future is dropped half-way, both holds are cleaned up in the background.
     pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
         let (context, old) = (self.context.clone(), self.hold.clone());
         if let Some(loss) = old.loss(context.now()) {
             return Err(lost_error(&old, operation, loss));
         }
         let holder = self.holder.clone();
-        // Other tasks of the holder wait until the new hold can be entered.
+        // Other tasks of the holder wait until they can enter the new hold.
         let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
-        let _ending = context.engine.ending(&old);
-        // A fixed lease begins anew, and one that was extended is not shortened.
+        let _ending = context.engine.ending(&old, context.now());
+        // A fixed lease begins again. A lease that was extended is not shortened.
         let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
         let Ok(mut pending) = PendingAttempt::open(&context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
-        // Declared after `pending`, hence dropped before it: the old hold is cancelled first, and a late request finds nothing to
-        // change.
+        // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late request
+        // then finds nothing to change.
         let mut this = self;
-        // From here on the server may have ended the old hold, and a renewal that says so means nothing. The new hold is not the
-        // cohort's.
+        // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new hold
+        // does not belong to the cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
-            context.engine.release(&old);
+            context.engine.release(&old, context.now());
         }
         let changed = this.ask_to_change(operation, lease, &mut pending).await?;
-        // Tasks that watch the old hold are told that it is over, whatever becomes of the new one.
+        // Tasks that watch the old hold learn that it is over, even if the new one fails.
         let _ = old.release(context.now());
         let terms = Terms { term: old.term, lease: changed.lease, replicas: old.replicas };
         let hold = match pending.hold(changed.amount, changed.token, terms, changed.sent) {
             Ok(Some(hold)) => hold,
-            // The client was closed meanwhile, which has cancelled the attempt.
+            // The client was closed meanwhile, and closing has cancelled the attempt.
             Ok(None) => return Err(context.closed(operation, &old.keys)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
@@ -153,7 +169,7 @@ impl Owned {
             if let Some(loss) = old.loss(sent) {
                 return Err(lost_error(&old, operation, loss));
             }
-            // Closing has cancelled the new attempt id, so a later request would change the hold for a client that is gone.
+            // Closing has cancelled the new attempt id. A later request would change the hold for a client that is gone.
             if context.engine.is_closed() {
                 return Err(context.closed(operation, &old.keys));
             }
@@ -162,20 +178,20 @@ impl Owned {
             let not_after = context.not_after(sent, None);
             let args = ChangeArgs { old: old.id, new: pending.id(), units, lease, not_after };
             match context.scripts().change(&old.keys, WRITE, args).await {
-                Ok(Answer::Done { token, more: call_again, now }) => {
+                Ok(Answer::Done { token, call_again, now }) => {
                     self.set_ended(call_again, now);
-                    // The server knows the first token of a grant, and a hold that was handed off has a larger one.
+                    // The server knows the first token of a grant. A hold that was handed off has a larger one.
                     return Ok(Changed { amount: units, token: token.max(old.token), lease, sent });
                 }
-                // Others are in the way: the hold goes on as it was, under the new attempt id.
-                Ok(Answer::Busy { more: false, now }) => {
+                // Other holders leave no room. The hold continues as it was, under the new attempt id.
+                Ok(Answer::Busy { call_again: false, now }) => {
                     self.set_ended(false, now);
                     return Ok(Changed { amount: old.amount, token: old.token, lease, sent });
                 }
-                // Expired leases are left to remove; or the request took longer than `not_after` allowed, and the answer has
-                // corrected the estimate of the server's clock.
-                Ok(Answer::Busy { more: true, now } | Answer::Stale { now }) => context.observe(now),
-                Ok(Answer::NotHeld { more: call_again, now }) => {
+                // Either there are more expired leases to remove, or the request arrived after `not_after`. The answer has
+                // corrected the estimate of the server's clock in the second case.
+                Ok(Answer::Busy { call_again: true, now } | Answer::Stale { now }) => context.observe(now),
+                Ok(Answer::NotHeld { call_again, now }) => {
                     self.set_ended(call_again, now);
                     old.lose(Loss::Gone);
                     pending.forget();
@@ -192,7 +208,7 @@ impl Owned {
         self.ended
     }
 
-    /// The server has answered that the hold is over. `call_again`: the script did not finish.
+    /// Records the server's answer that the hold is over. `call_again`: the script did not finish.
     fn set_ended(&mut self, call_again: bool, now: ServerMillis) {
         self.ended = true;
         self.context.observe(now);
@@ -217,7 +233,7 @@ pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Er
     Error::new(ErrorKind::Lost, operation).with_name(&hold.keys.name).with_source(loss)
 }
 
-impl Drop for Owned {
+impl Drop for OwnedHold {
     fn drop(&mut self) {
         if let Some((holder, reentry)) = &self.holder {
             reentry.leave(*holder, &self.hold.keys);
@@ -226,7 +242,11 @@ impl Drop for Owned {
             return;
         }
         let now = self.context.now();
-        // After any other loss, the engine has cleaned up already.
+        if let Some(quorum) = &self.quorum {
+            let _ = self.hold.release(now);
+            return quorum.release_later();
+        }
+        // After any other loss, the engine has already cleaned up.
         let mut release = matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
         if mutant::on(Mutant::NoReleaseOnDrop) {
             release = false;

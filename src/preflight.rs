@@ -47,7 +47,7 @@ pub(crate) async fn check(
     }
 }
 
-/// Waits for no replica, which takes the same right. Whether there are enough of them is for each grant to find out.
+/// Runs `WAIT` for no replica, which needs the same right. Whether enough replicas exist is checked for each grant.
 async fn wait(scripts: Scripts<'_>, keys: &Keys, client: Uuid, within: Duration) -> std::result::Result<(), Failure> {
     let no_hold = AttemptId { client, n: u64::MAX };
     scripts.renew_acknowledged(&[(keys, no_hold, Duration::from_millis(1))], 0, within).await.map(drop)

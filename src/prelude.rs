@@ -24,6 +24,6 @@
 //! It also leaves out `Result`, which would hide that of the standard library.
 
 pub use crate::{
-    Client, Config, CountDownLatch, Error, ErrorKind, Holder, Lock, LockGuard, Loss, Permit, ReadGuard, RwLock,
-    Semaphore, Token, WriteGuard,
+    Client, Config, CountDownLatch, Error, ErrorKind, Holder, Lock, LockGuard, Loss, MultiGuard, MultiLock, Permit,
+    ReadGuard, RedLock, RwLock, Semaphore, Token, WriteGuard,
 };

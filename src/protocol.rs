@@ -23,8 +23,10 @@ pub(crate) mod rehearsal;
 pub(crate) mod reply;
 pub(crate) mod resource;
 pub(crate) mod script;
+pub(crate) mod slot;
 pub(crate) mod ticket;
 pub(crate) mod token;
+pub(crate) mod vote;
 #[cfg(feature = "_wire")]
 pub mod wire;
 

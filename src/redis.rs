@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use self::cluster::Cluster;
+use self::later::InBackground;
 use self::single::Single;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
@@ -20,6 +21,7 @@ mod deadline;
 pub(crate) mod dial;
 mod failure;
 mod handshake;
+mod later;
 mod link;
 mod loaded;
 mod locate;
@@ -34,6 +36,7 @@ mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+mod under_way;
 
 pub use self::sentinel::SentinelUrl;
 
@@ -68,7 +71,7 @@ pub use self::sentinel::SentinelUrl;
 /// [`command_timeout`](crate::ConfigBuilder::command_timeout).
 ///
 /// A failover loses what the master has not yet sent to the new one. A grant that is lost is given to another waiter, so two
-/// guards may be valid until the first is renewed. A release that is lost blocks the name for one lease. With
+/// guards may be valid until the first is renewed. A release that is lost is repeated by the client. With
 /// `min-replicas-to-write 1` on the servers, a master that is cut off from its replicas grants nothing.
 ///
 /// # Cluster
@@ -108,6 +111,10 @@ pub use self::sentinel::SentinelUrl;
 /// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
 ///   `WRONGPASS`, with [`Certificate`](ConnectionError::Certificate) if that was what failed, or else with [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping it ends its tasks and closes its sockets.
+/// - With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), making it waits for nothing, and only an invalid URL is
+///   an error then. A task connects, with the same pauses. Until it has, calls wait as they do while the server is away, but a call
+///   that has waited is not executed: it fails, with [`NotConnected`](ConnectionError::NotConnected) if the server was reached and
+///   cannot be used. The topology is that of a single server until the server's is known.
 ///
 /// # In a cluster
 /// - Each call goes to the master of its keys' slot, over one socket per master. Scripts are sent whole once to each of them.
@@ -115,11 +122,15 @@ pub use self::sentinel::SentinelUrl;
 ///   is sent again only after an answer which says that it was not executed.
 /// - The map of slots is read every 48 to 72 s, and after each sign that it is old: at most once per 100 ms, and once
 ///   per 250 ms while nothing changes. A call that waits for a connection takes another way when the map changes.
-/// - The subscription is at any one master, because the cluster passes messages on to all nodes. It moves to another one when
+/// - If the nodes have shard channels (Redis 7.0 or newer, Valkey) and the user has the rights, a channel with a hash tag is one,
+///   and is subscribed at the master of its slot, over one socket per master. It follows its slot, and each move is a
+///   [`Notice::Gap`].
+/// - Any other subscription is at any one master, because the cluster passes messages on to all nodes. It moves to another one when
 ///   its node is cut off or replaced, which is looked at every 2 s.
 /// - After a failover, [`Notice::Gap`] makes the client verify its holds and tickets at the new master. Redis copies writes to
 ///   replicas after it has answered: a grant that had not been copied is lost, and the next one has a larger token.
-/// - A waiter without a connection is not passed over, as no node knows all subscribers. It costs the others one lease.
+/// - Without shard channels, a waiter without a connection is not passed over, as no node knows all subscribers. It costs the
+///   others one lease.
 ///
 /// # Not guaranteed
 /// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
@@ -129,11 +140,13 @@ pub struct RedisConnection {
     warnings: Vec<Warning>,
 }
 
-/// What is behind the URL.
+/// The servers behind the URL.
 enum Servers {
-    /// One server at a time.
+    /// A primary, which may be replaced by another one.
     Single(Single),
     Cluster(Cluster),
+    /// Not known before the first connect, and another `RedisConnection` from then on.
+    Later(InBackground),
 }
 
 #[async_trait]
@@ -141,8 +154,9 @@ impl Connection for RedisConnection {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         match &self.servers {
             Servers::Single(single) => single.run(&call).await,
-            // On the heap: the way through a cluster is long, and a call to one server should not have to carry it.
+            // On the heap, so that calls to a single server do not carry the large future of a cluster.
             Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
+            Servers::Later(later) => later.run(call).await,
         }
     }
 
@@ -150,6 +164,7 @@ impl Connection for RedisConnection {
         match &self.servers {
             Servers::Single(single) => single.run_batch(calls).await,
             Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
+            Servers::Later(later) => later.run_batch(calls).await,
         }
     }
 
@@ -162,6 +177,7 @@ impl Connection for RedisConnection {
         match &self.servers {
             Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
             Servers::Cluster(cluster) => cluster.run_acknowledged(calls, replicas, within).await,
+            Servers::Later(later) => later.run_acknowledged(calls, replicas, within).await,
         }
     }
 
@@ -169,13 +185,15 @@ impl Connection for RedisConnection {
         match &self.servers {
             Servers::Single(single) => single.subscribe(channel).await,
             Servers::Cluster(cluster) => cluster.subscribe(channel).await,
+            Servers::Later(later) => later.subscribe(channel).await,
         }
     }
 
     fn topology(&self) -> Topology {
         match &self.servers {
-            Servers::Single(_) => Topology::single_server(),
-            Servers::Cluster(_) => Topology::cluster(),
+            Servers::Single(single) => Topology { fails_over: single.fails_over(), ..Topology::single_server() },
+            Servers::Cluster(cluster) => cluster.topology(),
+            Servers::Later(later) => later.topology(),
         }
     }
 
@@ -183,25 +201,31 @@ impl Connection for RedisConnection {
         match &self.servers {
             Servers::Single(_) => 0,
             Servers::Cluster(cluster) => cluster.node_of(key),
+            Servers::Later(later) => later.node_of(key),
         }
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        self.warnings.clone()
+        match &self.servers {
+            Servers::Single(_) | Servers::Cluster(_) => self.warnings.clone(),
+            Servers::Later(later) => later.warnings(),
+        }
     }
 
     fn reconnects(&self) -> u64 {
         match &self.servers {
             Servers::Single(single) => single.reconnects(),
             Servers::Cluster(cluster) => cluster.reconnects(),
+            Servers::Later(later) => later.reconnects(),
         }
     }
 
-    /// Logs in anew, over std's sockets. `None` also if that fails or takes longer.
+    /// Logs in once more, over sockets of std. `None` if that fails or takes too long.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         match &self.servers {
             Servers::Single(single) => single.without_runtime(within),
             Servers::Cluster(cluster) => cluster.without_runtime(within),
+            Servers::Later(later) => later.without_runtime(within),
         }
     }
 
@@ -209,16 +233,18 @@ impl Connection for RedisConnection {
         match &self.servers {
             Servers::Single(single) => single.close(),
             Servers::Cluster(cluster) => cluster.close(),
+            Servers::Later(later) => later.close(),
         }
     }
 }
 
-/// Shows the address and the state, no credentials.
+/// Shows the address and the state, but no credentials.
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers: &dyn fmt::Debug = match &self.servers {
             Servers::Single(single) => single,
             Servers::Cluster(cluster) => cluster,
+            Servers::Later(later) => later,
         };
         f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()
     }

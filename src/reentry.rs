@@ -11,7 +11,7 @@ use crate::protocol::key::Keys;
 
 type Key = (Holder, Arc<Keys>);
 
-/// `T` is what the guards of a hold share.
+/// The holds by holder and name. `T` is what the guards of a hold share.
 #[derive(Debug)]
 pub(crate) struct Reentry<T> {
     slots: Mutex<HashMap<Key, Slot<T>>>,
@@ -19,18 +19,18 @@ pub(crate) struct Reentry<T> {
 
 #[derive(Debug)]
 enum Slot<T> {
-    /// One acquisition of the holder is under way, and the others wait for its outcome.
+    /// An acquisition of the holder is under way, and other tasks wait for its outcome.
     Acquiring(Arc<Event>),
     Held(Weak<T>),
 }
 
-/// What a holder finds that acquires.
+/// What a holder finds when it acquires.
 pub(crate) enum Entry<'a, T> {
-    /// It holds the lock.
+    /// The holder already holds the lock.
     Held(Arc<T>),
-    /// Another task acquires for the holder: look again once this resolves.
+    /// Another task acquires for the holder. Enter again when this resolves.
     Acquiring(event_listener::EventListener),
-    /// The caller acquires it.
+    /// The caller has to acquire.
     Vacant(Vacant<'a, T>),
 }
 
@@ -39,11 +39,11 @@ impl<T> Reentry<T> {
         Self { slots: Mutex::new(HashMap::new()) }
     }
 
-    /// `valid` says whether a hold may still be entered.
+    /// Looks for a hold of the holder. `valid` says whether a hold may still be entered.
     pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
-        // Dropped after the mutex is unlocked: if the other guards have gone meanwhile, this is the last one, and its drop locks the
-        // table.
+        // Dropped after the mutex is unlocked. If the other guards have gone meanwhile, this is the last one, and its drop
+        // locks the table.
         let mut looked_at: Option<Arc<T>> = None;
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
@@ -61,14 +61,15 @@ impl<T> Reentry<T> {
         Entry::Vacant(Vacant { reentry: self, key, event })
     }
 
-    /// The hold of the holder is about to change. No task enters or acquires for the holder meanwhile.
+    /// Called when the hold of the holder is about to change. Until then, no other task enters the hold or acquires for the
+    /// holder.
     pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {
         let (key, event) = ((holder, keys.clone()), Arc::new(Event::new()));
         lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone()));
         Vacant { reentry: self, key, event }
     }
 
-    /// The last guard of a hold is gone.
+    /// Called when the last guard of a hold is gone.
     pub(crate) fn leave(&self, holder: Holder, keys: &Arc<Keys>) {
         let key = (holder, keys.clone());
         let mut slots = lock(&self.slots);
@@ -78,7 +79,7 @@ impl<T> Reentry<T> {
     }
 }
 
-/// The right to acquire for a holder. Dropped unfilled, it goes to a task that waits for it.
+/// The right to acquire for a holder. If it is dropped without a hold, it goes to a task that waits for it.
 pub(crate) struct Vacant<'a, T> {
     reentry: &'a Reentry<T>,
     key: Key,
@@ -191,7 +192,7 @@ mod tests {
             let entered = owned.clone();
             drop(owned);
             assert_eq!(lock(&reentry.slots).len(), 1);
-            // What it has becomes something else.
+            // The hold is changed to another one.
             let changed = guard(&reentry, holder, &keys);
             reentry.reopen(holder, &keys).fill(&changed);
             drop(entered);

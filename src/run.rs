@@ -1,14 +1,12 @@
 //! Scoped use: acquire, work, release, whatever becomes of the work.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::Arc;
 
 use futures::FutureExt;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::{ErrorKind, Result};
-use crate::guard::{Acquired, Held, protect, release};
-use crate::owned::Owned;
+use crate::guard::{Held, protect};
 
 impl<G: Held> Acquire<G> {
     /// Acquires, runs `work` with the guard, and releases, even if the work fails or panics.
@@ -43,7 +41,7 @@ impl<G: Held> Acquire<G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        run(Box::pin(self.owned()).await?, work).await
+        run(Box::pin(self.acquired()).await?, work).await
     }
 }
 
@@ -61,31 +59,32 @@ impl<G: Held> TryAcquire<G> {
         F: FnOnce(G) -> W,
         W: Future,
     {
-        match Box::pin(self.owned()).await? {
-            Some(owned) => run(owned, work).await.map(Some),
+        match Box::pin(self.acquired()).await? {
+            Some(guard) => run(guard, work).await.map(Some),
             None => Ok(None),
         }
     }
 }
 
-async fn run<G, F, W>(owned: Arc<Owned>, work: F) -> Result<W::Output>
+async fn run<G, F, W>(guard: G, work: F) -> Result<W::Output>
 where
     G: Held,
     F: FnOnce(G) -> W,
     W: Future,
 {
-    let shared = G::of(Acquired(owned.clone()));
-    // The call of the closure may panic too. On the heap: it is of any size, and would be copied from frame to frame.
+    let shared = guard.share();
+    // The closure itself may panic, too. On the heap, because the future can have any size and would be copied from frame to
+    // frame.
     let work = Box::pin(AssertUnwindSafe(async move { work(shared).await }).catch_unwind());
-    let worked = protect(&owned, "run", work).await;
-    let released = release(owned).await;
+    let worked = protect("run", || guard.loss(), guard.first_lost(), work).await;
+    let released = guard.release().await;
     match worked? {
         Ok(output) => covered(released).map(|()| output),
         Err(panic) => resume_unwind(panic),
     }
 }
 
-/// Whether the lease covered the work that the release ended.
+/// Whether the lease covered the work, by the result of the release.
 pub(crate) fn covered(released: Result<()>) -> Result<()> {
     match released {
         Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::WrongType | ErrorKind::Protocol) => {

@@ -70,7 +70,7 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
     }
 }
 
-/// The error of `block_on` on a thread that drives async tasks.
+/// The error of `block_on` on a thread that drives async tasks. `instead` says what to do.
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 fn must_not_block(instead: &str) -> Error {
     let reason = format!("this thread drives async tasks and must not block; use {instead} or the async API");
@@ -84,7 +84,7 @@ pub(crate) fn an_instant() -> Instant {
     Instant::now()
 }
 
-/// Lets other tasks run: it is ready at the second poll.
+/// Lets other tasks run once: it is ready at the second poll.
 #[cfg(any(feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;

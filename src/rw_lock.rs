@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
 use crate::lock::HolderState;
-use crate::owned::{Owned, lost_error};
+use crate::owned::{OwnedHold, lost_error};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
@@ -63,7 +63,7 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, name: &str) -> Self {
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
         Self { primitive: Primitive::new(context, reentry, Kind::ReadWrite, name) }
     }
 
@@ -202,6 +202,6 @@ impl ReadGuard {
 }
 
 /// Checks the hold locally, because guards that share a hold change it without asking the server.
-fn still_held(owned: &Owned, operation: &'static str) -> Result<()> {
+fn still_held(owned: &OwnedHold, operation: &'static str) -> Result<()> {
     owned.hold.loss(owned.context.now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
 }

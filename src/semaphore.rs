@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::guard::Permit;
 use crate::handle::Primitive;
-use crate::owned::Owned;
+use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
@@ -67,7 +67,7 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<Owned>>, name: &str, limit: u32) -> Self {
+    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str, limit: u32) -> Self {
         Self { primitive: Primitive::new(context, reentry, Kind::Semaphore { limit }, name), limit }
     }
 
@@ -139,9 +139,9 @@ impl Semaphore {
             // A late copy of this call must not overwrite a limit that was set after it.
             let not_after = context.not_after(sent, None);
             match context.scripts().set_limit(keys, limit, not_after).await {
-                Ok(Limited::Limit { more, now }) => {
+                Ok(Limited::Limit { call_again, now }) => {
                     context.observe(now);
-                    if more {
+                    if call_again {
                         context.engine.promote_later(keys, context.now(), context.config.lease);
                     }
                     return Ok(());

@@ -7,22 +7,27 @@ use std::future::Future;
 use std::time::Instant;
 
 /// Runs an acquisition in its own span, which records how long it took.
+///
+/// Not an `async fn`, which would store the acquisition twice.
 #[cfg(feature = "tracing")]
-pub(crate) async fn acquiring<F: Future>(
+pub(crate) fn acquiring<F: Future>(
     operation: &'static str,
     name: &str,
     fair: bool,
     now: impl Fn() -> Instant,
     acquisition: F,
-) -> F::Output {
+) -> impl Future<Output = F::Output> {
+    use futures::FutureExt;
     use tracing::Instrument;
 
     let span = tracing::debug_span!("acquire", operation, name, fair, waited_us = tracing::field::Empty);
     let since = now();
-    let output = acquisition.instrument(span.clone()).await;
-    let waited = now().saturating_duration_since(since);
-    span.record("waited_us", u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
-    output
+    let recorded = span.clone();
+    acquisition.instrument(span).map(move |output| {
+        let waited = now().saturating_duration_since(since);
+        recorded.record("waited_us", u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        output
+    })
 }
 
 #[cfg(not(feature = "tracing"))]
@@ -42,6 +47,20 @@ pub(crate) fn warning(what: &dyn Display) {
     tracing::warn!(what = %what, "the server's setup endangers locks");
     #[cfg(not(feature = "tracing"))]
     let _ = what;
+}
+
+/// Reports that an attempt to connect in the background has failed.
+pub(crate) fn not_connected(why: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(why = %why, "not connected yet; connecting is retried");
+    #[cfg(not(feature = "tracing"))]
+    let _ = why;
+}
+
+/// Reports that a client has connected in the background.
+pub(crate) fn connected() {
+    #[cfg(feature = "tracing")]
+    tracing::info!("connected in the background");
 }
 
 /// Reports that a renewal of `leases` leases got no usable answer.

@@ -123,7 +123,7 @@ fn acquisitions_are_spans_and_losses_events() {
             assert_eq!((&*span["span"], &*span["name"], &*span["fair"]), ("acquire", "\"orders\"", fair));
             assert!(span["waited_us"].parse::<u64>().unwrap() > 0);
         }
-        // Nobody can act as the client by what is told.
+        // The log does not contain enough to act as the client.
         let told = format!("{spans:?} {:?}", heard.events.lock().unwrap());
         assert!(!told.contains(&client.id().to_string()) && !told.contains("secret"), "{told}");
         drop(guard);
@@ -155,6 +155,29 @@ fn renewals_that_fail_and_reconnects_are_events() {
         assert_eq!((client.stats().held, client.stats().lost), (0, 1));
         client.close().await;
         server.finish();
+    });
+}
+
+#[test]
+fn attempts_to_connect_in_the_background_are_events() {
+    hearing(|heard| async move {
+        let mut server = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+        let url = server.user_url();
+        server.kill();
+        let config = Config::builder().connect_in_background(true).build().unwrap();
+        let client = bowline::tokio::connect_with(&url, config).await.unwrap();
+        let failed = heard.event("not connected yet").await;
+        assert_eq!(failed["level"], "WARN");
+        assert!(failed["why"].contains("connection refused") && !failed["why"].contains("secret"), "{failed:?}");
+        // More attempts fail meanwhile, for the same reason.
+        assert!(client.lock("a").lock().timeout(Duration::from_secs(1)).await.is_err());
+        server.restart();
+        assert_eq!(heard.event("connected in the background").await["level"], "INFO");
+        heard.event("the server's setup endangers locks").await;
+        let reasons: Vec<String> =
+            heard.events("not connected yet").into_iter().map(|event| event["why"].clone()).collect();
+        assert!(reasons.windows(2).all(|pair| pair[0] != pair[1]), "told again: {reasons:?}");
+        client.close().await;
     });
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bowline::{Client, Config, Executor};
+use bowline_testkit::watched::Watched;
 
 use crate::Result;
 use crate::runtime::Runtime;
-use crate::watched::{Seen, Watched};
+use crate::watched::{Seen, WatchedExecutor};
 
 /// A client as everybody has it, for times and allocations.
 pub async fn plain(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Client> {
@@ -27,8 +28,8 @@ pub async fn watched(
     config: Config,
 ) -> Result<(Client, Arc<Seen>)> {
     let seen = Arc::<Seen>::default();
-    let executor: Arc<dyn Executor> = Arc::new(Watched { seen: seen.clone(), inner: executor.clone() });
-    let inner = Arc::new(runtime.open(executor.clone(), url, &config).await?);
-    let connection = Watched { seen: seen.clone(), inner };
+    let executor: Arc<dyn Executor> = Arc::new(WatchedExecutor { seen: seen.clone(), inner: executor.clone() });
+    let inner = runtime.open(executor.clone(), url, &config).await?;
+    let connection = Watched { inner, watch: seen.clone() };
     Ok((Client::connect(executor, Arc::new(connection), config).await?, seen))
 }

@@ -1,109 +1,87 @@
 //! The lock's shipped scripts by hand, without the client around them.
 
-use bowline::{Arg, Call, Connection, Reply, Script};
+use std::time::Duration;
+
+use bowline::wire::{self, Attempt, PREFIX, Request, Resource};
+use bowline::{Call, Connection, Reply};
 
 use crate::Result;
 
 /// Long enough for any bench.
-const LEASE_MS: u64 = 3_600_000;
+const LEASE: Duration = Duration::from_secs(3600);
 
-/// The client in whose name the scripts are run.
-const CLIENT: &str = "00000000-0000-0000-0000-000000000001";
-
-/// One lock, under the prefix `bowline`.
+/// One lock of clients with the usual prefix.
 #[derive(Debug)]
-pub struct RawLock {
-    keys: [String; 4],
-}
+pub struct RawLock(Resource);
 
 impl RawLock {
-    /// The channel on which the client is told about grants.
-    pub const INBOX: &str = "bowline:inbox:00000000-0000-0000-0000-000000000001";
-
     /// The lock of this name.
-    pub fn new(name: &str) -> Self {
-        let main = format!("bowline:lock:{{{name}}}");
-        let keys = [main.clone(), format!("{main}:queue"), format!("{main}:tickets"), format!("{main}:fence")];
-        Self { keys }
+    pub fn new(name: &str) -> Result<Self> {
+        Ok(Self(Resource::lock(PREFIX, name)?))
     }
 
-    /// Acquires as attempt id `n`, or queues up. Whether it was granted.
+    /// Acquires for the `n`th attempt, or queues up. Whether it was granted.
     pub async fn acquire(&self, connection: &dyn Connection, n: u64) -> Result<bool> {
-        let id = attempt_id(n);
-        let lease = Arg::Number(LEASE_MS);
-        let args = [
-            Arg::Text(&id),
-            Arg::Text("wait"),
-            lease,
-            Arg::Number(1),
-            lease,
-            Arg::Number(0),
-            Arg::Number(0),
-            Arg::Text("bowline:inbox:"),
-            Arg::Number(1),
-        ];
-        match self.run(connection, "lock_acquire", &args).await?.as_str() {
+        let request = self.0.acquire(attempt(n), true);
+        match run(connection, &request).await?.as_str() {
             "GRANTED" => Ok(true),
             "QUEUED" => Ok(false),
-            other => Err(unexpected("lock_acquire", other)),
+            other => Err(unexpected(&request, other)),
         }
     }
 
-    /// Releases the hold of attempt id `n`, and hands the lock over if somebody waits.
+    /// Releases the hold of the `n`th attempt, and hands the lock over if a ticket waits.
     pub async fn release(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        let id = attempt_id(n);
-        let nothing = Arg::Number(0);
-        let args = [Arg::Text(&id), Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(""), nothing, nothing];
-        match self.run(connection, "lock_release", &args).await?.as_str() {
-            "RELEASED" => Ok(()),
-            other => Err(unexpected("lock_release", other)),
-        }
+        let request = self.0.release(attempt(n), None).ok_or("a lock is never held")?;
+        expect(connection, &request, "RELEASED").await
     }
 
-    /// Takes the ticket of attempt id `n` out of the queue.
+    /// Takes the ticket of the `n`th attempt out of the queue.
     pub async fn cancel(&self, connection: &dyn Connection, n: u64, from_tail: bool) -> Result<()> {
-        let ticket = ticket(n);
-        let from = Arg::Text(if from_tail { "-1" } else { "1" });
-        let args = [Arg::Text(&ticket), from, Arg::Text("bowline:inbox:"), Arg::Number(1)];
-        match self.run(connection, "lock_cancel", &args).await?.as_str() {
-            "CANCELLED" => Ok(()),
-            other => Err(unexpected("lock_cancel", other)),
-        }
+        expect(connection, &self.0.cancel(attempt(n), from_tail), "CANCELLED").await
     }
 
-    /// Touches the ticket of attempt id `n`, which waits.
+    /// Keeps the ticket of the `n`th attempt alive.
     pub async fn heartbeat(&self, connection: &dyn Connection, n: u64) -> Result<()> {
-        let ticket = ticket(n);
-        let args = [Arg::Text("bowline:inbox:"), Arg::Number(1), Arg::Text(&ticket), Arg::Number(LEASE_MS)];
-        match self.run(connection, "lock_heartbeat", &args).await?.as_str() {
-            "WAITING" => Ok(()),
-            other => Err(unexpected("lock_heartbeat", other)),
-        }
-    }
-
-    /// The first word in the reply.
-    async fn run(&self, connection: &dyn Connection, name: &'static str, args: &[Arg<'_>]) -> Result<String> {
-        let script = Script::all().find(|script| script.name() == name).ok_or(name)?;
-        let keys = self.keys.each_ref().map(String::as_str);
-        let Reply::Array(items) = connection.run(Call::new(script, &keys, args)).await? else {
-            return Err(unexpected(name, "no list"));
-        };
-        let word = items.into_iter().find_map(|item| match item {
-            Reply::Bytes(word) => Some(String::from_utf8_lossy(&word).into_owned()),
-            _ => None,
-        });
-        word.ok_or_else(|| unexpected(name, "no word"))
+        expect(connection, &self.0.heartbeat(&[attempt(n)]), "WAITING").await
     }
 }
 
-fn attempt_id(n: u64) -> String {
-    format!("{CLIENT}:{n}")
+/// The channel on which the client of all attempts is told about grants.
+pub fn inbox() -> String {
+    wire::inbox(PREFIX, wire::client(1))
 }
 
-fn ticket(n: u64) -> String {
-    format!("{}/{LEASE_MS}/1", attempt_id(n))
+/// The same in one slot of a cluster, where messages are sharded.
+pub fn sharded_inbox() -> Result<String> {
+    Ok(wire::Resource::lock(PREFIX, "n")?.sharded(true).inbox(wire::client(1)))
 }
 
-fn unexpected(script: &str, word: &str) -> Box<dyn std::error::Error + Send + Sync> {
-    format!("{script} replied {word}").into()
+fn attempt(n: u64) -> Attempt {
+    Attempt::new(wire::client(1), n, LEASE)
+}
+
+async fn expect(connection: &dyn Connection, request: &Request, word: &str) -> Result<()> {
+    match run(connection, request).await? {
+        replied if replied == word => Ok(()),
+        other => Err(unexpected(request, &other)),
+    }
+}
+
+/// The first word in the reply.
+async fn run(connection: &dyn Connection, request: &Request) -> Result<String> {
+    let (keys, args) = (request.keys(), request.args());
+    let reply = connection.run(Call::new(request.script, &keys, &args)).await?;
+    let Reply::Array(items) = wire::in_full(reply) else {
+        return Err(unexpected(request, "no list"));
+    };
+    let word = items.into_iter().find_map(|item| match item {
+        Reply::Bytes(word) => Some(String::from_utf8_lossy(&word).into_owned()),
+        _ => None,
+    });
+    word.ok_or_else(|| unexpected(request, "no word"))
+}
+
+fn unexpected(request: &Request, word: &str) -> Box<dyn std::error::Error + Send + Sync> {
+    format!("{} replied {word}", request.script.name()).into()
 }

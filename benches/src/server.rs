@@ -49,7 +49,7 @@ impl Server {
     /// Finds one or starts one.
     pub fn find() -> Result<Self> {
         if let Ok(url) = std::env::var("REDIS_URL") {
-            println!("using the server at REDIS_URL: nobody else should");
+            println!("using the server at REDIS_URL, which should have no other clients");
             return Ok(Self { url, child: None });
         }
         let error = |error| format!("REDIS_URL is not set, and there is no server: {error}").into();
@@ -66,6 +66,27 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok((primary, replica))
+    }
+
+    /// Starts three servers that know nothing of each other.
+    pub fn start_three() -> Result<Vec<Self>> {
+        (0..3).map(|_| Self::start(&[])).collect()
+    }
+
+    /// Stops the process, which answers nothing until it is [thawed](Self::thaw).
+    pub fn freeze(&self) -> Result<()> {
+        self.signal("STOP")
+    }
+
+    /// Lets a frozen process go on.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
+        let child = self.child.as_ref().ok_or("the server is not ours")?;
+        let status = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status()?;
+        if status.success() { Ok(()) } else { Err(format!("kill -s {signal}: {status}").into()) }
     }
 
     fn start(args: &[&str]) -> Result<Self> {
@@ -117,6 +138,15 @@ impl Probe {
         Ok(redis::cmd(name).arg(args).query(&mut self.0)?)
     }
 
+    /// Sends the commands at once. Fails if one of them does.
+    pub fn send(&mut self, commands: Vec<redis::Cmd>) -> Result<()> {
+        let mut pipeline = redis::Pipeline::with_capacity(commands.len());
+        for command in commands {
+            pipeline.add_command(command).ignore();
+        }
+        Ok(pipeline.query(&mut self.0)?)
+    }
+
     /// A number from `INFO everything`: of a line, or of a field in it.
     pub fn info(&mut self, name: &str, part: Option<&str>) -> Result<u64> {
         let info: String = self.ask(&["INFO", "everything"])?;
@@ -135,7 +165,7 @@ impl Probe {
         for line in info.lines() {
             let Some((name, value)) = line.split_once(':') else { continue };
             match name {
-                // The first use of a script sends it whole.
+                // The first use of a script is an `EVAL`.
                 "cmdstat_evalsha" | "cmdstat_eval" => {
                     executed.scripts += field(value, "calls")?;
                     executed.micros += field(value, "usec")?;

@@ -1,14 +1,14 @@
-//! A connection and an executor that tell what bowline has them do.
+//! What bowline has its connection and its executor do.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use bowline::{Acknowledged, Arg, Call, Connection, ConnectionError, Executor, Notice, Reply, Topology, Warning};
+use bowline::wire::Request;
+use bowline::{Call, Executor};
+use bowline_testkit::watched::{Sent, Watch};
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 
 /// What was seen of one client.
 #[derive(Debug, Default)]
@@ -22,13 +22,20 @@ pub struct Seen {
     timers: AtomicU64,
 }
 
-/// The sizes and the text of what was sent with a script.
+/// What was sent with a script, as text.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// `KEYS`.
     pub keys: Vec<String>,
     /// `ARGV`.
     pub args: Vec<String>,
+}
+
+impl Recorded {
+    fn of(call: &Call<'_>) -> Self {
+        let keys = call.keys.iter().map(|key| (*key).to_owned()).collect();
+        Self { keys, args: Request::new(call).words() }
+    }
 }
 
 impl Seen {
@@ -76,88 +83,40 @@ impl Seen {
     pub fn recorded(&self) -> Vec<Recorded> {
         lock(&self.recorded).take().unwrap_or_default()
     }
+}
 
-    fn answer(&self, call: &Call<'_>) {
-        *lock(&self.answered).entry(call.script.name()).or_default() += 1;
+impl Watch for Seen {
+    fn sent(&self, calls: &[Call<'_>], _: Sent) {
+        count(&self.sent, calls);
+        if let Some(recorded) = &mut *lock(&self.recorded) {
+            recorded.extend(calls.iter().map(Recorded::of));
+        }
     }
 
-    fn call(&self, call: &Call<'_>) {
-        *lock(&self.sent).entry(call.script.name()).or_default() += 1;
-        if let Some(recorded) = &mut *lock(&self.recorded) {
-            let keys = call.keys.iter().map(|key| (*key).to_owned()).collect();
-            let args = call.args.iter().map(|arg| match arg {
-                Arg::Text(text) => (*text).to_owned(),
-                Arg::Number(number) => number.to_string(),
-            });
-            recorded.push(Recorded { keys, args: args.collect() });
-        }
+    fn answered(&self, calls: &[Call<'_>]) {
+        count(&self.answered, calls);
+    }
+
+    fn subscribes(&self) {
+        self.subscriptions.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// Anything that tells what it is asked to do.
+fn count(scripts: &Mutex<BTreeMap<&'static str, u64>>, calls: &[Call<'_>]) {
+    let mut scripts = lock(scripts);
+    calls.iter().for_each(|call| *scripts.entry(call.script.name()).or_default() += 1);
+}
+
+/// An executor that tells what it is asked to do.
 #[derive(Debug)]
-pub struct Watched<T: ?Sized> {
+pub struct WatchedExecutor {
     /// What has been seen so far.
     pub seen: Arc<Seen>,
     /// What does the work.
-    pub inner: Arc<T>,
+    pub inner: Arc<dyn Executor>,
 }
 
-#[async_trait]
-impl<C: Connection> Connection for Watched<C> {
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.seen.call(&call);
-        let answer = self.inner.run(call).await;
-        self.seen.answer(&call);
-        answer
-    }
-
-    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        calls.iter().for_each(|call| self.seen.call(call));
-        let answers = self.inner.run_batch(calls).await;
-        calls.iter().for_each(|call| self.seen.answer(call));
-        answers
-    }
-
-    async fn run_acknowledged(
-        &self,
-        calls: &[Call<'_>],
-        replicas: u32,
-        within: Duration,
-    ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        calls.iter().for_each(|call| self.seen.call(call));
-        let answers = self.inner.run_acknowledged(calls, replicas, within).await;
-        calls.iter().for_each(|call| self.seen.answer(call));
-        answers
-    }
-
-    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        self.seen.subscriptions.fetch_add(1, Ordering::SeqCst);
-        self.inner.subscribe(channel).await
-    }
-
-    fn topology(&self) -> Topology {
-        self.inner.topology()
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        self.inner.warnings()
-    }
-
-    fn reconnects(&self) -> u64 {
-        self.inner.reconnects()
-    }
-
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.inner.without_runtime(within)
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
-}
-
-impl Executor for Watched<dyn Executor> {
+impl Executor for WatchedExecutor {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.seen.spawned.fetch_add(1, Ordering::SeqCst);
         let ended = Ended(self.seen.clone());

@@ -32,7 +32,7 @@ impl Cluster {
             cluster.ask::<()>(n, redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(cluster.nodes[0].0))?;
         }
         let master: String = cluster.ask(0, redis::cmd("CLUSTER").arg("MYID"))?;
-        // Refused until the node has heard of its master.
+        // The node refuses until it has heard of its master.
         while cluster.ask::<()>(3, redis::cmd("CLUSTER").arg("REPLICATE").arg(&master)).is_err() {
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -1,40 +1,53 @@
-//! The requests of an acquisition: sent until one is answered, or a message has told what became of them.
+//! Sends the requests of an acquisition until one is answered, or until a message says what became of the attempt.
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::acquire::request::Request;
 use crate::acquire::wait::{Asked, Waiter};
+use crate::context::Context;
 use crate::driver::retry::Retry;
 use crate::engine::attempt::Outcome;
 use crate::engine::lease::Hold;
+use crate::engine::replica_waits::ReplicaLink;
+use crate::engine::schedule::answer_within;
 use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
-use crate::protocol::dispatch::AcquireArgs;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::reply::{Acquired, Requeued};
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
-/// What the server said about an attempt.
+/// The longest wait for replicas within one request. The answer may be that the attempt is queued or that others hold the
+/// lock, and must not come later than this.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The server's answer about an attempt.
 pub(super) enum Answer {
     Granted {
         token: Token,
         counted_from: Instant,
+        /// The number of replicas that have acknowledged the grant.
+        replicas: u32,
     },
     Queued,
     /// Queued; the ticket belongs to the cohort now.
     LeftToCohort,
     Busy,
-    /// The answers were lost, and a message or a heartbeat came first.
+    /// The answers were lost, but a message or a heartbeat has said what became of the attempt.
     Decided(Outcome),
 }
 
 /// Sends requests about the attempt until there is an answer.
-pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>, retry: &mut Retry<'_>) -> Result<Answer> {
-    retry.start();
+pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Answer> {
+    let context = waiter.context;
+    let mut series = None;
     loop {
         let sent = waiter.next_request().ok_or_else(|| request.error(ErrorKind::Closed))?;
+        let retry = || context.retry_from(request.operation, &request.keys.name, sent);
+        let retry = series.get_or_insert_with(retry);
         let answer = match waiter.attempt.state.before.clone() {
             Some(before) => requeue(request, waiter, retry, &before, sent).await?,
             None => acquire(request, waiter, retry, sent).await?,
@@ -45,7 +58,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>, retry: &mut 
     }
 }
 
-/// Releases the hold before and queues up, in one request. `None`: the next request is due.
+/// Releases the cohort's former hold and queues up, in one request. `None`: no answer that counts, so the next request is due.
 async fn requeue(
     request: &Request,
     waiter: &mut Waiter<'_>,
@@ -59,15 +72,15 @@ async fn requeue(
     let requeued = context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())).await;
     drop(unread);
     match requeued {
-        Ok(Requeued::Granted { token, more: call_again, told: messages, now }) => {
+        Ok(Requeued::Granted { token, call_again, messages, now }) => {
             context.observe(now);
             context.deliver(messages);
             if call_again {
                 context.reply_lost(keys);
             }
-            Ok(Some(Answer::Granted { token, counted_from: sent }))
+            Ok(Some(Answer::Granted { token, counted_from: sent, replicas: 0 }))
         }
-        Ok(Requeued::Queued { more: call_again, told: messages, now }) => {
+        Ok(Requeued::Queued { call_again, messages, now }) => {
             context.observe(now);
             waiter.attempt.state.before = None;
             let left_to_cohort = waiter.set_queued(sent, None, call_again);
@@ -94,7 +107,7 @@ async fn requeue(
     }
 }
 
-/// `None`: the next request is due.
+/// Sends one request to acquire. `None`: ask again with the next request.
 async fn acquire(
     request: &Request,
     waiter: &mut Waiter<'_>,
@@ -110,8 +123,9 @@ async fn acquire(
         max_waiters: request.max_waiters,
         not_after: waiter.not_after(sent),
     };
-    let call = pin!(context.scripts().acquire(&request.keys, args));
-    let acquired = match waiter.ask(retry, call).await? {
+    let is_first = waiter.attempt.state.asked == 1;
+    let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args));
+    let (acquired, replicas) = match waiter.ask(retry, call).await? {
         Asked::Answered(acquired) => acquired,
         Asked::Decided(outcome) => return Ok(Some(Answer::Decided(outcome))),
         Asked::Failed => return Ok(None),
@@ -132,16 +146,16 @@ async fn acquire(
             if mutant::on(Mutant::LeaseFromReply) {
                 counted_from = context.now();
             }
-            Ok(Some(Answer::Granted { token, counted_from }))
+            Ok(Some(Answer::Granted { token, counted_from, replicas }))
         }
-        Acquired::Queued { holder_left, more: call_again, .. } => {
+        Acquired::Queued { holder_left, call_again, .. } => {
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
             Ok(Some(if left_to_cohort { Answer::LeftToCohort } else { Answer::Queued }))
         }
-        Acquired::Busy { more: false, .. } => Ok(Some(Answer::Busy)),
-        // Expired tickets are left to remove; or the request took longer than `not_after` allowed, and the answer has corrected
-        // the estimate of the server's clock.
-        Acquired::Busy { more: true, .. } | Acquired::Stale { .. } => Ok(None),
+        Acquired::Busy { call_again: false, .. } => Ok(Some(Answer::Busy)),
+        // Either there are more expired tickets to remove, or the request arrived after `not_after`. The answer has
+        // corrected the estimate of the server's clock in the second case. Both are asked again.
+        Acquired::Busy { call_again: true, .. } | Acquired::Stale { .. } => Ok(None),
         Acquired::Over { limit, .. } => {
             waiter.attempt.forget();
             let reason = format!("{} permits of {limit}", request.amount);
@@ -152,6 +166,28 @@ async fn acquire(
             Err(request.error(ErrorKind::QueueFull))
         }
     }
+}
+
+/// Sends the request, and waits for replicas in the same round trip if it can. Returns how many have acknowledged what the request
+/// wrote.
+async fn send(
+    request: &Request,
+    context: &Context,
+    (id, is_first): (AttemptId, bool),
+    args: AcquireArgs,
+) -> Result<(Acquired, u32), Failure> {
+    let keys = &*request.keys;
+    let replicas = request.replicas;
+    let link = || ReplicaLink { node: context.connection.node_of(keys.main()), replicas };
+    let wait = (replicas > 0).then(|| context.engine.wait_with_request(id, is_first, link())).flatten();
+    let Some(wait) = wait else {
+        return context.scripts().acquire(keys, args).await.map(|acquired| (acquired, 0));
+    };
+    let within = answer_within(request.lease, context.config.command_timeout).min(LONGEST_WAIT);
+    let answer = context.scripts().acquire_acknowledged(keys, args, replicas, within).await;
+    wait.answered(Some(answer.as_ref().is_ok_and(|(_, acknowledged)| *acknowledged >= replicas)));
+    // A request that repeats another one may write nothing, and replicas acknowledge nothing then.
+    answer.map(|(acquired, acknowledged)| (acquired, if is_first { acknowledged } else { 0 }))
 }
 
 fn ticket(request: &Request, waiter: &Waiter<'_>) -> Ticket {

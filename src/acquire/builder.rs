@@ -6,20 +6,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::acquire::acquire;
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{Acquired, Held, LockGuard, Reentrant};
+use crate::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
 use crate::holder::Holder;
-use crate::owned::Owned;
 use crate::runtime::Executor;
 
-mod choices;
+pub(crate) mod choices;
 mod try_acquire;
 
-use choices::Options;
+use choices::{Options, Part, builder};
 pub use try_acquire::TryAcquire;
 
 /// An acquisition that waits until it is granted. `G` is the guard that it resolves to.
@@ -73,20 +72,9 @@ pub struct Acquire<G = LockGuard> {
     guard: PhantomData<G>,
 }
 
+builder!(Acquire);
+
 impl<G> Acquire<G> {
-    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
-        Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
-    }
-
-    /// The same acquisition with another type of guard.
-    pub(crate) fn with_guard<H>(self) -> Acquire<H> {
-        Acquire { options: self.options, guard: PhantomData }
-    }
-
-    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.options.primitive.context.executor
-    }
-
     /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
         self.options.fair = true;
@@ -105,10 +93,14 @@ impl<G> Acquire<G> {
     /// # Guaranteed
     /// - The member that has waited longest in its cohort is next. A semaphore may answer requests that are already sent in
     ///   another order.
-    /// - One grant serves at most 32 members, and the last of them at most
+    /// - A hand-off budget serves at most 32 members, and the last of them at most
     ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues up
-    ///   again behind the other waiters. A waiter outside the cohort is therefore passed by at most one grant, or, at a
-    ///   semaphore, by the grants that the cohort had when the waiter queued up.
+    ///   again behind the other waiters.
+    /// - The cohort of a [`Lock`](crate::Lock) that was granted without waiting asks for its next budget when half of the present one
+    ///   is used, and gets the budget only if no one else waits. A cohort that is alone therefore never waits for Redis. If a budget is
+    ///   used up before the next one is there, the one after that is twice as large, up to 512 members.
+    /// - A waiter outside the cohort is passed by at most two budgets of a lock, one grant of a read-write lock, or the grants of a
+    ///   semaphore that the cohort had when the waiter queued up.
     /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks Redis.
     /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients release.
     ///
@@ -210,16 +202,9 @@ impl<G> Acquire<G> {
         self
     }
 
-    pub(crate) async fn owned(self) -> Result<Arc<Owned>> {
-        let request = self.options.request(true)?;
-        // An acquisition that waits is never answered "busy".
-        let never = || Error::new(ErrorKind::Protocol, request.operation).with_name(&request.keys.name);
-        acquire(&self.options.primitive, &request).await?.ok_or_else(never)
-    }
-
-    pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
-        self.options.holder = Some(*holder);
-        self
+    /// The primitives to acquire, without the options.
+    pub(crate) fn parts(&self) -> &[Part] {
+        self.options.parts()
     }
 }
 
@@ -231,24 +216,20 @@ impl<G: Reentrant> Acquire<G> {
     }
 }
 
+impl<G: Held> Acquire<G> {
+    pub(crate) fn acquired(self) -> impl Future<Output = Result<G>> + Send {
+        let operation = self.options.operation;
+        // An acquisition that waits is never answered "busy".
+        let never = move || Error::new(ErrorKind::Protocol, operation);
+        G::acquire(self.options, true).map(move |acquired| acquired?.ok_or_else(never))
+    }
+}
+
 impl<G: Held> IntoFuture for Acquire<G> {
     type Output = Result<G>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { Ok(G::of(Acquired(self.owned().await?))) })
-    }
-}
-
-// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
-impl<G> Clone for Acquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: PhantomData }
-    }
-}
-
-impl<G> fmt::Debug for Acquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
+        Box::pin(self.acquired())
     }
 }

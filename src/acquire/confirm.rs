@@ -15,25 +15,33 @@ pub(crate) async fn confirm(context: &Context, operation: &'static str, hold: &A
     if hold.replicas == 0 {
         return Ok(true);
     }
-    // At least one wait may take its time.
+    // On the heap, because the future may wait for hours and only such holds need this state.
+    Box::pin(acknowledged(context, operation, hold)).await
+}
+
+async fn acknowledged(context: &Context, operation: &'static str, hold: &Arc<Hold>) -> Result<bool> {
+    // The time for one `WAIT` is allowed even if `retry_timeout` is shorter.
     let until = context.now() + context.config.retry_timeout.max(context.config.command_timeout);
     let mut retry = context.retry(operation, &hold.keys.name);
     let mut replicas = 0;
     loop {
         let began = context.now();
-        // A lease that is not renewed ends the wait, too.
+        // The wait ends with the lease at the latest, because nothing renews the lease yet.
         let end = hold.deadline().map_or(began, |deadline| deadline.min(until));
         let confirming = context.engine.confirm(hold).done();
         let confirmation = timeout(&context.executor, end.saturating_duration_since(began), confirming).await;
         let now = context.now();
-        // A sleep ends early only when the runtime is shut down.
+        // A sleep that returns before its end means that the runtime was shut down.
         let shut_down = confirmation.is_none() && now < end;
         let loss = hold.loss(now);
         if shut_down || loss == Some(Loss::Closed) || confirmation == Some(Confirmation::Closed) {
             return Err(context.closed(operation, &hold.keys));
         }
         match (confirmation, loss) {
-            (Some(Confirmation::Acknowledged), None) => return Ok(true),
+            (Some(Confirmation::Acknowledged), None) => {
+                context.engine.acknowledged(hold);
+                return Ok(true);
+            }
             (Some(Confirmation::Gone), _) | (_, Some(Loss::Gone | Loss::Revoked | Loss::Closed)) => return Ok(false),
             (Some(Confirmation::Failed(_)), Some(Loss::Expired)) => return Ok(false),
             (Some(Confirmation::Failed(failure)), None) => {
@@ -47,6 +55,6 @@ pub(crate) async fn confirm(context: &Context, operation: &'static str, hold: &A
             let reason = format!("{replicas} of {} replicas acknowledged the grant", hold.replicas);
             return Err(Error::because(ErrorKind::Unacknowledged, operation, reason).with_name(&hold.keys.name));
         }
-        // The wait for the replicas was the pause.
+        // No pause is needed: waiting for the replicas took long enough.
     }
 }

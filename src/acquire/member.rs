@@ -1,4 +1,4 @@
-//! A member of a cohort, on the side of the acquisition.
+//! A member of a cohort, as its acquisition sees it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,15 +13,18 @@ use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Membership for as long as an acquisition waits, asks or holds. Dropped, the member leaves, and its turn goes to the next.
+/// Membership in a cohort, which lasts while an acquisition waits, asks or holds. When it is dropped, the member leaves, and
+/// its turn goes to the next member.
 #[derive(Debug)]
 pub(crate) struct Member {
     context: Arc<Context>,
     cohort: CohortId,
     number: u64,
     since: Instant,
-    /// Of the hold, once there is one.
+    /// The budget of the hold, once the member holds.
     budget: Option<HandoffBudget>,
+    /// Whether the member has held and has left the cohort since.
+    is_over: bool,
 }
 
 impl Member {
@@ -32,7 +35,7 @@ impl Member {
             CannotJoin::Closed => request.error(ErrorKind::Closed),
             CannotJoin::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context: context.clone(), cohort, number, since: context.now(), budget: None })
+        Ok(Self { context: context.clone(), cohort, number, since: context.now(), budget: None, is_over: false })
     }
 
     /// Waits for the turn of the member.
@@ -56,9 +59,9 @@ impl Member {
     }
 
     /// Opens an attempt for the member.
-    pub(super) fn open(&self, request: &Request) -> Result<AttemptHandoff, Closed> {
+    pub(super) fn open(&self, request: &Request, now: Instant) -> Result<AttemptHandoff, Closed> {
         let Request { keys, amount, lease, .. } = request;
-        self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, self.context.now())
+        self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, now)
     }
 
     /// The member, which began to ask at `began`, has failed. Waiting members that would fail for the same reason fail now, and not
@@ -83,18 +86,24 @@ impl Member {
 
     /// The member has been granted the hold.
     pub(super) fn set_held(&mut self, hold: &Hold) {
-        let until = self.context.now() + self.context.config.handoff_time;
-        self.budget = Some(HandoffBudget::of(hold.keys.kind.claim(hold.amount), until));
+        let (now, time) = (self.context.now(), self.context.config.handoff_time);
+        self.budget = Some(HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token, now, time));
     }
 
-    /// The member is done with the hold. `true`: the next member has it. `false`: it is to be released.
-    pub(crate) fn hand_off(self, hold: &Arc<Hold>) -> bool {
-        self.budget.is_some_and(|budget| self.context.engine.hand_off(hold, budget, self.context.now()))
+    /// Called when the member is done with the hold. `true`: the next member holds now. `false`: the caller must release the
+    /// hold.
+    pub(crate) fn hand_off(mut self, hold: &Arc<Hold>) -> bool {
+        let Some(budget) = self.budget else { return false };
+        self.is_over = true;
+        self.context.engine.hand_off(hold, budget, self.context.now())
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
         self.context.engine.leave(&self.cohort, self.number, self.context.now());
     }
 }

@@ -1,4 +1,4 @@
-//! An attempt on the side of the future that waits for it.
+//! An attempt, as the future that waits for it sees it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 
-/// An attempt from before its first request until it is decided. Dropped before that, it goes to the next member of its cohort;
-/// without one it is abandoned, and what it has in Redis is cleaned up in the background.
+/// An attempt whose outcome is not known yet. If it is dropped, it goes to the next member of its cohort. Without such a
+/// member it is abandoned, and its ticket or hold is removed from Redis in the background.
 #[derive(Debug)]
 pub(crate) struct PendingAttempt<'a> {
     context: &'a Context,
     pub(crate) state: AttemptHandoff,
-    /// No other member is to continue it.
+    /// Whether the attempt must not go to another member when it is dropped.
     pub(crate) alone: bool,
     decided: bool,
 }
@@ -63,18 +63,18 @@ impl<'a> PendingAttempt<'a> {
         Ok(self.context.engine.grant(self.id(), grant, now))
     }
 
-    /// Its ticket belongs to its cohort now.
+    /// Records that the ticket belongs to the cohort now.
     pub(crate) fn leave_to_cohort(&mut self) {
         self.decided = true;
     }
 
-    /// The server said that it has nothing of the attempt.
+    /// Records the server's answer that it has neither a ticket nor a hold of the attempt.
     pub(crate) fn forget(&mut self) {
         self.decided = true;
         self.context.engine.forget(self.id());
     }
 
-    /// Gives the attempt up: what it has in Redis is cleaned up.
+    /// Gives the attempt up. Its ticket or hold is removed from Redis in the background.
     pub(crate) fn abandon(&mut self) {
         self.decided = true;
         self.context.engine.abandon(self.id(), self.context.now());
@@ -94,12 +94,12 @@ impl Drop for PendingAttempt<'_> {
     }
 }
 
-/// On which terms a hold is granted.
+/// The conditions of a hold: its lease, and how many replicas must acknowledge it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) term: Term,
     pub(crate) lease: Duration,
-    /// How many replicas must acknowledge it.
+    /// How many replicas must acknowledge the hold.
     pub(crate) replicas: u32,
 }
 

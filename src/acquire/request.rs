@@ -12,7 +12,7 @@ use crate::protocol::key::Keys;
 pub(crate) struct Request {
     pub(crate) operation: &'static str,
     pub(crate) keys: Arc<Keys>,
-    /// Units, or tokens to reserve.
+    /// The number of units, or of tokens to reserve.
     pub(crate) amount: u32,
     /// Whether to wait while others hold it.
     pub(crate) wait: bool,
@@ -24,11 +24,11 @@ pub(crate) struct Request {
     pub(crate) replicas: u32,
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
-    /// Whose hold it is, if the hold can be re-entered.
+    /// The holder that can re-enter the hold, if there is one.
     pub(crate) holder: Option<Holder>,
-    /// The caller's choice, for the log.
+    /// Whether the caller chose a fair acquisition. Only the log shows it.
     pub(crate) fair: bool,
-    /// Whether it joins the client's own cohort for the name.
+    /// Whether the acquisition joins the client's cohort for the name.
     pub(crate) joins_cohort: bool,
 }
 

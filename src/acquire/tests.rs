@@ -29,7 +29,7 @@ impl Setup {
         self.context.engine.join(&self.cohort(), 0).ok().unwrap()
     }
 
-    /// An attempt of the first member, and the member that waits behind it.
+    /// Opens an attempt of the first member. Returns it with the member that waits behind it.
     fn open(&self) -> (AttemptHandoff, u64) {
         let [first, second] = [self.join(), self.join()];
         (self.context.engine.open_in_cohort(&self.keys, first, 1, LEASE, self.context.now()).unwrap(), second)
@@ -66,7 +66,7 @@ impl Setup {
         }
     }
 
-    async fn acquire(&self, request: Request) -> Result<Option<Arc<Owned>>> {
+    async fn acquire(&self, request: Request) -> Result<Option<Arc<OwnedHold>>> {
         acquire(&self.primitive(), &request).await
     }
 
@@ -109,7 +109,8 @@ fn a_dropped_attempt_goes_to_the_next_member_unless_it_is_alone_or_decided() {
     }
 }
 
-/// The next member has a retry timeout of its own, and must not continue what the server has not answered for so long.
+/// The next member has its own retry timeout, so it must not continue an attempt that has been without an answer for that
+/// long.
 #[test]
 fn a_member_that_fails_leaves_its_attempt_to_no_other() {
     let setup = setup();
@@ -147,7 +148,7 @@ fn a_ticket_that_is_gone_is_not_cancelled_and_another_attempt_follows() {
     assert_eq!((setup.calls(), setup.cleanups()), (2, 0));
 }
 
-/// The message may concern the first copy of the request, and only the answer tells what the second copy did.
+/// The message may be about the first copy of the request. Only the answer tells what the second copy did.
 #[test]
 fn a_message_while_a_request_is_sent_again_does_not_replace_its_answer() {
     let setup = setup();
@@ -176,7 +177,7 @@ fn a_try_does_not_wait_for_its_own_holder() {
     assert_eq!(setup.calls(), 1, "the first one's");
 }
 
-/// As the reply to a release brings it.
+/// Delivered as by the reply to a release.
 #[test]
 fn a_grant_in_a_reply_is_delivered() {
     let setup = setup();
@@ -226,7 +227,7 @@ fn a_hold_is_entered_again_for_no_more_than_it_has() {
     assert_eq!(setup.calls(), 1);
 }
 
-/// A request that was sent twice may have been granted, have expired and be queued anew.
+/// A request that was sent twice may have been granted, may have expired and may be queued again.
 #[test]
 fn a_message_is_trusted_after_one_request_with_half_of_the_lease_left() {
     let nano = Duration::from_nanos(1);

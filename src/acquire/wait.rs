@@ -1,4 +1,4 @@
-//! Queued until decided: how acquisitions and latches ask the server, and wait for what becomes of their attempt.
+//! How acquisitions and latches ask the server, and then wait in the queue until the outcome of their attempt is known.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use futures::future::{Either, select};
 
 use crate::acquire::pending::PendingAttempt;
@@ -16,9 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::reply::ServerMillis;
-use crate::runtime::timeout;
 
-/// An attempt with what it takes to ask the server about it.
+/// An attempt, and what is needed to ask the server about it.
 pub(crate) struct Waiter<'a> {
     pub(crate) context: &'a Arc<Context>,
     pub(crate) attempt: PendingAttempt<'a>,
@@ -26,10 +26,10 @@ pub(crate) struct Waiter<'a> {
     until: Option<Instant>,
 }
 
-/// What came of one request.
+/// The outcome of one request.
 pub(crate) enum Asked<T> {
     Answered(T),
-    /// A message or a heartbeat told first what became of the attempt.
+    /// A message or a heartbeat has said what became of the attempt before the request was answered.
     Decided(Outcome),
     /// The request failed. The pause before the next one is over.
     Failed,
@@ -90,7 +90,7 @@ impl<'a> Waiter<'a> {
         poll_fn(|context| self.context.engine.poll_outcome(self.attempt.id(), context)).await
     }
 
-    /// As [`decided`](Self::decided); never, unless `listens`.
+    /// As [`decided`](Self::decided) if `listens` is set. Otherwise it never resolves.
     fn outcome(&self, mut listens: bool) -> impl Future<Output = Outcome> + Unpin {
         if mutant::on(Mutant::DeafWhileAsking) {
             listens = false;
@@ -101,7 +101,7 @@ impl<'a> Waiter<'a> {
         })
     }
 
-    /// Until when the server may execute a request sent at `sent`: later, no future waits for the answer.
+    /// The latest time at which the server may execute a request sent at `sent`. After that, no future waits for the answer.
     pub(crate) fn not_after(&self, sent: Instant) -> ServerMillis {
         if mutant::on(Mutant::NoNotAfter) {
             return 0;
@@ -116,19 +116,20 @@ pub(crate) fn end_of(context: &Context, limit: Option<Duration>) -> Option<Insta
 }
 
 /// Runs the work within the time that is left until `until`. `timed_out` makes the error for work that takes longer.
-pub(crate) async fn in_time<T>(
+///
+/// Not an `async fn`, which would store what it is given twice: a waiting future carries it for hours.
+pub(crate) fn in_time<T>(
     context: &Context,
     until: Option<Instant>,
-    mut work: Pin<&mut impl Future<Output = Result<T>>>,
+    work: Pin<&mut impl Future<Output = Result<T>>>,
     timed_out: impl FnOnce(ErrorKind) -> Error,
-) -> Result<T> {
-    let Some(until) = until else { return work.await };
-    if mutant::on(Mutant::TimeoutIgnored) {
-        return work.await;
-    }
+) -> impl Future<Output = Result<T>> {
+    let until = until.filter(|_| !mutant::on(Mutant::TimeoutIgnored));
+    let Some(until) = until else { return Either::Left(work) };
     let limit = until.saturating_duration_since(context.now());
-    match timeout(&context.executor, limit, work.as_mut()).await {
-        Some(done) => done,
-        None => Err(timed_out(ErrorKind::TimedOut)),
-    }
+    let worked = select(work, context.executor.sleep(limit));
+    Either::Right(worked.map(|worked| match worked {
+        Either::Left((done, _)) => done,
+        Either::Right(((), _)) => Err(timed_out(ErrorKind::TimedOut)),
+    }))
 }

@@ -1,4 +1,4 @@
-//! What the blocking API adds to the builders: `block`, a blocking `run`, and a holder other than the thread.
+//! The blocking builders: `block`, a blocking `run`, and a holder other than the thread.
 
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -27,7 +27,7 @@ impl<G: Held, T> Acquire<G, T> {
     /// Those of [`Acquire`](crate::Acquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives
     /// async tasks.
     pub fn block(self) -> Result<Guard<G, T>> {
-        let executor = self.executor().clone();
+        let executor = self.executor()?;
         let guard = block(&executor, "acquire", self.with_guard::<G>().into_future())?;
         Ok(Guard::new(guard, &executor))
     }
@@ -63,7 +63,7 @@ impl<G: Held, T> TryAcquire<G, T> {
     /// Those of [`TryAcquire`](crate::TryAcquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
     /// drives async tasks.
     pub fn block(self) -> Result<Option<Guard<G, T>>> {
-        let executor = self.executor().clone();
+        let executor = self.executor()?;
         let guard = block(&executor, "try_acquire", self.with_guard::<G>().into_future())?;
         Ok(guard.map(|guard| Guard::new(guard, &executor)))
     }

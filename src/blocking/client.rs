@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::latch::CountDownLatch;
 use super::lock::Lock;
+use super::multi_lock::MultiLock;
 use super::rw_lock::RwLock;
 use super::semaphore::Semaphore;
 #[cfg(feature = "blocking")]
@@ -70,6 +71,11 @@ impl Client {
     /// Returns the count-down latch `name`: see [`bowline::Client::latch`](crate::Client::latch).
     pub fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch::new(self.inner.latch(name), self.inner.executor().clone())
+    }
+
+    /// Returns the locks `names`, to be acquired together: see [`bowline::Client::lock_all`](crate::Client::lock_all).
+    pub fn lock_all<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> MultiLock {
+        self.inner.lock_all(names).into()
     }
 
     /// The identity of the client in Redis: see [`bowline::Client::id`](crate::Client::id).

@@ -9,9 +9,8 @@ use std::time::Duration;
 use super::marker::{AnyThread, ThisThread};
 use super::thread;
 use super::thread::block;
-use crate::guard::{Acquired, release};
 use crate::runtime::timeout;
-use crate::{Executor, Held, Loss, Result};
+use crate::{Executor, Held, Result};
 
 /// How long the drop of a guard waits for the server.
 const LONGEST_DROP: Duration = Duration::from_secs(1);
@@ -50,9 +49,9 @@ const LONGEST_DROP: Duration = Duration::from_secs(1);
 /// ```
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<G: Held, T = ThisThread> {
-    // Dropped before `on_drop`, which then has the last reference to the hold.
+    // This field is dropped before `on_drop`, so that `on_drop` has the last reference to the hold.
     guard: G,
-    on_drop: OnDrop,
+    on_drop: OnDrop<G>,
     threads: PhantomData<T>,
 }
 
@@ -62,20 +61,22 @@ pub type LockGuard<T = ThisThread> = Guard<crate::LockGuard, T>;
 pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
 /// A read-write lock held for writing, with the methods of [`Guard`] and of [`bowline::WriteGuard`](crate::WriteGuard).
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
+/// Several holds, with the methods of [`Guard`] and of [`bowline::MultiGuard`](crate::MultiGuard).
+pub type MultiGuard<T = ThisThread> = Guard<crate::MultiGuard, T>;
 /// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no holder, so they
 /// may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;
 
 impl<G: Held, T> Guard<G, T> {
     pub(super) fn new(guard: G, executor: &Arc<dyn Executor>) -> Self {
-        let on_drop = OnDrop { hold: Some(guard.acquired()), executor: executor.clone() };
+        let on_drop = OnDrop { guard: Some(guard.share()), executor: executor.clone() };
         Self { guard, on_drop, threads: PhantomData }
     }
 
     /// The async guard, which no longer blocks when it is dropped.
     pub(super) fn into_async(self) -> (G, Arc<dyn Executor>) {
         let Self { guard, mut on_drop, .. } = self;
-        on_drop.hold = None;
+        on_drop.guard = None;
         (guard, on_drop.executor.clone())
     }
 
@@ -83,7 +84,7 @@ impl<G: Held, T> Guard<G, T> {
     ///
     /// # Errors
     /// [Those of blocking](crate::blocking).
-    pub fn lost(&self) -> Result<Loss> {
+    pub fn lost(&self) -> Result<G::Lost> {
         let Self { guard, on_drop, .. } = self;
         block(&on_drop.executor, "lost", Box::pin(async { Ok(guard.lost().await) }))
     }
@@ -92,7 +93,7 @@ impl<G: Held, T> Guard<G, T> {
     ///
     /// # Errors
     /// [Those of blocking](crate::blocking).
-    pub fn lost_within(&self, duration: Duration) -> Result<Option<Loss>> {
+    pub fn lost_within(&self, duration: Duration) -> Result<Option<G::Lost>> {
         let (guard, executor) = (&self.guard, &self.on_drop.executor);
         block(executor, "lost", Box::pin(async { Ok(timeout(executor, duration, guard.lost()).await) }))
     }
@@ -132,21 +133,21 @@ impl<G: Held, T> fmt::Debug for Guard<G, T> {
 }
 
 /// Blocks on the release when its guard is dropped.
-struct OnDrop {
-    /// `None` once the guard was turned into an async one.
-    hold: Option<Acquired>,
+struct OnDrop<G: Held> {
+    /// A second guard of the same hold. `None` after the blocking guard was converted to an async one.
+    guard: Option<G>,
     executor: Arc<dyn Executor>,
 }
 
-impl Drop for OnDrop {
+impl<G: Held> Drop for OnDrop<G> {
     fn drop(&mut self) {
-        let Some(Acquired(owned)) = self.hold.take() else { return };
+        let Some(guard) = self.guard.take() else { return };
         if thread::ends() {
             return;
         }
         let executor = &self.executor;
-        let release = async { Ok(timeout(executor, LONGEST_DROP, release(owned)).await) };
-        // A failure has no recipient here. An unconfirmed release continues in the background.
+        let release = async { Ok(timeout(executor, LONGEST_DROP, guard.release()).await) };
+        // A drop cannot report a failure. A release that was not confirmed continues in the background.
         let _ = block(executor, "release", Box::pin(release));
     }
 }

@@ -9,7 +9,7 @@ use crate::{Executor, LockState, Result, Token};
 /// A named lock for blocking code. Guarantees and fairness are those of [`bowline::Lock`](crate::Lock).
 #[derive(Clone, Debug)]
 pub struct Lock {
-    inner: crate::Lock,
+    pub(super) inner: crate::Lock,
     executor: Arc<dyn Executor>,
 }
 

@@ -8,10 +8,10 @@ use super::marker::ThisThread;
 use super::thread::{block, this_thread};
 use crate::{Executor, Result, RwLockState};
 
-/// A named read-write lock for blocking code. Guarantees and fairness are those of [`bowline::RwLock`](crate::RwLock).
+/// Like the guard, a `MutexGuard` is `Sync` but not `Send`.
 #[derive(Clone, Debug)]
 pub struct RwLock {
-    inner: crate::RwLock,
+    pub(super) inner: crate::RwLock,
     executor: Arc<dyn Executor>,
 }
 

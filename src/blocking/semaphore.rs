@@ -11,7 +11,7 @@ use crate::{Executor, Result, SemaphoreState};
 /// [`bowline::Semaphore`](crate::Semaphore).
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    inner: crate::Semaphore,
+    pub(super) inner: crate::Semaphore,
     executor: Arc<dyn Executor>,
 }
 

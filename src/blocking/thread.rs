@@ -1,4 +1,4 @@
-//! The current thread: its holder, blocking it, and its end.
+//! The current thread: its holder, how it blocks, and whether it is ending.
 
 use std::sync::Arc;
 

@@ -1,39 +1,92 @@
 //! How long one grant may stay in a cohort.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::mutant::{self, Mutant};
-use crate::protocol::limits::HANDOFF_BUDGET;
+use crate::protocol::limits::{HANDOFF_BUDGET, LARGEST_BUDGET};
 use crate::protocol::ticket::Claim;
+use crate::protocol::token::Token;
 
-/// What is left of the hand-offs of one grant.
-#[derive(Clone, Copy, Debug)]
+/// How many more times a grant may be handed off, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandoffBudget {
-    /// If there are tokens, as many reserved ones are unused.
+    /// The token that the grant was given. The server knows the hold by this token.
+    first: Token,
+    /// How many guards the grant may serve.
+    size: u32,
+    /// How many reserved tokens are unused. Only holds with tokens count them.
     left: u32,
-    until: Instant,
+    /// The time from which the budget counts, and how long the grant may be handed off.
+    start: Instant,
+    time: Duration,
+    /// How many guards the next budget is to serve.
+    next: u32,
+}
+
+/// A hand-off that the budget allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    /// The budget after the hand-off.
+    pub(crate) budget: HandoffBudget,
+    /// The first token of a budget that was asked for ahead. Otherwise the next guard has the next token.
+    pub(crate) token: Option<Token>,
 }
 
 impl HandoffBudget {
-    /// Of a new grant, which may be handed off until `until`.
-    pub(crate) fn of(grant: Claim, until: Instant) -> Self {
-        let guards = match grant {
+    /// The budget of a new grant, which may be handed off for `time`.
+    pub(crate) fn of(grant: Claim, token: Token, now: Instant, time: Duration) -> Self {
+        let size = match grant {
             Claim::Tokens(tokens) => tokens,
             Claim::Units { .. } | Claim::Nothing => HANDOFF_BUDGET,
         };
-        Self { left: guards.saturating_sub(1), until }
+        Self { first: token, size, left: size.saturating_sub(1), start: now, time, next: HANDOFF_BUDGET }
     }
 
-    /// What is left after one more hand-off; `None` if the budget does not allow one.
-    pub(crate) fn spend(self, now: Instant) -> Option<Self> {
+    /// The next budget, which was asked for ahead: tokens from `token` on. With `ran_dry`, the cohort has waited for it: its hand-offs
+    /// are faster than the server's answers, and the budget after this one is larger.
+    pub(crate) fn renewed(&self, token: Token, ran_dry: bool) -> Self {
+        let size = self.next;
+        let next = if ran_dry { (size * 2).min(LARGEST_BUDGET) } else { size };
+        Self { first: token, size, left: size, next, ..*self }
+    }
+
+    /// The same, with its time counted from now on: the one before is used up.
+    pub(crate) fn begun(self, now: Instant) -> Self {
+        Self { start: now, ..self }
+    }
+
+    /// Counts one hand-off, and returns what is left. `None` if the budget does not allow another one.
+    pub(crate) fn spend(self, now: Instant) -> Option<Spent> {
         if mutant::on(Mutant::CohortNeverEnds) {
-            return Some(self);
+            return Some(Spent { budget: self, token: None });
         }
-        let mut in_time = now < self.until;
+        let mut in_time = self.is_in_time(now);
         if mutant::on(Mutant::CohortTakesItsTime) {
             in_time = true;
         }
-        in_time.then_some(Self { left: self.left.checked_sub(1)?, ..self })
+        let left = self.left.checked_sub(1).filter(|_| in_time)?;
+        let token = (self.left == self.size).then_some(self.first);
+        Some(Spent { budget: Self { left, ..self }, token })
+    }
+
+    /// Whether the time of the budget is not over yet. Its tokens may still be used up.
+    pub(crate) fn is_in_time(&self, now: Instant) -> bool {
+        now < self.start + self.time
+    }
+
+    /// Whether it is time to ask for the next budget: half of this one is used.
+    pub(crate) fn is_half_used(&self, now: Instant) -> bool {
+        self.left <= self.size / 2 || now >= self.start + self.time / 2
+    }
+
+    /// The token that the server knows of the hold.
+    pub(crate) fn known(&self) -> Token {
+        self.first
+    }
+
+    /// How many tokens to ask for next.
+    pub(crate) fn next(&self) -> u32 {
+        self.next
     }
 }
 

@@ -10,12 +10,13 @@ use crate::protocol::ticket::Claim;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CohortId {
     keys: Arc<Keys>,
-    /// Zero if the members ask for tokens: the number of tokens makes no difference.
+    /// Zero if the members ask for tokens, because members that ask for different numbers of tokens belong to the same
+    /// cohort.
     units: u32,
 }
 
 impl CohortId {
-    /// The cohort of an acquisition that asks for that many tokens or units.
+    /// The cohort of acquisitions of `amount` tokens or units of this name.
     pub(crate) fn of(keys: &Arc<Keys>, amount: u32) -> Self {
         let units = match keys.kind.claim(amount) {
             Claim::Units { units, .. } => units,
@@ -24,7 +25,8 @@ impl CohortId {
         Self { keys: keys.clone(), units }
     }
 
-    /// How many members can hold at a time by the limit of their call sites. A limit stored by an operator may differ.
+    /// How many members can hold at the same time if the limit of the call site applies. An operator may have stored another
+    /// limit.
     pub(super) fn capacity(&self) -> usize {
         match self.keys.kind.claim(self.units) {
             Claim::Units { units, limit } => limit.checked_div(units).map_or(0, |holds| holds as usize),
@@ -32,7 +34,8 @@ impl CohortId {
         }
     }
 
-    /// Whether a request is pointless while a member holds. Of a semaphore, it is not: an operator may have stored a larger limit.
+    /// Whether a request is pointless while a member holds. It is not for a semaphore, because an operator may have stored a
+    /// larger limit.
     pub(super) fn is_exclusive(&self) -> bool {
         match self.keys.kind.claim(self.units) {
             Claim::Units { units, .. } => units == WRITE,

@@ -9,43 +9,50 @@
 //!
 //! A queued ticket belongs to the cohort: the member that has waited longest when the ticket is granted gets it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::task::{Poll, Waker};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::cohort::id::CohortId;
+use crate::cohort::waiting::Waiting;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
+use crate::wakers::Wakers;
+
+/// The allocations of a cohort with more entries than this are not kept for the next cohort.
+const SMALL: usize = 128;
 
 /// The cohorts of a client. A cohort exists while it has a member, a hold or a ticket.
 #[derive(Debug)]
 pub(crate) struct Cohorts<T> {
-    cohorts: HashMap<CohortId, Cohort<T>>,
+    cohorts: FxHashMap<CohortId, Cohort<T>>,
+    /// The last cohort that became empty. The next cohort uses its allocations.
+    spare: Option<Cohort<T>>,
     last_member: u64,
-    /// Of members whose turn has come, or that have left. The caller wakes them once the tables are unlocked.
-    woken: Vec<Waker>,
+    /// The wakers of members whose turn has come, or that have left. The caller wakes them after the tables are unlocked.
+    woken: Wakers,
 }
 
 #[derive(Debug)]
 struct Cohort<T> {
-    /// By number, hence in order of arrival.
-    waiting: BTreeMap<u64, Option<Waker>>,
-    /// Turns that have come and that their members have not looked at yet.
-    given: HashMap<u64, T>,
+    waiting: Waiting,
+    /// Turns that were given to members which have not looked at them yet.
+    given: FxHashMap<u64, T>,
     /// Members that ask the server, or are about to.
-    asking: HashSet<u64>,
-    /// Numbers of the attempt ids that are held.
-    holding: HashSet<u64>,
-    /// Attempt ids that wait in Redis, never more than there are waiting members.
+    asking: FxHashSet<u64>,
+    /// The numbers of the attempt ids that are held.
+    holding: FxHashSet<u64>,
+    /// The attempt ids of the cohort that are queued in Redis. There are never more of them than waiting members.
     tickets: Vec<AttemptId>,
 }
 
 impl<T> Cohort<T> {
     fn new() -> Self {
         Self {
-            waiting: BTreeMap::new(),
-            given: HashMap::new(),
-            asking: HashSet::new(),
-            holding: HashSet::new(),
+            waiting: Waiting::default(),
+            given: FxHashMap::default(),
+            asking: FxHashSet::default(),
+            holding: FxHashSet::default(),
             tickets: Vec::new(),
         }
     }
@@ -56,9 +63,18 @@ impl<T> Cohort<T> {
     }
 }
 
+impl<T> Cohort<T> {
+    /// Whether the allocations of this cohort are small enough to be kept.
+    fn is_small(&self) -> bool {
+        let Self { waiting, given, asking, holding, tickets } = self;
+        let sizes = [waiting.capacity(), given.capacity(), asking.capacity(), holding.capacity(), tickets.capacity()];
+        sizes.iter().all(|size| *size <= SMALL)
+    }
+}
+
 impl<T> Cohorts<T> {
     pub(crate) fn new() -> Self {
-        Self { cohorts: HashMap::new(), last_member: 0, woken: Vec::new() }
+        Self { cohorts: FxHashMap::default(), spare: None, last_member: 0, woken: Wakers::default() }
     }
 
     /// Changes a cohort that exists, and appoints a leader afterwards if the cohort needs one. A change of several steps goes
@@ -67,18 +83,18 @@ impl<T> Cohorts<T> {
         let cohort = self.cohorts.get_mut(id)?;
         let (result, is_empty) = Change { id, cohort, woken: &mut self.woken }.run(change);
         if is_empty {
-            self.cohorts.remove(id);
+            self.spare = self.cohorts.remove(id).filter(Cohort::is_small);
         }
         Some(result)
     }
 
-    /// As [`change`](Self::change), of a cohort that may not exist yet.
+    /// Like [`change`](Self::change), but creates the cohort if it does not exist.
     fn change_or_create(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>)) {
-        let cohort = self.cohorts.entry(id.clone()).or_insert_with(Cohort::new);
-        let ((), is_empty) = Change { id, cohort, woken: &mut self.woken }.run(change);
-        if is_empty {
-            self.cohorts.remove(id);
+        if !self.cohorts.contains_key(id) {
+            let cohort = self.spare.take().unwrap_or_else(Cohort::new);
+            self.cohorts.insert(id.clone(), cohort);
         }
+        self.change(id, change);
     }
 
     /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity.
@@ -106,14 +122,9 @@ impl<T> Cohorts<T> {
     pub(crate) fn set_queued(&mut self, id: &CohortId, member: u64, ticket: AttemptId) {
         self.change_or_create(id, |cohort| {
             cohort.cohort.asking.remove(&member);
-            cohort.cohort.waiting.insert(member, None);
+            cohort.cohort.waiting.insert(member);
             cohort.cohort.tickets.push(ticket);
         });
-    }
-
-    /// No member holds the attempt id any more.
-    pub(crate) fn end_hold(&mut self, id: &CohortId, hold: u64) {
-        self.change(id, |cohort| cohort.end_hold(hold));
     }
 
     /// The number of waiting members.
@@ -121,17 +132,17 @@ impl<T> Cohorts<T> {
         self.cohorts.get(id).map_or(0, |cohort| cohort.waiting.len())
     }
 
-    /// In all cohorts: the number of waiting members, and of their tickets in Redis.
+    /// The number of waiting members of all cohorts, and the number of tickets that they have in Redis.
     pub(crate) fn all_waiting(&self) -> (usize, usize) {
         let cohorts = self.cohorts.values();
         cohorts
             .fold((0, 0), |(waiting, tickets), cohort| (waiting + cohort.waiting.len(), tickets + cohort.tickets.len()))
     }
 
-    /// Ready when the member has its turn, with what it was given. While it waits, `waker` is exchanged for the former one.
+    /// Resolves to the member's turn. While the member waits, `waker` is swapped with the waker stored before.
     pub(crate) fn poll(&mut self, id: &CohortId, member: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
         let Some(cohort) = self.cohorts.get_mut(id) else { return Poll::Ready(None) };
-        match cohort.waiting.get_mut(&member) {
+        match cohort.waiting.waker(member) {
             Some(waits) => {
                 std::mem::swap(waits, waker);
                 Poll::Pending
@@ -142,13 +153,12 @@ impl<T> Cohorts<T> {
 
     /// Wakes every waiting member: the client is closed.
     pub(crate) fn wake_all(&mut self) {
-        let waiting = self.cohorts.values_mut().flat_map(|cohort| cohort.waiting.values_mut());
-        self.woken.extend(waiting.filter_map(Option::take));
+        self.woken.extend(self.cohorts.values_mut().flat_map(|cohort| cohort.waiting.wakers()));
     }
 
     /// The wakers of all members that were woken since the last call.
-    pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.woken)
+    pub(crate) fn take_woken(&mut self) -> Wakers {
+        self.woken.take()
     }
 
     #[cfg(test)]
@@ -157,12 +167,12 @@ impl<T> Cohorts<T> {
     }
 }
 
-/// One cohort while it is changed.
+/// A cohort that is being changed.
 #[derive(Debug)]
 pub(crate) struct Change<'a, T> {
     id: &'a CohortId,
     cohort: &'a mut Cohort<T>,
-    woken: &'a mut Vec<Waker>,
+    woken: &'a mut Wakers,
 }
 
 impl<T> Change<'_, T> {
@@ -178,7 +188,7 @@ impl<T> Change<'_, T> {
         if waiting.is_empty() && asking.len() + holding.len() < self.id.capacity() {
             asking.insert(member);
         } else {
-            waiting.insert(member, None);
+            waiting.insert(member);
         }
     }
 
@@ -187,10 +197,16 @@ impl<T> Change<'_, T> {
         self.cohort.waiting.len() > self.cohort.tickets.len()
     }
 
+    /// The number of an attempt id that the cohort holds. If it holds several, it can be any of them.
+    pub(crate) fn one_held(&self) -> Option<u64> {
+        self.cohort.holding.iter().next().copied()
+    }
+
     pub(crate) fn is_held(&self, hold: u64) -> bool {
         self.cohort.holding.contains(&hold)
     }
 
+    /// No member holds the attempt id any more.
     pub(crate) fn end_hold(&mut self, hold: u64) {
         self.cohort.holding.remove(&hold);
     }
@@ -210,6 +226,11 @@ impl<T> Change<'_, T> {
         self.cohort.asking.insert(member);
     }
 
+    /// The ticket belongs to the cohort.
+    pub(crate) fn add_ticket(&mut self, ticket: AttemptId) {
+        self.cohort.tickets.push(ticket);
+    }
+
     /// Takes the ticket from the cohort. `false`: it was not there.
     pub(crate) fn take_ticket(&mut self, ticket: AttemptId) -> bool {
         let tickets = &mut self.cohort.tickets;
@@ -225,7 +246,7 @@ impl<T> Change<'_, T> {
 
     /// The member leaves. Returns a turn that it was given and has not looked at.
     pub(crate) fn leave(&mut self, member: u64) -> Option<T> {
-        self.woken.extend(self.cohort.waiting.remove(&member).flatten());
+        self.woken.extend(self.cohort.waiting.remove(member));
         self.cohort.asking.remove(&member);
         self.cohort.given.remove(&member)
     }

@@ -1,4 +1,4 @@
-//! Other addresses for those that the nodes of a cluster announce.
+//! Maps the addresses that the nodes of a cluster announce to other ones.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -26,7 +26,7 @@ impl Addresses {
     }
 }
 
-/// The function has nothing to show.
+/// A function cannot be printed.
 impl fmt::Debug for Addresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Addresses").finish_non_exhaustive()

@@ -1,6 +1,8 @@
 //! The error of a call.
 
-use crate::error::ErrorKind;
+use std::error::Error as _;
+
+use crate::error::{Error, ErrorKind};
 
 /// The reason why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +19,15 @@ pub enum ConnectionError {
     /// There was no connection before the deadline. The call was not executed.
     #[error("not connected: {0}")]
     Unreachable(String),
+    /// There has been no connection yet. It is made [in the background](crate::ConfigBuilder::connect_in_background), and the last
+    /// attempt failed with an error of this kind, other than [`Unavailable`](ErrorKind::Unavailable). The call was not executed.
+    #[error("not connected: {reason}")]
+    NotConnected {
+        /// The kind of the error that connecting would have failed with.
+        kind: ErrorKind,
+        /// Its details.
+        reason: String,
+    },
     /// There is no connection, because the server's certificate is not accepted or the server requires a client certificate. The
     /// call was not executed. Later calls fail too until the setup is changed.
     #[error("{0}")]
@@ -58,8 +69,20 @@ impl ConnectionError {
         Self::Refused { code: code.to_owned(), message: message.to_owned() }
     }
 
+    /// The error of calls until a first connection is made, after an attempt that has failed with `error`.
+    pub(crate) fn until_connected(error: &Error) -> Self {
+        match (error.kind(), error.source().and_then(|source| source.downcast_ref::<Self>())) {
+            (ErrorKind::Closed, _) => Self::Closed,
+            // The connection below is made in the background, too, and says why there is none.
+            (_, Some(below @ (Self::Unreachable(_) | Self::NotConnected { .. }))) => below.clone(),
+            (ErrorKind::Unavailable, _) => Self::Unreachable(error.details()),
+            (kind, _) => Self::NotConnected { kind, reason: error.details() },
+        }
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
+            Self::NotConnected { kind, .. } => *kind,
             Self::Unreachable(_) | Self::Unknown(_) => ErrorKind::Unavailable,
             Self::Certificate(_) => ErrorKind::Certificate,
             Self::Unsupported(_) => ErrorKind::Unsupported,

@@ -44,4 +44,6 @@ fn a_call_is_built_from_its_parts() {
     assert_eq!((call.script.name(), call.keys, call.args.len(), call.within), (script.name(), &keys[..], 1, None));
     assert_eq!(call.within(Duration::from_secs(1)).within, Some(Duration::from_secs(1)));
     assert!(Topology::single_server().publish_counts_everyone && !Topology::cluster().publish_counts_everyone);
+    let sharded = Topology::sharded_cluster();
+    assert!(sharded.sharded_messages && sharded.publish_counts_everyone && sharded.one_name_per_call);
 }

@@ -1,4 +1,4 @@
-//! A client whose server is played by the test: its retries and its tasks.
+//! A client whose server is simulated by the test: its retries and its tasks.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -13,11 +13,13 @@ use super::*;
 use crate::connection::{Call, ConnectionError, Notice, Reply, Topology};
 use crate::engine::attempt::Queued;
 use crate::mutex::lock;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::kind::Kind;
 use crate::runtime::an_instant;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// Keeps the tasks and runs none of them. A sleep advances the clock at once, and ends at its second poll.
+/// An executor that keeps its tasks and runs none of them. A sleep advances the clock at once, and ends at its second poll.
 #[derive(Debug)]
 pub(crate) struct Still {
     now: Mutex<Instant>,
@@ -58,7 +60,7 @@ impl Executor for Still {
     }
 }
 
-/// Gives these answers to the calls, one after the other. Then the server is unreachable.
+/// Gives these answers to the calls, one after the other. After the last one, the server is unreachable.
 #[derive(Debug)]
 pub(crate) struct Played {
     executor: Arc<Still>,
@@ -71,9 +73,9 @@ pub(crate) enum Answer {
     /// The ticket waits.
     Queued,
     Granted,
-    /// As `Granted`, with an answer that takes as long as the lease.
+    /// Like `Granted`, but the answer takes as long as the lease.
     Late,
-    /// To a request that releases the hold before.
+    /// The answer to a request that releases the former hold.
     Requeued,
     OverLimit,
     /// The request came too late.
@@ -139,7 +141,7 @@ pub(crate) fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F:
     future.poll(&mut task::Context::from_waker(Waker::noop()))
 }
 
-/// Polls until it is done.
+/// Polls the future until it is done.
 #[track_caller]
 pub(crate) fn finish<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
@@ -155,9 +157,8 @@ pub(crate) fn setup() -> Setup {
     let executor = Arc::new(Still { now: Mutex::new(an_instant()), tasks: Tasks::default() });
     let connection = Played { executor: executor.clone(), answers: Mutex::default(), calls: Mutex::default() };
     let connection = Arc::new(connection);
-    let (client, clock) = (Uuid::from_u128(1), Arc::default());
-    let context = Context::start(executor.clone(), connection.clone(), Config::default(), client, clock);
-    let context = finish(context).unwrap();
+    let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
+    let context = finish(Context::start(opening)).unwrap();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     Setup { context, executor, connection, keys }
 }
@@ -167,10 +168,11 @@ fn a_new_series_of_requests_has_the_whole_retry_timeout() {
     let setup = setup();
     let retry_timeout = setup.context.config.retry_timeout;
     let failure = || Failure::Connection(unreachable());
-    let mut retry = setup.context.retry("lock", "n");
+    let retry = || setup.context.retry("lock", &"n".into());
+    let mut first = retry();
     setup.executor.advance(retry_timeout);
-    assert_eq!(finish(retry.again_after(failure())).unwrap_err().kind(), ErrorKind::Unavailable);
-    retry.start();
+    assert_eq!(finish(first.again_after(failure())).unwrap_err().kind(), ErrorKind::Unavailable);
+    let mut retry = retry();
     setup.executor.advance(retry_timeout / 2);
     assert!(finish(retry.again_after(failure())).is_ok());
     setup.executor.advance(retry_timeout / 2);
@@ -223,7 +225,7 @@ fn a_client_id_is_used_by_one_client_at_a_time() {
         lock(&connection.answers).push_back(Answer::Listeners(listeners));
         let client = Uuid::from_u128(1);
         let config = Config { client_id: Some(client), ..Config::default() };
-        let started = finish(Context::start(executor, connection, config, client, Arc::default()));
+        let started = finish(Context::start(Opening::new(executor, connection, config, client)));
         assert_eq!(started.err().map(|error| error.kind()), expected);
     }
 }

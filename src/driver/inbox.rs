@@ -1,16 +1,20 @@
-//! The task behind the one subscription of a client: it hands messages and gaps to the engine.
+//! The task behind the subscriptions of a client: it hands messages and gaps to the engine.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use event_listener::Event;
-use futures::StreamExt;
-use futures::future::{Either, select};
+use futures::future::{pending, select};
 use futures::stream::BoxStream;
 
 use crate::connection::Notice;
-use crate::engine::Engine;
-use crate::protocol::message::Message;
-use crate::runtime::Executor;
+
+pub(crate) use reader::Reader;
+
+use slots::Slots;
+
+mod reader;
+mod slots;
 
 /// Ends the dispatching task when dropped.
 #[derive(Debug)]
@@ -19,28 +23,30 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// Reads the inbox that is open as long as the client is, once `notices` says that it is subscribed, or ends if it never will. If messages are sharded, it hears of gaps and revocations only, and
+    /// `channel_of` names the inboxes of slots, which the engine opens and closes.
     pub(crate) fn start(
-        executor: &Arc<dyn Executor>,
-        engine: Arc<Engine>,
-        mut notices: BoxStream<'static, Notice>,
+        reader: Reader,
+        notices: impl Future<Output = Option<BoxStream<'static, Notice>>> + Send + 'static,
+        channel_of: impl Fn(u16) -> String + Send + 'static,
     ) -> Self {
         let stop = Arc::new(Event::new());
-        let mut stopped = stop.listen();
-        let clock = executor.clone();
+        let stopped = stop.listen();
+        let executor = Arc::clone(&reader.executor);
         executor.spawn(Box::pin(async move {
-            while let Either::Left((Some(notice), _)) = select(notices.next(), &mut stopped).await {
-                match notice {
-                    // Any client of the server may publish to the channel, so other payloads are ignored.
-                    Notice::Message(payload) => {
-                        if let Some(message) = Message::parse(&payload) {
-                            engine.deliver(message, clock.now());
-                        }
+            let reading = pin!(async {
+                let Some(notices) = notices.await else { return };
+                let first = pin!(reader.read_first(notices));
+                let slots = pin!(async {
+                    if !reader.connection.topology().sharded_messages {
+                        return pending().await;
                     }
-                    Notice::Gap => engine.gap(clock.now()),
-                    // The log and the counters tell of it. Waiters learn of grants from their heartbeats.
-                    Notice::Refused(refusal) => engine.subscription_refused(&refusal),
-                }
-            }
+                    Slots::new(&reader, channel_of).read().await
+                });
+                // The first inbox ends when the connection is closed.
+                select(first, slots).await;
+            });
+            select(reading, stopped).await;
         }));
         Self { stop }
     }

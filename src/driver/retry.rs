@@ -1,5 +1,6 @@
-//! When a failed request is sent again.
+//! Decides when a failed request is sent again.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::{Backoff, Pauses};
@@ -16,9 +17,8 @@ pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), 
 pub(crate) struct Retry<'a> {
     executor: &'a dyn Executor,
     engine: &'a Engine,
-    retry_timeout: Duration,
     operation: &'static str,
-    name: Box<str>,
+    name: Arc<str>,
     /// `None` until the first failure.
     backoff: Option<Backoff>,
     give_up: Instant,
@@ -30,16 +30,11 @@ impl<'a> Retry<'a> {
         engine: &'a Engine,
         retry_timeout: Duration,
         operation: &'static str,
-        name: &str,
+        name: &Arc<str>,
+        began: Instant,
     ) -> Self {
-        let give_up = executor.now() + retry_timeout;
-        Self { executor, engine, retry_timeout, operation, name: name.into(), backoff: None, give_up }
-    }
-
-    /// Starts a new series: the last request was answered.
-    pub(crate) fn start(&mut self) {
-        self.backoff = None;
-        self.give_up = self.executor.now() + self.retry_timeout;
+        let give_up = began + retry_timeout;
+        Self { executor, engine, operation, name: name.clone(), backoff: None, give_up }
     }
 
     /// Pauses before the next request, or fails: at once if a retry is of no use, else when the client's retry timeout,

@@ -9,9 +9,13 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::protocol::reply::ServerMillis;
 
-/// A clock that shows less counts after this time without a reply that shows as much as expected: the one that was ahead is
-/// gone, or was set back.
+/// How long the estimate keeps the clock that was furthest ahead. If no reply has confirmed that clock for this long, it is
+/// gone or was set back, and a slower clock counts.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// A request may be executed this much later than the client gives up, because the client's estimate of the server's clock
+/// lags by a network delay.
+const SLACK: Duration = Duration::from_millis(100);
 
 /// The estimate lags behind the server's clock by up to the latency of a reply. It only tells the server until when a request may be
 /// executed, and never counts a lease.
@@ -21,7 +25,7 @@ pub(crate) struct ServerClock {
 }
 
 impl ServerClock {
-    /// 0 comes from a script that did not read the clock.
+    /// Records the time in a reply. A script that did not read the clock replies 0, which is ignored.
     pub(crate) fn observe(&self, now: Instant, server: ServerMillis) {
         if server == 0 {
             return;
@@ -31,6 +35,11 @@ impl ServerClock {
         if !behind {
             *last = Some((now, server));
         }
+    }
+
+    /// The latest time at which the server may execute a request that is sent now. After `wait`, the answer is of no use.
+    pub(crate) fn not_after(&self, now: Instant, wait: Duration) -> ServerMillis {
+        self.at(now, wait + SLACK)
     }
 
     /// The server's time at `after` from now. Before the first reply it is 0, which scripts read as no limit.

@@ -10,14 +10,16 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::backoff::Backoff;
 use crate::connection::{Connection, ConnectionError};
 use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::ahead::Ask;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::work::{Heartbeat, Work};
+use crate::jitter::Jitter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
+use crate::protocol::reply::AskedAhead;
 use crate::runtime::Executor;
 
 mod goodbye;
@@ -27,7 +29,7 @@ mod unconfirmed;
 use renewals::Renewals;
 use unconfirmed::Unconfirmed;
 
-/// What the task works with. It does not keep the client alive, so the drop of the last handle can end it.
+/// The state of the watchdog. It does not keep the client alive, so that dropping the last handle can end the watchdog.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog {
     pub(crate) engine: Arc<Engine>,
@@ -87,6 +89,9 @@ impl Watchdog {
                 calls.push(renewals.confirm(group, unconfirmed).boxed());
             }
         }
+        for ask in work.ahead {
+            calls.push(self.ask_ahead(ask).boxed());
+        }
         for heartbeat in work.heartbeat {
             calls.push(self.heartbeat(heartbeat).boxed());
         }
@@ -113,28 +118,61 @@ impl Watchdog {
         }
     }
 
-    async fn clean_up(&self, n: u64, cleanup: Cleanup) {
-        self.cancel(cleanup).await;
-        // Not reached if the future is dropped: the clean-up is not done then.
-        self.engine.cleanup_done(n);
+    /// Sent only once. If no answer comes, the hold continues as if nothing had been asked.
+    async fn ask_ahead(&self, ask: Ask) {
+        let sent = self.executor.now();
+        let args = ask.args(self.clock.not_after(sent, self.command_timeout));
+        let answer = self.scripts().ask_ahead(&ask.hold.keys, args).await.ok();
+        let now = self.executor.now();
+        if let Some(
+            AskedAhead::Granted { now: server, .. }
+            | AskedAhead::Queued { now: server }
+            | AskedAhead::NotHeld { now: server }
+            | AskedAhead::Stale { now: server },
+        ) = answer
+        {
+            self.clock.observe(now, server);
+        }
+        self.engine.ahead_answered(&ask, answer, sent, now);
     }
 
-    /// Repeats the call until the server has answered, or the ticket or hold has expired.
-    async fn cancel(&self, cleanup: Cleanup) {
-        let mut backoff = Backoff::new(PAUSES, self.engine.jitter_seed());
+    /// Calls again and again until the server has answered, or the ticket or hold has expired. The clean-ups that wait have their turn
+    /// in between.
+    async fn clean_up(&self, n: u64, cleanup: Cleanup) {
+        // Nothing is said if the future is dropped: the clean-up is not done then.
+        if self.cancel(&cleanup).await.is_ok() {
+            return self.engine.cleanup_done(n);
+        }
+        let pause = PAUSES.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
+        self.executor.sleep(pause).await;
+        self.engine.cleanup_again(n);
+    }
+
+    /// An error is one that may pass.
+    async fn cancel(&self, cleanup: &Cleanup) -> Result<(), Failure> {
         while self.executor.now() < cleanup.until {
-            match self.scripts().cancel(&cleanup.keys, cleanup.ticket, cleanup.from_tail).await {
+            let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
+            let cancelled = match *behind {
+                0 => self.scripts().cancel(keys, *ticket, *from_tail).await,
+                // A cancel over another connection might overtake the request that it cancels.
+                replicas => {
+                    let within = self.command_timeout;
+                    self.scripts().cancel_acknowledged(keys, *ticket, *from_tail, replicas, within).await
+                }
+            };
+            match cancelled {
                 Ok(cancelled) => {
                     self.clock.observe(self.executor.now(), cancelled.now);
-                    if !cancelled.more {
-                        return;
+                    if !cancelled.call_again {
+                        break;
                     }
                 }
-                Err(Failure::Connection(ConnectionError::Closed)) => return,
-                Err(failure) if !failure.kind().is_retryable() => return,
-                Err(_) => self.executor.sleep(backoff.pause()).await,
+                Err(Failure::Connection(ConnectionError::Closed)) => break,
+                Err(failure) if !failure.kind().is_retryable() => break,
+                Err(failure) => return Err(failure),
             }
         }
+        Ok(())
     }
 
     fn renewals(&self) -> Renewals<'_> {

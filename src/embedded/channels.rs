@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::mutex::lock;
 
-/// The unread messages of one subscription, in the order of publication.
+/// The unread messages of one subscription, in the order in which they were published.
 #[derive(Default)]
 pub(super) struct Queue(Mutex<Unread>);
 

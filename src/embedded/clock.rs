@@ -1,4 +1,4 @@
-//! The server's clock, which starts at some time of day and follows an executor or is moved by hand.
+//! The server's clock. It starts at a given time of day, and then follows an executor or is moved by hand.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -9,7 +9,7 @@ use crate::runtime::Executor;
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
 
 pub(super) struct Clock {
-    /// The time since the Unix epoch at which `pace` was set.
+    /// The server's time when `pace` was set, since the Unix epoch.
     base: Duration,
     pace: Pace,
 }
@@ -56,7 +56,7 @@ impl Clock {
     }
 }
 
-/// The wall clock's time, for a server that is given no other.
+/// The time of the wall clock, where a new server's clock starts unless another time is given.
 pub(super) fn wall_clock() -> Duration {
     #[expect(clippy::disallowed_methods, reason = "a server has a time of day; read once, and never by a client")]
     let now = SystemTime::now();

@@ -13,7 +13,7 @@ use super::keyspace::Database;
 type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
-const COMMANDS: [(&str, usize, usize, Run); 29] = [
+const COMMANDS: [(&str, usize, usize, Run); 31] = [
     ("DEL", 1, MANY, generic::del),
     ("EXISTS", 1, MANY, generic::exists),
     ("GET", 1, 1, string::get),
@@ -24,6 +24,7 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("HLEN", 1, 1, hash::hlen),
     ("HMGET", 2, MANY, hash::hmget),
     ("HSET", 3, MANY, hash::hset),
+    ("INFO", 1, 1, generic::info),
     ("LINDEX", 2, 2, list::lindex),
     ("LLEN", 1, 1, list::llen),
     ("LREM", 3, 3, list::lrem),
@@ -33,6 +34,7 @@ const COMMANDS: [(&str, usize, usize, Run); 29] = [
     ("PUBSUB", 1, MANY, generic::pubsub),
     ("RPUSH", 2, MANY, list::rpush),
     ("SET", 2, MANY, string::set),
+    ("SPUBLISH", 2, 2, generic::spublish),
     ("STRLEN", 1, 1, string::strlen),
     ("TIME", 0, 0, generic::time),
     ("UNLINK", 1, MANY, generic::del),

@@ -24,7 +24,7 @@ pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
     words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
 }
 
-/// The result of `redis.pcall`.
+/// Converts a command's answer to the result of `redis.pcall`.
 pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Result<Value> {
     let field = |name: &str, text: &str| {
         let table = lua.create_table()?;

@@ -14,9 +14,9 @@ use crate::mutex::lock;
 use crate::protocol::Script;
 
 pub(super) enum Program<'a> {
-    /// Compiled once and kept.
+    /// A script of the library. It is compiled once and kept.
     Script(&'static Script),
-    /// Compiled for one run.
+    /// Any other source. It is compiled at its first run, and the most recent ones are kept.
     Source(&'a str),
 }
 
@@ -26,7 +26,12 @@ pub(super) struct Interpreter {
     protected: Function,
     /// The key is the SHA1 of the script.
     compiled: HashMap<&'static str, Function>,
+    /// The key is the source.
+    sources: HashMap<String, Function>,
 }
+
+/// The most sources that are kept, so that a program which generates its scripts does not use more and more memory.
+const SOURCES: usize = 64;
 
 impl Interpreter {
     pub(super) fn new(database: &Arc<Mutex<Database>>) -> mlua::Result<Self> {
@@ -37,7 +42,7 @@ impl Interpreter {
             answer(lua, outcome.and_then(|words| commands::execute(&mut lock(&database), &words)))
         })?;
         let protected = lua.load(include_str!("prelude.lua")).set_name("@prelude").call(execute)?;
-        Ok(Self { lua, protected, compiled: HashMap::new() })
+        Ok(Self { lua, protected, compiled: HashMap::new(), sources: HashMap::new() })
     }
 
     /// The error is the line that Redis would send.
@@ -63,7 +68,17 @@ impl Interpreter {
 
     fn function(&mut self, program: Program<'_>) -> Result<Function, String> {
         match program {
-            Program::Source(source) => self.compile(source),
+            Program::Source(source) => {
+                if let Some(function) = self.sources.get(source) {
+                    return Ok(function.clone());
+                }
+                let function = self.compile(source)?;
+                if self.sources.len() == SOURCES {
+                    self.sources.clear();
+                }
+                self.sources.insert(source.to_owned(), function.clone());
+                Ok(function)
+            }
             Program::Script(script) => {
                 if let Some(function) = self.compiled.get(script.sha1()) {
                     return Ok(function.clone());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::answer::Failure;
 use super::channels::Channels;
+use super::identity::Identity;
 use super::values::{Hash, SortedSet};
 
 /// The value of one key, as returned by [`Server::dump`](super::Server::dump).
@@ -41,6 +42,7 @@ pub(super) struct Database {
     pub(super) channels: Channels,
     /// The error line that answers every write, if writes are refused.
     pub(super) refusal: Option<String>,
+    pub(super) identity: Identity,
 }
 
 struct Stored {

@@ -119,6 +119,15 @@ impl Server {
         self.shared.flush();
     }
 
+    /// Begins a new process with the same keys, as a server that stores every write does after a crash. Call
+    /// [`flush_all`](Self::flush_all), too, for a server that has lost them.
+    ///
+    /// Only [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then. Connections and
+    /// subscriptions continue.
+    pub fn restart(&self) {
+        self.shared.restart();
+    }
+
     /// Answers every command that writes with the error `line` until `None` is set.
     ///
     /// A real server does the same after it became a replica (`READONLY ...`), if it has too few replicas (`NOREPLICAS ...`) or

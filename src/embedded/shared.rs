@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::channels::Queue;
 use super::clock::Clock;
+use super::identity::Identity;
 use super::interpreter::{Interpreter, Program};
 use super::keyspace::{Database, Entry};
 use crate::connection::{ConnectionError, Reply};
@@ -54,6 +55,11 @@ impl Shared {
 
     pub(super) fn refuse_writes(&self, line: Option<String>) {
         self.with_database(|database| database.refusal = line);
+    }
+
+    pub(super) fn restart(&self) {
+        let now = self.now();
+        self.with_database(|database| database.identity = Identity::started_at(now));
     }
 
     pub(super) fn dump(&self) -> BTreeMap<Vec<u8>, Entry> {

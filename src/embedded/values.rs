@@ -1,4 +1,4 @@
-//! The types of values whose order is not that of a standard collection.
+//! Collections with an order of their own: hashes and sorted sets.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,3 +6,4 @@ mod confirmations;
 mod driver;
 mod ends;
 mod holds;
+mod inboxes;

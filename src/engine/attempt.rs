@@ -1,10 +1,10 @@
-//! One attempt, as the engine knows it until it is decided.
+//! One attempt, as the engine sees it until its outcome is known.
 
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
@@ -14,51 +14,55 @@ use crate::protocol::reply::ServerMillis;
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
-/// What became of an attempt that waited.
+/// The outcome of an attempt that waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is granted. Its lease is counted from `counted_from`, which is not later than the grant.
+    /// The attempt was granted. Its lease is counted from `counted_from`, which is not later than the grant.
     Granted { token: Token, counted_from: Instant },
-    /// The server no longer knows it.
+    /// The server has no ticket of the attempt any more.
     Gone,
-    /// The server gave no usable answer for too long, or refused.
-    Failed(Failure),
+    /// The server gave no usable answer for too long, or refused. Boxed, because each waiting attempt has room for an outcome.
+    Failed(Box<Failure>),
     /// The client was closed.
     Closed,
 }
 
-/// What the answer "queued" said about an attempt.
+/// What the answer "queued" says about an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
     /// When the answered request was sent.
     pub(crate) sent: Instant,
     /// How many requests about the attempt were sent.
     pub(crate) asked: u32,
-    /// What is left of the lease that the attempt waits for.
+    /// The rest of the lease of the hold that the attempt waits for.
     pub(crate) holder_left: Option<Duration>,
-    /// The script did not finish, and is to be called again.
+    /// Whether the script must be called again to finish.
     pub(crate) call_again: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) keys: Arc<Keys>,
-    /// Units, or tokens to reserve.
+    /// The number of units, or of tokens to reserve.
     pub(super) amount: u32,
     pub(super) lease: Duration,
-    /// When the last request was sent that the server answered with "waiting": no grant can be older.
+    /// When the last request was sent that the server answered with "waiting". No grant can be older.
     pub(super) counted_from: Instant,
     pub(super) queued_at: Option<Instant>,
     /// The server's time when the ticket was last known to wait: no grant of this ticket is older.
     pub(super) waiting_at: ServerMillis,
-    /// The member of a cohort that asks for it.
+    /// The member of a cohort that made the attempt, if one did.
     pub(super) member: Option<u64>,
     /// How many requests had been sent when it was queued.
     pub(super) asked: u32,
-    /// The hold that its first request releases.
+    /// The hold that the first request of the attempt releases.
     pub(super) before: Option<Arc<Hold>>,
-    /// When the first heartbeat without an answer was sent, since the last one with an answer.
+    /// When the first heartbeat without an answer was sent, counted since the last one with an answer.
     pub(super) unanswered_since: Option<Instant>,
+    /// The last request was sent over the connection for calls that wait for this many replicas, and was not answered. Later
+    /// requests use the same connection, because on another one they might overtake it. 0 is the connection for all other
+    /// calls.
+    pub(super) waits_with: u32,
     pub(super) revoked: bool,
     pub(super) outcome: Option<Outcome>,
     pub(super) waker: Option<Waker>,
@@ -77,13 +81,14 @@ impl Attempt {
             asked: 0,
             before: None,
             unanswered_since: None,
+            waits_with: 0,
             revoked: false,
             outcome: None,
             waker: None,
         }
     }
 
-    /// The answer to a request sent at `sent` was that its ticket waits, at this time of the server's clock.
+    /// Records that the server answered a request sent at `sent` with "waiting", when its clock showed `server`.
     pub(super) fn set_waiting(&mut self, sent: Instant, server: ServerMillis) {
         if mutant::on(Mutant::LeaseFromFirstRequest) {
             return;
@@ -92,8 +97,9 @@ impl Attempt {
         self.waiting_at = server;
     }
 
-    /// Whether a grant of that time belongs to an earlier ticket of the same attempt id, which a second copy of the request has
-    /// queued anew. A grant of the same millisecond does not: a lease lies between the two.
+    /// Whether a grant made at this time belongs to an earlier ticket of the same attempt id. A second copy of the request
+    /// has queued up again since. A grant in the same millisecond is not outdated, because at least one lease lies between
+    /// the two grants.
     pub(super) fn is_outdated(&self, granted_at: ServerMillis) -> bool {
         if mutant::on(Mutant::GrantTrustedAfterResend) {
             return false;
@@ -106,6 +112,8 @@ impl Attempt {
     }
 
     pub(super) fn into_cleanup(self, id: AttemptId, from_tail: bool, now: Instant) -> Cleanup {
-        Cleanup { ticket: self.ticket(id), keys: self.keys, from_tail, until: now + self.lease }
+        let (ticket, behind) = (self.ticket(id), self.waits_with);
+        let until = now + self.lease;
+        Cleanup { ticket, keys: self.keys, from_tail, behind, is_repeated: false, failures: 0, until }
     }
 }

@@ -1,41 +1,53 @@
-//! The attempts that are open: sent, or waiting in a queue in Redis.
+//! The open attempts: their request is sent, or they wait in a queue in Redis.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
 use crate::engine::attempt::{Attempt, Outcome, Queued};
 use crate::engine::heartbeats::Heartbeats;
+use crate::engine::inboxes::Inboxes;
 use crate::engine::silence::Silence;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::ticket::ticket_ttl;
+use crate::wakers::Wakers;
 
-/// An attempt that is given up this soon after it was queued is looked for from the tail of the queue.
+/// An attempt that is given up this soon after it was queued is searched from the tail of the queue.
 const NEAR_TAIL: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Attempts {
     client: Uuid,
-    open: HashMap<u64, Attempt>,
+    open: FxHashMap<u64, Attempt>,
     last_id: u64,
     pub(super) heartbeats: Heartbeats,
     pub(super) silence: Silence,
-    /// When a message may have been missed last.
+    pub(super) inboxes: Inboxes,
+    /// The last time at which a message may have been missed.
     last_gap: Option<Instant>,
-    /// Of futures whose attempt is decided or removed. The caller wakes them once the tables are unlocked.
-    woken: Vec<Waker>,
+    /// The wakers of futures whose attempt was decided or removed. The caller wakes them after the tables are unlocked.
+    woken: Wakers,
 }
 
 impl Attempts {
-    pub(super) fn new(client: Uuid, heartbeats: Heartbeats) -> Self {
+    pub(super) fn new(client: Uuid, heartbeats: Heartbeats, inboxes: Inboxes) -> Self {
         let silence = Silence::default();
-        Self { client, open: HashMap::new(), last_id: 0, heartbeats, silence, last_gap: None, woken: Vec::new() }
+        Self {
+            client,
+            open: FxHashMap::default(),
+            last_id: 0,
+            heartbeats,
+            silence,
+            inboxes,
+            last_gap: None,
+            woken: Wakers::default(),
+        }
     }
 
     pub(super) fn id(&self, n: u64) -> AttemptId {
@@ -46,13 +58,13 @@ impl Attempts {
         id.client == self.client
     }
 
-    /// Those of the attempt ids that belong to this client.
+    /// Filters the attempt ids that belong to this client.
     pub(super) fn own(&self, ids: Vec<AttemptId>) -> impl Iterator<Item = AttemptId> + use<> {
         let client = self.client;
         ids.into_iter().filter(move |id| id.client == client)
     }
 
-    /// An attempt id for a request that waits for nothing.
+    /// Returns an attempt id for a request that does not wait.
     pub(super) fn fresh_id(&mut self) -> AttemptId {
         self.last_id += 1;
         self.id(self.last_id)
@@ -85,7 +97,7 @@ impl Attempts {
         self.open.get_mut(&n)
     }
 
-    /// The server answered that the attempt waits.
+    /// Records the server's answer that the attempt waits.
     pub(super) fn set_queued(&mut self, id: AttemptId, queued: Queued, now: Instant) {
         let Queued { sent, asked, holder_left, call_again } = queued;
         let Some(attempt) = self.open.get_mut(&id.n) else { return };
@@ -93,13 +105,13 @@ impl Attempts {
         attempt.counted_from = sent;
         attempt.unanswered_since = None;
         attempt.queued_at.get_or_insert(now);
-        attempt.before = None;
+        self.inboxes.add(&attempt.keys, id.n);
         if attempt.outcome.is_some() {
             return;
         }
         self.heartbeats.insert(&attempt.keys, id.n, ticket_ttl(attempt.lease), sent, now, holder_left);
-        // A gap may have swallowed the message of the grant, and the attempt was not known to wait then.
-        let mut missed = self.last_gap.is_some_and(|gap| gap >= sent);
+        // The message of the grant may have been lost in a gap while the attempt was not yet known to wait.
+        let mut missed = self.last_gap.max(self.inboxes.last_gap(&attempt.keys)).is_some_and(|gap| gap >= sent);
         if mutant::on(Mutant::GapBeforeAnswerForgotten) {
             missed = false;
         }
@@ -108,7 +120,7 @@ impl Attempts {
         }
     }
 
-    /// Sets what became of the attempt. The first outcome stays until it is taken.
+    /// Sets the outcome of the attempt. The first outcome stays until it is taken.
     pub(super) fn set_outcome(&mut self, n: u64, outcome: Outcome) {
         if let Some(attempt) = self.open.get_mut(&n)
             && attempt.outcome.is_none()
@@ -118,7 +130,7 @@ impl Attempts {
         }
     }
 
-    /// Takes what became of the attempt. While there is none, `waker` is exchanged for the former one.
+    /// Takes the outcome of the attempt. While there is none, `waker` is swapped with the waker stored before.
     pub(super) fn poll(&mut self, id: AttemptId, waker: &mut Option<Waker>) -> Poll<Outcome> {
         let Some(attempt) = self.open.get_mut(&id.n) else { return Poll::Ready(Outcome::Closed) };
         if let Some(outcome) = attempt.outcome.take() {
@@ -128,11 +140,18 @@ impl Attempts {
         Poll::Pending
     }
 
+    /// The future that waited for the attempt is about to decide it. Woken by its own decision, it would be polled once more for
+    /// nothing, and on several threads another one would be woken to do that. The waker is to be dropped once the tables are unlocked.
+    pub(super) fn stop_waiting(&mut self, id: AttemptId) -> Option<Waker> {
+        self.open.get_mut(&id.n)?.waker.take()
+    }
+
     /// Removes the attempt. A future that waits for it is woken, and finds it gone.
     pub(super) fn remove(&mut self, n: u64) -> Option<Attempt> {
         let mut attempt = self.open.remove(&n)?;
         if attempt.queued_at.is_some() {
             self.heartbeats.remove(&attempt.keys, n);
+            self.inboxes.remove(&attempt.keys, n);
         }
         self.woken.extend(attempt.waker.take());
         Some(attempt)
@@ -144,8 +163,8 @@ impl Attempts {
         queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL)
     }
 
-    /// A reply that may have had messages about the name was lost. Heartbeats of its tickets are due at once, and of tickets
-    /// that are not known to wait yet as soon as they are.
+    /// Called when a reply that may have carried messages about the name was lost. The heartbeats of its tickets become due
+    /// at once, or as soon as a ticket is known to wait.
     pub(super) fn set_reply_lost(&mut self, keys: &Arc<Keys>, now: Instant) {
         if mutant::on(Mutant::UnreadReplyForgotten) {
             return;
@@ -154,7 +173,7 @@ impl Attempts {
         self.heartbeats.heartbeat_soon(keys, now);
     }
 
-    /// Messages may have been missed. Heartbeats of all tickets are due at once.
+    /// Called when messages may have been missed. The heartbeats of all tickets become due at once.
     pub(super) fn set_gap(&mut self, now: Instant) {
         self.last_gap = Some(now);
         if mutant::on(Mutant::NoHeartbeatAfterGap) {
@@ -163,7 +182,17 @@ impl Attempts {
         self.heartbeats.heartbeat_all(now);
     }
 
-    /// No usable answer came to a heartbeat. Returns the attempts that had none for as long as `retry_timeout`.
+    /// Called when messages about keys of the slot may have been missed. The heartbeats of the tickets in the slot become
+    /// due at once.
+    pub(super) fn set_slot_gap(&mut self, slot: u16, now: Instant) {
+        for n in self.inboxes.set_gap(slot, now) {
+            if let Some(attempt) = self.open.get(&n) {
+                self.heartbeats.heartbeat_soon(&attempt.keys, now);
+            }
+        }
+    }
+
+    /// Records that a heartbeat got no usable answer. Returns the attempts that have had no answer for `retry_timeout`.
     pub(super) fn set_unanswered(
         &mut self,
         keys: &Arc<Keys>,
@@ -190,8 +219,9 @@ impl Attempts {
         failed
     }
 
-    /// The server has answered no heartbeat for as long as the client's retry timeout. Returns all attempts that have waited
-    /// for as long: there may be more names than heartbeats under way, so some of them had no heartbeat of their own.
+    /// Called when the server has answered no heartbeat for the client's retry timeout. Returns all attempts that have
+    /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be under
+    /// way.
     pub(super) fn set_silent(&mut self, since: Instant) -> Vec<u64> {
         let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
         let mut failed = Vec::new();
@@ -202,7 +232,7 @@ impl Attempts {
         failed
     }
 
-    /// Since when the server has answered no heartbeat, if that is longer than `retry_timeout`.
+    /// The time since which the server has answered no heartbeat. `None` if that is not longer ago than `retry_timeout`.
     pub(super) fn silent_since(
         &mut self,
         failure: &Failure,
@@ -217,13 +247,13 @@ impl Attempts {
         (now.saturating_duration_since(since) >= retry_timeout).then_some(since)
     }
 
-    /// The wakers of all attempts that were decided or removed since the last call.
-    pub(super) fn take_woken(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.woken)
+    /// Takes the wakers of all attempts that were decided or removed since the last call.
+    pub(super) fn take_woken(&mut self) -> Wakers {
+        self.woken.take()
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.heartbeats.is_empty()
+        self.open.is_empty() && self.heartbeats.is_empty() && self.inboxes.waiting() == 0
     }
 }

@@ -1,53 +1,35 @@
-//! What is to be ended in Redis in the background: first come, first served, at most [`MOST`] calls at a time.
+//! The tickets and holds to remove from Redis in the background, in order of arrival and at most [`MOST`] calls at a time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
+
+use crate::engine::cleanup::Cleanup;
+use crate::engine::ended::Ended;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
-use crate::protocol::key::Keys;
-use crate::protocol::ticket::Ticket;
 
-/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that is back must not be asked
-/// about tens of thousands of names at once.
+/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that has just come back must
+/// not be asked about tens of thousands of names at once.
 pub(crate) const MOST: usize = 256;
-
-/// A ticket or a hold in Redis that this process has no use for any more.
-#[derive(Clone, Debug)]
-pub(crate) struct Cleanup {
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) ticket: Ticket,
-    pub(crate) from_tail: bool,
-    /// By then it has expired in Redis.
-    pub(crate) until: Instant,
-}
-
-impl Cleanup {
-    pub(super) fn of(hold: &Hold, now: Instant) -> Self {
-        Self {
-            keys: hold.keys.clone(),
-            ticket: hold.keys.kind.ticket(hold.id, hold.lease, hold.amount),
-            from_tail: false,
-            until: now + hold.longest(),
-        }
-    }
-}
 
 /// Each clean-up stays here until it is done, so that the end of the runtime finds all of them.
 #[derive(Debug, Default)]
 pub(super) struct Cleanups {
     waiting: VecDeque<Cleanup>,
-    under_way: HashMap<u64, Cleanup>,
+    under_way: FxHashMap<u64, Cleanup>,
     last: u64,
-    /// Holds that callers are releasing or changing now.
-    ending: BTreeMap<u64, Arc<Hold>>,
+    /// Holds that callers are releasing or changing now, with the time at which they began, in the order of their numbers.
+    ending: Vec<(u64, Arc<Hold>, Instant)>,
     last_ending: u64,
-    /// The watchdog is gone: nothing is cleaned up any more.
+    ended: Ended,
+    /// Whether the watchdog is gone, so that nothing is cleaned up any more.
     is_over: bool,
-    /// A clean-up was added since the watchdog looked.
+    /// Whether a clean-up was added since the watchdog looked.
     is_added: bool,
-    /// One of them ended, and none is left.
+    /// Whether the last clean-up has ended since the idle event was sent.
     is_idle_anew: bool,
 }
 
@@ -70,23 +52,49 @@ impl Cleanups {
     }
 
     pub(super) fn done(&mut self, n: u64) {
-        let was_under_way = self.under_way.remove(&n).is_some();
-        self.is_idle_anew |= was_under_way && self.is_idle();
+        let Some(cleanup) = self.under_way.remove(&n) else { return };
+        if !cleanup.is_repeated {
+            self.ended.insert(cleanup);
+        }
+        self.is_idle_anew |= self.is_idle();
+    }
+
+    /// The call has failed, and another one follows behind those that wait: they may be for a server that answers.
+    pub(super) fn again(&mut self, n: u64) {
+        if let Some(cleanup) = self.under_way.remove(&n) {
+            self.push(Cleanup { failures: cleanup.failures.saturating_add(1), ..cleanup });
+        }
     }
 
     /// A caller begins to release or change the hold. Returns a number for [`ended`](Self::ended).
-    pub(super) fn begin_ending(&mut self, hold: &Arc<Hold>) -> u64 {
+    pub(super) fn begin_ending(&mut self, hold: &Arc<Hold>, now: Instant) -> u64 {
         self.last_ending += 1;
-        self.ending.insert(self.last_ending, hold.clone());
+        self.ending.push((self.last_ending, hold.clone(), now));
         self.last_ending
     }
 
     pub(super) fn ended(&mut self, n: u64) {
-        self.ending.remove(&n);
+        if let Ok(at) = self.ending.binary_search_by_key(&n, |(n, ..)| *n) {
+            let (_, hold, since) = self.ending.remove(at);
+            self.set_ended(&hold, since);
+        }
         self.is_idle_anew |= self.is_idle();
     }
 
-    /// Whether nothing is left to clean up, and no caller is releasing.
+    /// Records that the server has ended the hold, by a request sent at `sent`.
+    pub(super) fn set_ended(&mut self, hold: &Hold, sent: Instant) {
+        self.ended.insert(Cleanup::of(hold, sent));
+    }
+
+    /// Repeats the latest releases, because the server may be another one than before.
+    pub(super) fn repeat(&mut self, now: Instant) {
+        for cleanup in self.ended.take(now) {
+            // The request that it once followed is over.
+            self.push(Cleanup { is_repeated: true, behind: 0, failures: 0, ..cleanup });
+        }
+    }
+
+    /// Whether nothing is left to clean up and no caller is releasing a hold.
     pub(super) fn is_idle(&self) -> bool {
         let mut waits_for_callers = !self.ending.is_empty() && !self.is_over;
         if mutant::on(Mutant::ReleaseCutOff) {
@@ -95,11 +103,11 @@ impl Cleanups {
         self.waiting.is_empty() && self.under_way.is_empty() && !waits_for_callers
     }
 
-    /// Ends all clean-ups. Returns what is left, holds of callers first, in the order of arrival.
+    /// Stops all clean-ups, and returns those that were not done: holds of callers first, in order of arrival.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<Cleanup> {
         self.is_over = true;
         self.is_idle_anew = true;
-        let ending = std::mem::take(&mut self.ending).into_values().map(|hold| Cleanup::of(&hold, now));
+        let ending = std::mem::take(&mut self.ending).into_iter().map(|(_, hold, _)| Cleanup::of(&hold, now));
         let mut under_way: Vec<_> = self.under_way.drain().collect();
         under_way.sort_unstable_by_key(|(n, _)| *n);
         let under_way = under_way.into_iter().map(|(_, cleanup)| cleanup);

@@ -1,4 +1,4 @@
-//! Why the engine refuses to start anything.
+//! The reasons why the engine does not start an attempt.
 
 /// The client was closed.
 #[derive(Debug)]

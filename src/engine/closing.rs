@@ -1,16 +1,17 @@
-//! The end of everything that the client has.
+//! Closing the client: the end of all its attempts and holds.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use crate::engine::state::State;
 use crate::protocol::key::Keys;
 
-/// What the client has under one name, by number.
+/// The attempts and holds of the client under one name, by number.
 #[derive(Debug, Default)]
 struct Name {
-    /// In the order in which they queued up.
+    /// Attempts, in the order in which they queued up.
     attempts: Vec<u64>,
     holds: Vec<u64>,
 }
@@ -24,7 +25,7 @@ impl State {
     pub(super) fn close(&mut self, now: Instant) {
         self.is_closed = true;
         let mut names = self.names_with_attempts(now);
-        let mut index: HashMap<Arc<Keys>, usize> = HashMap::new();
+        let mut index: FxHashMap<Arc<Keys>, usize> = FxHashMap::default();
         index.extend(names.iter().enumerate().map(|(at, (keys, _))| (keys.clone(), at)));
         for n in self.holds.numbers() {
             match self.holds.get(n).and_then(|hold| index.get(&hold.keys)) {
@@ -51,7 +52,7 @@ impl State {
             self.attempts.iter().map(|(n, attempt)| (attempt.queued_at.unwrap_or(now), n, &attempt.keys)).collect();
         attempts.sort_unstable_by_key(|(queued_at, n, _)| (*queued_at, *n));
         let mut names: Vec<(Arc<Keys>, Name)> = Vec::new();
-        let mut index: HashMap<&Arc<Keys>, usize> = HashMap::new();
+        let mut index: FxHashMap<&Arc<Keys>, usize> = FxHashMap::default();
         for (_, n, keys) in attempts {
             let at = *index.entry(keys).or_insert(names.len());
             if at == names.len() {

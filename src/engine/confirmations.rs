@@ -1,18 +1,20 @@
-//! Grants that wait until replicas have acknowledged them.
+//! Grants that wait for acknowledgements of replicas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::engine::lease::Hold;
+use crate::engine::replica_waits::ReplicaWaits;
 use crate::protocol::dispatch::Failure;
+use crate::wakers::Wakers;
 
-/// What came of waiting for the replicas once.
+/// The result of waiting for the replicas once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmation {
-    /// As many replicas as the hold needs have the grant.
+    /// As many replicas as the hold needs have acknowledged the grant.
     Acknowledged,
-    /// Only so many have acknowledged it in time.
+    /// Fewer replicas acknowledged the grant in time. The number of those that did.
     TooFew(u32),
     /// The server no longer has the hold.
     Gone,
@@ -25,9 +27,10 @@ pub(crate) enum Confirmation {
 #[derive(Debug, Default)]
 pub(super) struct Confirmations {
     waiting: BTreeMap<u64, Waiting>,
-    /// Those that the watchdog has not seen yet.
+    /// Holds that the watchdog has not seen yet.
     added: Vec<Arc<Hold>>,
-    woken: Vec<Waker>,
+    pub(super) waits: ReplicaWaits,
+    woken: Wakers,
 }
 
 #[derive(Debug, Default)]
@@ -37,13 +40,13 @@ struct Waiting {
 }
 
 impl Confirmations {
-    /// The hold waits for its replicas, until it is [removed](Self::remove).
+    /// Adds a hold that waits for its replicas until it is [removed](Self::remove).
     pub(super) fn insert(&mut self, hold: &Arc<Hold>) {
         self.waiting.insert(hold.id.n, Waiting::default());
         self.added.push(hold.clone());
     }
 
-    /// The caller does not wait any more.
+    /// Removes the hold, because its caller waits no more.
     pub(super) fn remove(&mut self, n: u64) {
         self.waiting.remove(&n);
         self.added.retain(|hold| hold.id.n != n);
@@ -58,7 +61,7 @@ impl Confirmations {
         !self.added.is_empty()
     }
 
-    /// What came of waiting for the replicas of the hold.
+    /// Sets the result of waiting for the replicas of the hold.
     pub(super) fn set(&mut self, n: u64, confirmation: Confirmation) {
         if let Some(waiting) = self.waiting.get_mut(&n) {
             waiting.confirmation = Some(confirmation);
@@ -66,7 +69,7 @@ impl Confirmations {
         }
     }
 
-    /// No caller waits any longer.
+    /// Ends the wait of all callers.
     pub(super) fn close(&mut self) {
         for waiting in self.waiting.values_mut() {
             waiting.confirmation = Some(Confirmation::Closed);
@@ -74,7 +77,7 @@ impl Confirmations {
         }
     }
 
-    /// Keeps the waker, in exchange for the one before it, while nothing is known.
+    /// Returns the result, if there is one. Otherwise `waker` is swapped with the waker stored before.
     pub(super) fn poll(&mut self, n: u64, waker: &mut Option<Waker>) -> Poll<Confirmation> {
         let Some(waiting) = self.waiting.get_mut(&n) else { return Poll::Pending };
         match waiting.confirmation.take() {
@@ -86,8 +89,8 @@ impl Confirmations {
         }
     }
 
-    /// The wakers of the callers that know more since the last call.
-    pub(super) fn take_woken(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.woken)
+    /// Takes the wakers of the callers whose result was set since the last call.
+    pub(super) fn take_woken(&mut self) -> Wakers {
+        self.woken.take()
     }
 }

@@ -1,8 +1,10 @@
-//! When the server is asked about the tickets of each name. Pure: time comes in as an argument.
+//! Decides when the server is asked about the tickets of each name. Pure: time comes in as an argument.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::backoff::Pauses;
 use crate::engine::cleanups::MOST;
@@ -11,30 +13,32 @@ use crate::jitter::Jitter;
 use crate::protocol::key::Keys;
 
 mod name;
+mod tickets;
 pub(super) mod unread;
 
 use name::{Event, Name};
 use unread::{Unread, UnreadId};
 
-/// The shortest time between two heartbeats of one name: more of them would be polling.
+/// The shortest time between two heartbeats of one name. Shorter ones would be polling.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// The time until the next heartbeat when nothing was in the way and no waiter could be granted.
+/// The time until the next heartbeat if no other hold blocked the ticket and yet no waiter could be granted.
 const FREE: Duration = Duration::from_secs(1);
 
-/// The pauses after heartbeats of a name that got no answer.
+/// The pauses after unanswered heartbeats of a name.
 const UNANSWERED: Pauses = Pauses { shortest: SHORTEST, longest: Duration::from_millis(3200) };
 
-/// The heartbeat at the end of the lease in the way is later by up to this, so that clients do not all ask at the same moment.
+/// The heartbeat at the end of the blocking lease is delayed by up to this, so that clients do not all ask at the same
+/// moment.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The waiting tickets of a client by name. One call per name is under way at a time, and [`MOST`] of all names.
+/// The waiting tickets of a client, by name. At most one call per name, and [`MOST`] calls in all, are under way at a time.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
-    names: HashMap<Arc<Keys>, Name>,
+    /// Boxed: up to half of a table is unused.
+    names: FxHashMap<Arc<Keys>, Box<Name>>,
     /// Every name that waits for its next heartbeat, by its time. Of equal times, the name whose ticket expires first comes first.
-    events: BTreeSet<(Event, u64)>,
-    serials: HashMap<u64, Arc<Keys>>,
+    events: BTreeMap<(Event, u64), Arc<Keys>>,
     next_serial: u64,
     unread: Unread,
     under_way: usize,
@@ -44,9 +48,8 @@ pub(crate) struct Heartbeats {
 impl Heartbeats {
     pub(crate) fn new(jitter: Jitter) -> Self {
         Self {
-            names: HashMap::new(),
-            events: BTreeSet::new(),
-            serials: HashMap::new(),
+            names: FxHashMap::default(),
+            events: BTreeMap::new(),
             next_serial: 0,
             unread: Unread::default(),
             under_way: 0,
@@ -54,7 +57,7 @@ impl Heartbeats {
         }
     }
 
-    /// The server answered that the ticket waits, behind a hold with `holder_left` of its lease.
+    /// Adds a ticket that waits, by the server's answer, behind a hold with `holder_left` of its lease.
     pub(crate) fn insert(
         &mut self,
         keys: &Arc<Keys>,
@@ -68,23 +71,22 @@ impl Heartbeats {
         let holder_ends = self.look(now, holder_left);
         let name = self.names.entry(keys.clone()).or_insert_with(|| {
             self.next_serial += 1;
-            self.serials.insert(self.next_serial, keys.clone());
-            Name::new(self.next_serial, now, not_before)
+            Box::new(Name::new(self.next_serial, now, not_before))
         });
-        name.put(id, due);
+        name.tickets.put(id, due);
         if !name.owed {
             name.holder_ends = holder_ends;
         }
         self.arm(keys);
     }
 
-    /// Says whether the ticket was there.
+    /// Removes the ticket. Returns whether it was there.
     pub(crate) fn remove(&mut self, keys: &Arc<Keys>, id: u64) -> bool {
         let Some(name) = self.names.get_mut(keys) else { return false };
-        if !name.take(id) {
+        if !name.tickets.take(id) {
             return false;
         }
-        if name.order.is_empty() && !name.under_way {
+        if name.tickets.is_empty() && !name.under_way {
             self.forget(keys);
         } else {
             self.arm(keys);
@@ -92,15 +94,15 @@ impl Heartbeats {
         true
     }
 
-    /// Messages may have been missed: a heartbeat of every name is due at once.
+    /// Makes a heartbeat of every name due at once, because messages may have been missed.
     pub(crate) fn heartbeat_all(&mut self, now: Instant) {
         for (keys, name) in &mut self.names {
             name.ask_at(now);
-            Self::arm_name(&mut self.events, name, self.unread.first(keys));
+            Self::arm_name(&mut self.events, keys, name, self.unread.first(keys));
         }
     }
 
-    /// A heartbeat of the name is due at once.
+    /// Makes a heartbeat of the name due at once.
     pub(crate) fn heartbeat_soon(&mut self, keys: &Arc<Keys>, now: Instant) {
         if let Some(name) = self.names.get_mut(keys) {
             name.ask_at(now);
@@ -108,53 +110,53 @@ impl Heartbeats {
         }
     }
 
-    /// Another hold is in the way now. Its lease ends at `at` unless it is renewed.
+    /// Records that another hold blocks the name now. Its lease ends at `at` unless it is renewed.
     pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
         let Some(name) = self.names.get_mut(keys) else { return };
         name.holder_ends = name.holder_ends.min(at);
-        // The heartbeat under way may have been executed before that hold began, so its answer may be about another.
+        // The heartbeat under way may have been executed before that hold began. Its answer may then be about an earlier
+        // hold.
         name.again |= name.under_way;
         self.arm(keys);
     }
 
-    /// A release is sent, and its reply may carry grants for tickets of the name. If the reply is not read by `look_at`, a heartbeat
-    /// is due: the future that would read the reply may not be polled.
+    /// Called when a release is sent. Its reply may carry grants for tickets of the name. If the reply is not read by
+    /// `look_at`, a heartbeat becomes due, because the future that would read the reply may never be polled.
     pub(crate) fn unread(&mut self, keys: &Arc<Keys>, look_at: Instant) -> UnreadId {
         let id = self.unread.insert(keys, look_at);
         self.arm(keys);
         id
     }
 
-    /// The reply was read, or never will be.
+    /// Called when the reply was read, or will never be.
     pub(crate) fn read(&mut self, keys: &Arc<Keys>, id: UnreadId) {
         self.unread.remove(keys, id);
         self.arm(keys);
     }
 
-    /// `None` if nothing can be begun before another call has ended.
+    /// When the next heartbeat is due. `None` if no heartbeat can begin before another one has ended.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let first = self.events.first().filter(|_| self.under_way < MOST);
-        first.map(|((at, _), _)| *at)
+        let first = self.events.first_key_value().filter(|_| self.under_way < MOST);
+        first.map(|(((at, _), _), _)| *at)
     }
 
-    /// The next name that is due, with the tickets whose turn it is; under way until [`answered`](Self::answered) or
-    /// [`unanswered`](Self::unanswered).
+    /// Takes the next name that is due, with the tickets to send. The name is under way until [`answered`](Self::answered)
+    /// or [`unanswered`](Self::unanswered).
     pub(crate) fn due(&mut self, now: Instant) -> Option<(Arc<Keys>, Vec<u64>)> {
         if self.next()? > now {
             return None;
         }
-        let (_, serial) = self.events.pop_first()?;
-        let keys = self.serials.get(&serial)?.clone();
+        let (_, keys) = self.events.pop_first()?;
         let name = self.names.get_mut(&keys)?;
         name.begin();
         self.unread.looked(&keys, now);
         self.under_way += 1;
-        let tickets = name.order.iter().take(BATCH).map(|(_, id)| *id).collect();
+        let tickets = name.tickets.first_ids(BATCH);
         Some((keys, tickets))
     }
 
-    /// The server answered a heartbeat sent at `sent`: these tickets wait, with their times to live, behind a hold with `holder_left` of
-    /// its lease. With `again`, the next heartbeat is due at once.
+    /// Records the answer to a heartbeat sent at `sent`: these tickets wait, with their times to live, behind a hold with
+    /// `holder_left` of its lease. With `again`, the next heartbeat is due at once.
     pub(crate) fn answered(
         &mut self,
         keys: &Arc<Keys>,
@@ -165,7 +167,7 @@ impl Heartbeats {
         again: bool,
     ) {
         let (not_before, holder_ends) = (self.earliest(now), self.look(now, holder_left));
-        // One for all tickets: those that share a heartbeat keep sharing it.
+        // All tickets get the shortest time to live, so that those which share a heartbeat keep sharing it.
         let ttl = waiting.iter().map(|(_, ttl)| *ttl).min().unwrap_or_default();
         let early = self.early(ttl);
         self.end(keys, |name| {
@@ -179,7 +181,7 @@ impl Heartbeats {
         });
     }
 
-    /// No usable answer came to a heartbeat. The next one follows after a pause, longer each time, but no longer than
+    /// Records that a heartbeat got no usable answer. The next one follows after a pause, which grows each time up to
     /// `longest`.
     pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration) {
         let Some(name) = self.names.get_mut(keys) else { return };
@@ -197,7 +199,7 @@ impl Heartbeats {
         name.under_way = false;
         self.under_way = self.under_way.saturating_sub(1);
         change(name);
-        if name.order.is_empty() {
+        if name.tickets.is_empty() {
             self.forget(keys);
         } else {
             self.arm(keys);
@@ -206,48 +208,52 @@ impl Heartbeats {
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { names, events, serials, under_way, .. } = self;
-        names.is_empty() && events.is_empty() && serials.is_empty() && *under_way == 0
+        let Self { names, events, under_way, .. } = self;
+        names.is_empty() && events.is_empty() && *under_way == 0
     }
 
     fn earliest(&mut self, now: Instant) -> Instant {
         now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
     }
 
-    /// How much sooner than after a third of its time to live a ticket is refreshed. It makes names whose heartbeats fell on one
-    /// moment move apart.
+    /// How much earlier than after a third of its time to live a ticket is refreshed. Names whose heartbeats coincide drift
+    /// apart by this.
     fn early(&mut self, ttl: Duration) -> Duration {
         self.jitter.up_to(ttl / 30)
     }
 
-    /// When the lease in the way ends if it is not renewed, or a little later.
+    /// When to ask again about the blocking lease: when it ends if it is not renewed, or a little later.
     fn look(&mut self, now: Instant, holder_left: Option<Duration>) -> Instant {
         let left = holder_left.unwrap_or(FREE);
         now + left + self.jitter.up_to((left / 10).min(SPREAD))
     }
 
     fn forget(&mut self, keys: &Arc<Keys>) {
-        if let Some(name) = self.names.remove(keys) {
-            self.serials.remove(&name.serial);
-            if let Some(at) = name.event {
-                self.events.remove(&(at, name.serial));
-            }
+        if let Some(name) = self.names.remove(keys)
+            && let Some(at) = name.event
+        {
+            self.events.remove(&(at, name.serial));
         }
     }
 
     fn arm(&mut self, keys: &Arc<Keys>) {
         if let Some(name) = self.names.get_mut(keys) {
-            Self::arm_name(&mut self.events, name, self.unread.first(keys));
+            Self::arm_name(&mut self.events, keys, name, self.unread.first(keys));
         }
     }
 
-    fn arm_name(events: &mut BTreeSet<(Event, u64)>, name: &mut Name, look_at: Option<Instant>) {
+    fn arm_name(
+        events: &mut BTreeMap<(Event, u64), Arc<Keys>>,
+        keys: &Arc<Keys>,
+        name: &mut Name,
+        look_at: Option<Instant>,
+    ) {
         if let Some(event) = name.event.take() {
             events.remove(&(event, name.serial));
         }
         name.event = name.next(look_at);
         if let Some(event) = name.event {
-            events.insert((event, name.serial));
+            events.insert((event, name.serial), keys.clone());
         }
     }
 }

@@ -1,24 +1,43 @@
-//! What the client holds, and when each lease is renewed.
+//! The holds of the client, and when each lease is renewed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::engine::lease::{Hold, Loss, deadline};
 use crate::engine::schedule::{Due, Schedule};
 use crate::mutant::{self, Mutant};
 
 #[derive(Debug)]
+struct Held {
+    hold: Arc<Hold>,
+    watch: Watch,
+}
+
+/// Whether the hold is renewed. A hold that was handed off is not renewed until its new owner looks at it, because a future
+/// that is never polled must not block others for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    Renewed,
+    /// The new owner has not looked at the hold yet. The hold keeps its entry in the schedule, because most owners look at
+    /// once.
+    Unseen,
+    /// Like `Unseen`, and a renewal or a check after a gap has come due since.
+    Suspended,
+}
+
+#[derive(Debug)]
 pub(super) struct Holds {
-    held: HashMap<u64, Arc<Hold>>,
+    held: FxHashMap<u64, Held>,
     schedule: Schedule,
-    /// Losses to be signalled once the tables are unlocked.
+    /// Losses to signal after the tables are unlocked.
     lost: Vec<(Arc<Hold>, Loss)>,
 }
 
 impl Holds {
     pub(super) fn new(schedule: Schedule) -> Self {
-        Self { held: HashMap::new(), schedule, lost: Vec::new() }
+        Self { held: FxHashMap::default(), schedule, lost: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -26,16 +45,16 @@ impl Holds {
     }
 
     pub(super) fn get(&self, n: u64) -> Option<&Arc<Hold>> {
-        self.held.get(&n)
+        self.held.get(&n).map(|held| &held.hold)
     }
 
     pub(super) fn is_held(&self, n: u64) -> bool {
         self.held.contains_key(&n)
     }
 
-    /// Whether it is this very hold that has the attempt id, and not one before or after it.
+    /// Whether this hold is the current one of its attempt id, and not an earlier or later one.
     pub(super) fn is_current(&self, hold: &Arc<Hold>) -> bool {
-        self.held.get(&hold.id.n).is_some_and(|held| Arc::ptr_eq(held, hold))
+        self.held.get(&hold.id.n).is_some_and(|held| Arc::ptr_eq(&held.hold, hold))
     }
 
     pub(super) fn numbers(&self) -> Vec<u64> {
@@ -44,43 +63,68 @@ impl Holds {
         numbers
     }
 
-    /// Keeps the hold until `deadline`, with renewals as its term says.
+    /// Keeps the hold until `deadline`, with the renewals of its term.
     pub(super) fn insert(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
-        self.held.insert(hold.id.n, hold.clone());
+        self.insert_as(Watch::Renewed, hold, deadline, now);
+    }
+
+    fn insert_as(&mut self, watch: Watch, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
+        self.held.insert(hold.id.n, Held { hold: hold.clone(), watch });
         self.schedule.insert(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
     }
 
-    /// Keeps the hold until `deadline` without renewals. No member has looked at it yet, and a future that is never polled must
-    /// not block others for ever.
-    pub(super) fn insert_unrenewed(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
-        self.held.insert(hold.id.n, hold.clone());
-        self.schedule.remove(hold.id.n);
-        self.schedule.insert(hold.id.n, now, deadline, None);
+    /// Puts the hold in the place of its predecessor, which had the same attempt id and deadline. It is not renewed until
+    /// its owner has looked at it.
+    pub(super) fn succeed(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
+        let Some(held) = self.held.get_mut(&hold.id.n) else {
+            return self.insert_as(Watch::Unseen, hold, deadline, now);
+        };
+        held.hold = hold.clone();
+        if held.watch == Watch::Renewed {
+            held.watch = Watch::Unseen;
+        }
     }
 
-    /// A member has looked at the hold, which is renewed from now on.
+    /// Called when the owner has looked at the hold. It is renewed from now on, and at once if a renewal came due meanwhile.
     pub(super) fn start_renewals(&mut self, hold: &Arc<Hold>, now: Instant) {
-        if let Some(deadline) = hold.deadline().filter(|_| self.held.contains_key(&hold.id.n)) {
-            self.schedule.remove(hold.id.n);
-            self.insert(hold, deadline, now);
+        let Some(held) = self.held.get_mut(&hold.id.n) else { return };
+        let was = std::mem::replace(&mut held.watch, Watch::Renewed);
+        if let Some(deadline) = hold.deadline().filter(|_| was == Watch::Suspended) {
+            self.schedule.insert_due(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
         }
+    }
+
+    /// Returns those of the due holds that are to be renewed. Holds whose owner has not looked at them are left to expire.
+    pub(super) fn renewable(&mut self, due: Vec<u64>, now: Instant) -> Vec<Arc<Hold>> {
+        let mut renewable = Vec::with_capacity(due.len());
+        for n in due {
+            let Some(Held { hold, watch }) = self.held.get_mut(&n) else { continue };
+            if *watch == Watch::Renewed {
+                renewable.push(hold.clone());
+            } else if let Some(deadline) = hold.deadline() {
+                *watch = Watch::Suspended;
+                self.schedule.insert(n, now, deadline, None);
+            }
+        }
+        renewable
     }
 
     pub(super) fn remove(&mut self, n: u64) -> Option<Arc<Hold>> {
         self.schedule.remove(n);
-        self.held.remove(&n)
+        self.held.remove(&n).map(|held| held.hold)
     }
 
-    /// The loss is signalled once the tables are unlocked.
+    /// Adds a loss, to be signalled after the tables are unlocked.
     pub(super) fn push_lost(&mut self, hold: &Arc<Hold>, loss: Loss) {
         self.lost.push((hold.clone(), loss));
     }
 
-    /// The server answered a renewal sent at `sent`: these are held. Returns how many leases are longer now.
+    /// Records the answer to a renewal sent at `sent`: the server has the holds `held`. Returns how many leases became
+    /// longer.
     pub(super) fn set_renewed(&mut self, held: &[Arc<Hold>], sent: Instant, now: Instant) -> u64 {
         let mut renewals = 0;
-        // A hold may have been handed off meanwhile: the lease belongs to the attempt id.
-        let held: Vec<_> = held.iter().map(|hold| self.held.get(&hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
+        // The hold may have been handed off meanwhile. The lease belongs to the attempt id, so its present hold gets it.
+        let held: Vec<_> = held.iter().map(|hold| self.get(hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
         for hold in &held {
             let lease = hold.renewal(sent);
             if !lease.is_zero() {
@@ -96,7 +140,8 @@ impl Holds {
         renewals
     }
 
-    /// The server extended the hold by a request sent at `sent`. Returns the loss if the hold was lost meanwhile.
+    /// Records that the server extended the hold by a request sent at `sent`. Returns the loss if the hold was lost
+    /// meanwhile.
     pub(super) fn set_extended(&mut self, hold: &Hold, lease: Duration, sent: Instant, now: Instant) -> Option<Loss> {
         if let Some(loss) = hold.loss(now) {
             return Some(loss);
@@ -108,7 +153,7 @@ impl Holds {
         None
     }
 
-    /// No answer came to a renewal of these.
+    /// Records that a renewal of these holds got no answer.
     pub(super) fn set_unanswered(&mut self, holds: &[Arc<Hold>], now: Instant) {
         if mutant::on(Mutant::RenewalNotRetried) {
             return;
@@ -117,7 +162,7 @@ impl Holds {
         self.schedule.unanswered(&ids, now);
     }
 
-    /// Messages may have been missed: the server is asked about every hold.
+    /// Makes the watchdog ask the server about every hold, because messages may have been missed.
     pub(super) fn set_gap(&mut self, now: Instant) {
         if mutant::on(Mutant::NoVerifyAfterGap) {
             return;
@@ -133,7 +178,7 @@ impl Holds {
         self.schedule.due(now)
     }
 
-    /// The losses since the last call.
+    /// Takes the losses since the last call.
     pub(super) fn take_lost(&mut self) -> Vec<(Arc<Hold>, Loss)> {
         std::mem::take(&mut self.lost)
     }

@@ -14,9 +14,10 @@ use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 
 mod count;
+mod regrant;
 mod term;
 
-pub(crate) use count::deadline;
+pub(crate) use count::{deadline, drift};
 pub(crate) use term::Term;
 
 /// The reason why a hold was lost.
@@ -59,7 +60,7 @@ impl std::error::Error for Loss {}
 pub(crate) struct Hold {
     pub(crate) keys: Arc<Keys>,
     pub(crate) id: AttemptId,
-    /// Units, or reserved tokens.
+    /// The number of units, or of reserved tokens.
     pub(crate) amount: u32,
     pub(crate) token: Token,
     pub(crate) lease: Duration,
@@ -69,7 +70,7 @@ pub(crate) struct Hold {
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
     state: Mutex<State>,
-    /// Notified when it is lost or released.
+    /// Notified when the hold is lost or released.
     over: Event,
 }
 
@@ -104,7 +105,7 @@ impl Hold {
         }
     }
 
-    /// The grant and each renewal count once so many replicas have acknowledged them.
+    /// Sets how many replicas must acknowledge the grant and each renewal before they count.
     pub(crate) fn acknowledged_by(self, replicas: u32) -> Self {
         Self { replicas, ..self }
     }
@@ -117,7 +118,7 @@ impl Hold {
         }
     }
 
-    /// Until when it is held; `None` once it is lost or released.
+    /// When the hold ends. `None` once it is lost or released.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match *lock(&self.state) {
             State::Held { deadline } => Some(deadline),
@@ -125,34 +126,42 @@ impl Hold {
         }
     }
 
-    /// As [`Term::renewal`].
+    /// See [`Term::renewal`].
     pub(crate) fn renewal(&self, sent: Instant) -> Duration {
         self.term.renewal(self.lease, sent)
     }
 
-    /// The lease that a renewal sent then asks for. One that replicas acknowledge writes something, even if the lease stays as it
-    /// is: the server keeps the longer one.
+    /// The lease to ask for in a renewal sent at `sent`. A renewal that replicas must acknowledge has to write something,
+    /// and never asks for less than the client counts on, because a failover may lose the request that made the lease that
+    /// long. The server keeps the longer lease.
     pub(crate) fn asked(&self, sent: Instant) -> Duration {
-        let least = if self.replicas > 0 { Duration::from_millis(1) } else { Duration::ZERO };
-        self.renewal(sent).max(least)
+        if mutant::on(Mutant::WaitAfterARead) {
+            return self.renewal(sent);
+        }
+        if self.replicas == 0 {
+            return self.renewal(sent);
+        }
+        // The server counts in whole milliseconds.
+        let counted = self.remaining(sent) + count::drift(self.longest()) + Duration::from_millis(1);
+        self.renewal(sent).max(counted.min(self.longest()))
     }
 
-    /// As [`Term::interval`]; `None` too once it is not held.
+    /// See [`Term::interval`]. `None` too once the hold is over.
     pub(crate) fn interval(&self) -> Option<Duration> {
         self.deadline().and_then(|deadline| self.term.interval(self.lease, deadline))
     }
 
-    /// The server is about to be asked for this lease.
+    /// Records that the server is about to be asked for this lease.
     pub(crate) fn asks_for(&self, lease: Duration) {
         self.longest.fetch_max(millis(lease), Ordering::Relaxed);
     }
 
-    /// The hold expires in Redis within this time, counted from the end of the last request about it.
+    /// The longest time for which Redis may keep the hold, counted from the end of the last request about it.
     pub(crate) fn longest(&self) -> Duration {
         Duration::from_millis(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Moves the deadline, unless it has passed: a caller may have found the hold lost since.
+    /// Moves the deadline. Does nothing if the old one has passed, because a caller may have seen the hold as lost since.
     pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
         if let State::Held { deadline: current } = &mut *lock(&self.state)
             && now < *current
@@ -175,10 +184,10 @@ impl Hold {
         news
     }
 
-    /// Ends the hold, and returns its successor with its deadline: for another guard, under the same attempt id, with the next
-    /// token if there are tokens. `None` if the hold was lost, or no more than `least` of its lease is left. Wakes no task: see
-    /// [`notify_over`](Self::notify_over).
-    pub(crate) fn succeed(&self, now: Instant, least: Duration) -> Option<(Self, Instant)> {
+    /// Ends the hold, and returns its successor with its deadline. The successor is for another guard and has the same
+    /// attempt id. Its token is `token`, or the next one if tokens are reserved. `None` if the hold was lost, or if no more
+    /// than `least` of its lease is left. Wakes no task: see [`notify_over`](Self::notify_over).
+    pub(crate) fn succeed(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<(Self, Instant)> {
         let mut state = lock(&self.state);
         if mutant::on(Mutant::LostHoldHandedOff) {
             *state = State::Held { deadline: now + self.lease };
@@ -188,9 +197,10 @@ impl Hold {
             return None;
         }
         *state = State::Released;
-        let mut token = self.token;
-        if token != Token::NONE && !mutant::on(Mutant::TokenHandedOn) {
-            token = Token::new(token.get() + 1);
+        let next = if self.token == Token::NONE { self.token } else { Token::new(self.token.get() + 1) };
+        let mut token = token.unwrap_or(next);
+        if mutant::on(Mutant::TokenHandedOn) {
+            token = self.token;
         }
         let Self { keys, id, amount, lease, term, replicas, .. } = self;
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
@@ -207,7 +217,7 @@ impl Hold {
         held
     }
 
-    /// Ends the hold and wakes its waiters. Fails if the hold was lost before, even if the passed deadline went unnoticed.
+    /// Ends the hold and wakes its waiters. Fails if the hold was lost before, even if the deadline passed unnoticed.
     pub(crate) fn release(&self, now: Instant) -> Result<(), Loss> {
         let mut state = lock(&self.state);
         match *state {
@@ -227,7 +237,7 @@ impl Hold {
         }
     }
 
-    /// Why the holder must stop; `None` while it may go on.
+    /// The reason why the holder must stop. `None` while it may go on.
     pub(crate) fn loss(&self, now: Instant) -> Option<Loss> {
         match *lock(&self.state) {
             State::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
@@ -236,7 +246,7 @@ impl Hold {
         }
     }
 
-    /// Resolves when the loss is signalled; never, once released.
+    /// Resolves when a loss is signalled. Never resolves after a release.
     pub(crate) async fn lost(&self) -> Loss {
         match self.over().await {
             Some(loss) => loss,
@@ -257,7 +267,8 @@ impl Hold {
         }
     }
 
-    /// Wakes the tasks that wait for the end of the hold. It runs foreign wakers, so the caller holds no mutex.
+    /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
+    /// wakers.
     pub(crate) fn notify_over(&self) {
         self.over.notify(usize::MAX);
     }

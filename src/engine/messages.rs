@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::engine::attempt::Outcome;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::Loss;
 use crate::engine::state::State;
 use crate::mutant::{self, Mutant};
@@ -13,7 +13,7 @@ use crate::protocol::reply::ServerMillis;
 use crate::protocol::token::Token;
 
 impl State {
-    /// A message for this client. It may come late, twice or never.
+    /// Handles a message for this client. It may come late, twice or never.
     pub(super) fn deliver(&mut self, message: Message, now: Instant) {
         match message {
             Message::Granted { id, .. } | Message::Revoked { id } | Message::Ends { id, .. }
@@ -43,6 +43,12 @@ impl State {
 
     fn deliver_grant(&mut self, id: AttemptId, token: Token, at: ServerMillis, now: Instant) {
         let Some(attempt) = self.attempts.get(id.n) else {
+            // The server had lost the grant but still had the ticket, and has granted it again. Others may have held in
+            // between.
+            if self.holds.get(id.n).is_some_and(|hold| hold.token < token) {
+                self.hold_handler().lose_and_clean_up(id.n, Loss::Gone, now);
+                return;
+            }
             if mutant::on(Mutant::LateGrantReleased) {
                 let until = self.holds.get(id.n).and_then(|hold| hold.deadline());
                 let cleanup = until.and_then(|until| Some(Cleanup::of(self.holds.get(id.n)?, until)));
@@ -59,13 +65,14 @@ impl State {
         self.handoff_handler().decide(id, outcome, now);
     }
 
-    /// The ticket waits behind another hold now, whose lease ends earlier than that of the hold before.
+    /// Handles the message that the ticket waits behind another hold now, whose lease ends earlier than that of the former
+    /// hold.
     fn deliver_end(&mut self, id: AttemptId, left: Duration, now: Instant) {
         let Some(attempt) = self.attempts.get(id.n) else { return };
         let keys = attempt.keys.clone();
         match attempt.queued_at {
             Some(_) => self.attempts.heartbeats.holder_ends_at(&keys, now.checked_add(left).unwrap_or(now)),
-            // The answer "queued" is under way, and tells of the hold before.
+            // The answer "queued" is still under way, and describes the former hold.
             None => self.attempts.set_reply_lost(&keys, now),
         }
     }

@@ -1,40 +1,42 @@
 //! When each lease is renewed, and when it is over. Pure: time comes in as an argument.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 
-/// Most holds in one renewal call: the server spends about a microsecond on each.
+/// The most holds in one renewal call. The server spends about a microsecond on each.
 pub(crate) const BATCH: usize = 256;
 
-/// An ordinary network answers within this time. A renewal is given as long, however little of its lease is left.
+/// An ordinary network answers within this time. A renewal may take as long, however little of its lease is left.
 const ORDINARY: Duration = Duration::from_millis(100);
 
-/// Looking at all fixed leases is spread over half of this.
+/// The checks of all fixed leases are spread over half of this.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Deadlines and renewals of every hold of a client.
 ///
-/// A renewal call takes the [`BATCH`] holds that are due and have the earliest deadlines. It is filled up with holds that
-/// become due within half an interval, so that `n` holds cost about `n / BATCH` calls per interval however they were
-/// acquired. Full batches are spread over half an interval, or over half of what the earliest deadline leaves, if that is
-/// less; from then on they stay apart. One call at a time is under way for a hold.
+/// A renewal call takes the [`BATCH`] holds that are due and have the earliest deadlines. It is filled up with holds that become due
+/// within half an interval, so that `n` holds cost about `n / BATCH` calls per interval however they were acquired. Full batches are
+/// spread over half an interval, or over half of what the earliest deadline leaves if that is less, and stay apart from then on.
+/// One call at a time is under way for a hold.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    holds: HashMap<u64, Times>,
-    /// Ends of the leases that are renewed.
+    holds: FxHashMap<u64, Times>,
+    /// The ends of the leases that are renewed, with the numbers of their holds.
     renewed: BTreeSet<(Instant, u64)>,
-    /// Ends of the fixed leases.
+    /// The ends of the fixed leases, with the numbers of their holds.
     fixed: BTreeSet<(Instant, u64)>,
-    /// Holds that become due later, by that time.
+    /// Holds that become due later, by the time at which they do.
     later: BTreeSet<(Instant, u64)>,
-    /// Holds that are due, earliest deadline first. Fixed ones come last: they are only looked at.
+    /// Holds that are due, earliest deadline first. Those with a fixed lease come last, because they are only checked.
     ready: BTreeSet<(bool, Instant, u64)>,
-    /// When the last batch was sent, if it was full, and after what time the next one follows.
+    /// If the last batch was full: when it was sent, and how long after it the next one follows.
     paced: Option<(Instant, Duration)>,
-    /// When every hold was to be verified last: answers to older calls do not count as that.
+    /// The last time at which all holds had to be verified. Answers to calls sent before do not verify a hold.
     verified: Option<Instant>,
     jitter: Jitter,
 }
@@ -43,33 +45,33 @@ pub(crate) struct Schedule {
 struct Times {
     deadline: Instant,
     turn: Turn,
-    /// Between renewals; `None` for fixed leases.
+    /// The time between renewals. `None` for a fixed lease.
     interval: Option<Duration>,
 }
 
-/// When the server is asked about a hold.
+/// The next time at which the server is asked about a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Later(Instant),
     Ready,
     UnderWay,
-    /// A fixed lease is left alone.
+    /// Not asked about, as a fixed lease is.
     Never,
 }
 
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// Holds whose deadline has passed. They are forgotten.
+    /// Holds whose deadline has passed. The schedule has forgotten them.
     pub(crate) expired: Vec<u64>,
-    /// Holds to renew in one call. They are under way until [`Schedule::renewed`] or [`Schedule::unanswered`].
+    /// Holds to renew in one call, which is under way until [`Schedule::renewed`] or [`Schedule::unanswered`].
     pub(crate) renew: Vec<u64>,
 }
 
 impl Schedule {
     pub(crate) fn new(jitter: Jitter) -> Self {
         Self {
-            holds: HashMap::new(),
+            holds: FxHashMap::default(),
             renewed: BTreeSet::new(),
             fixed: BTreeSet::new(),
             later: BTreeSet::new(),
@@ -80,10 +82,10 @@ impl Schedule {
         }
     }
 
-    /// Adds a hold with what is left of its lease. `interval` is `None` for a fixed lease.
+    /// Adds a hold whose lease lasts until `deadline`. `interval` is `None` for a fixed lease.
     pub(crate) fn insert(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
         let turn = interval.map_or(Turn::Never, |interval| {
-            // A grant that came by message has part of its lease behind it already.
+            // Part of the lease is already over if the grant came by a message.
             let left = deadline.saturating_duration_since(now);
             let wait = interval.min(left / 2);
             Turn::Later(now + wait - self.jitter.up_to(wait / 10))
@@ -91,17 +93,23 @@ impl Schedule {
         self.put(id, Times { deadline, turn, interval });
     }
 
+    /// Like [`insert`](Self::insert), with the first renewal due at once.
+    pub(crate) fn insert_due(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
+        let turn = if interval.is_some() { Turn::Later(now) } else { Turn::Never };
+        self.put(id, Times { deadline, turn, interval });
+    }
+
     pub(crate) fn remove(&mut self, id: u64) {
         self.take(id);
     }
 
-    /// The server holds these, as of a request sent at `sent`.
+    /// Records that the server has these holds, as of a request sent at `sent`.
     pub(crate) fn renewed(&mut self, held: impl IntoIterator<Item = (u64, Instant)>, sent: Instant) {
         for (id, deadline) in held {
             let Some(Times { interval, .. }) = self.take(id) else { continue };
             let turn = match interval {
                 _ if self.verified.is_some_and(|since| sent < since) => Turn::Ready,
-                // No jitter from here on: what was renewed together stays together.
+                // No jitter is added after the first renewal, so that holds renewed together stay together.
                 Some(interval) => Turn::Later(sent + interval),
                 None => Turn::Never,
             };
@@ -109,21 +117,22 @@ impl Schedule {
         }
     }
 
-    /// The lease reaches to the end of the hold: it is treated like a fixed one from now on.
+    /// Called when the lease reaches the end of the hold. From now on it is treated like a fixed one.
     pub(crate) fn renewed_last(&mut self, id: u64) {
         let Some(times) = self.take(id) else { return };
         let turn = if let Turn::Later(_) = times.turn { Turn::Never } else { times.turn };
         self.put(id, Times { turn, interval: None, ..times });
     }
 
-    /// The lease of the hold lasts until then, whatever a renewal says meanwhile.
+    /// Moves the end of the lease to `deadline`. An answer to an earlier renewal does not move it back.
     pub(crate) fn lengthen(&mut self, id: u64, deadline: Instant) {
         if let Some(times) = self.take(id) {
             self.put(id, Times { deadline, ..times });
         }
     }
 
-    /// No answer came for these: try again soon, and while their leases last. Their deadlines stand.
+    /// Records that a renewal of these holds got no answer. It is retried soon and as long as their leases last. Their
+    /// deadlines stay the same.
     pub(crate) fn unanswered(&mut self, ids: &[u64], now: Instant) {
         let tried: Vec<u64> = ids.iter().copied().filter(|id| self.turn(*id) == Some(Turn::UnderWay)).collect();
         let of_those = || tried.iter().filter_map(|id| self.holds.get(id));
@@ -131,7 +140,7 @@ impl Schedule {
         let deadline = of_those().filter(|times| times.interval.is_some()).map(|times| times.deadline).min();
         let longest = interval.map_or(Duration::from_secs(1), |interval| (interval / 8).min(Duration::from_secs(1)));
         let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
-        // Not sooner than this, or a server that refuses at once would be asked without end.
+        // The pause has a lower limit, because otherwise a server that refuses at once would be asked without end.
         let shortest = longest.min(ORDINARY / 4);
         let at = now + self.jitter.spread(longest.min(left / 4).max(shortest));
         for id in tried {
@@ -139,7 +148,7 @@ impl Schedule {
         }
     }
 
-    /// Asks the server about every hold, fixed ones too: as soon as the pace allows, or after the call that is under way.
+    /// Makes every hold due for a check, fixed ones too: as soon as the pace allows, or after the call that is under way.
     pub(crate) fn verify_all(&mut self, now: Instant) {
         self.verified = Some(now);
         let fixed: Vec<u64> = self.fixed.iter().map(|(_, id)| *id).collect();
@@ -154,7 +163,7 @@ impl Schedule {
         self.ready.extend(ready);
     }
 
-    /// When [`due`](Self::due) has something to say next.
+    /// When [`due`](Self::due) must be called next.
     pub(crate) fn next(&self) -> Option<Instant> {
         let gate = self.gate();
         let renewal = if self.ready.is_empty() {
@@ -162,8 +171,8 @@ impl Schedule {
         } else {
             gate.or(self.verified)
         };
-        let ends = [&self.renewed, &self.fixed].into_iter().filter_map(|ends| ends.first().map(|(at, _)| *at));
-        ends.chain(renewal).min()
+        let ends = sooner(self.renewed.first().map(|(at, _)| *at), self.fixed.first().map(|(at, _)| *at));
+        sooner(ends, renewal)
     }
 
     pub(crate) fn due(&mut self, now: Instant) -> Due {
@@ -184,7 +193,7 @@ impl Schedule {
         ends.min().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
     }
 
-    /// No renewal before this.
+    /// The earliest time of the next renewal call.
     fn gate(&self) -> Option<Instant> {
         let (last, pace) = self.paced?;
         if mutant::on(Mutant::TiesById) {
@@ -266,13 +275,20 @@ impl Times {
     }
 }
 
+/// The first of the times that there are.
+pub(crate) fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// The number of calls that renew this many holds, at least one.
 fn batches(holds: usize) -> u32 {
     u32::try_from(holds.div_ceil(BATCH)).unwrap_or(u32::MAX).max(1)
 }
 
-/// How long to wait for the answer to a renewal when `left` remains until the earliest deadline of the batch: half of it, so that the
-/// renewal can be sent again, and `longest` at most.
+/// How long to wait for the answer to a renewal: `longest` at most, and half of the time `left`, so that it can be sent again.
 pub(crate) fn answer_within(left: Duration, longest: Duration) -> Duration {
     if mutant::on(Mutant::RenewalWithoutBound) {
         return longest;

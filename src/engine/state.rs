@@ -1,13 +1,13 @@
-//! The tables of the engine, and what a change of them sets off.
+//! The tables of the engine, and the effects of changing them.
 
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Instant;
 
 use uuid::Uuid;
 
 use crate::cohort::id::CohortId;
 use crate::cohort::table::Cohorts;
+use crate::engine::ahead::{Ahead, Aheads};
 use crate::engine::attempt::Attempt;
 use crate::engine::attempts::Attempts;
 use crate::engine::cleanups::Cleanups;
@@ -17,14 +17,16 @@ use crate::engine::handler::handoff::{Assets, HandoffHandler};
 use crate::engine::handler::hold::HoldHandler;
 use crate::engine::heartbeats::Heartbeats;
 use crate::engine::holds::Holds;
+use crate::engine::inboxes::Inboxes;
 use crate::engine::lease::{Hold, Loss, Term};
-use crate::engine::schedule::Schedule;
+use crate::engine::schedule::{Schedule, sooner};
 use crate::engine::turn::Given;
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::token::Token;
 use crate::stats::Stats;
+use crate::wakers::Wakers;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -33,47 +35,52 @@ pub(super) struct State {
     pub(super) cohorts: Cohorts<Given>,
     pub(super) cleanups: Cleanups,
     pub(super) confirmations: Confirmations,
+    pub(super) aheads: Aheads,
     /// The counters that the tables cannot derive.
     pub(super) stats: Stats,
-    /// When the watchdog wakes by itself.
+    /// The time for which the watchdog has set its timer.
     pub(super) armed: Option<Instant>,
-    /// No attempt starts any more.
+    /// Whether the client is closed, so that no attempt starts any more.
     pub(super) is_closed: bool,
-    /// The watchdog ends once nothing is left to clean up.
+    /// Whether the watchdog ends once nothing is left to clean up.
     pub(super) is_ending: bool,
 }
 
-/// What a change of the tables sets off. It is done once the tables are unlocked, because wakers and events run foreign code.
+/// The effects of a change of the tables. They are set off after the tables are unlocked, because wakers and events run
+/// foreign code.
 #[derive(Debug)]
 pub(super) struct Effects {
     pub(super) losses: Vec<(Arc<Hold>, Loss)>,
-    pub(super) wakers: [Vec<Waker>; 3],
-    /// The watchdog has something to do sooner than it expects.
+    pub(super) wakers: [Wakers; 3],
+    /// Whether the watchdog has something to do sooner than it expects.
     pub(super) work: bool,
-    /// The last clean-up is done.
+    /// Whether there are slots whose inboxes are to be opened.
+    pub(super) inboxes: bool,
+    /// Whether the last clean-up is done.
     pub(super) idle: bool,
 }
 
-/// What a grant consists of.
+/// The parts of a grant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     pub(crate) amount: u32,
     pub(crate) token: Token,
     pub(crate) term: Term,
     pub(crate) deadline: Instant,
-    /// As [`Hold::replicas`].
+    /// See [`Hold::replicas`].
     pub(crate) replicas: u32,
 }
 
 impl State {
-    pub(super) fn new(client: Uuid) -> Self {
+    pub(super) fn new(client: Uuid, inboxes: Inboxes) -> Self {
         let (seed, other) = client.as_u64_pair();
         Self {
-            attempts: Attempts::new(client, Heartbeats::new(Jitter::new(other))),
+            attempts: Attempts::new(client, Heartbeats::new(Jitter::new(other)), inboxes),
             holds: Holds::new(Schedule::new(Jitter::new(seed))),
             cohorts: Cohorts::new(),
             cleanups: Cleanups::default(),
             confirmations: Confirmations::default(),
+            aheads: Aheads::default(),
             stats: Stats::default(),
             armed: None,
             is_closed: false,
@@ -86,22 +93,22 @@ impl State {
     }
 
     pub(super) fn hold_handler(&mut self) -> HoldHandler<'_> {
-        let Self { holds, cohorts, cleanups, stats, .. } = self;
-        HoldHandler { holds, cohorts, cleanups, stats }
+        let Self { attempts, holds, cohorts, cleanups, aheads, stats, .. } = self;
+        HoldHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads }, stats }
     }
 
     pub(super) fn handoff_handler(&mut self) -> HandoffHandler<'_> {
-        let Self { attempts, holds, cohorts, cleanups, .. } = self;
-        HandoffHandler { cohorts, assets: Assets { attempts, holds, cleanups } }
+        let Self { attempts, holds, cohorts, cleanups, aheads, .. } = self;
+        HandoffHandler { cohorts, assets: Assets { attempts, holds, cleanups, aheads } }
     }
 
     pub(super) fn open(&mut self, attempt: Attempt) -> AttemptId {
         self.attempts.open(attempt, |n| self.holds.is_held(n))
     }
 
-    /// The attempt becomes a hold. `None`: it was revoked, or the client was closed meanwhile.
+    /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
     pub(super) fn grant(&mut self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
-        let Attempt { keys, lease, member, mut revoked, .. } = self.attempts.remove(id.n)?;
+        let Attempt { keys, lease, member, queued_at, mut revoked, .. } = self.attempts.remove(id.n)?;
         if mutant::on(Mutant::RevokedGrantHeld) {
             revoked = false;
         }
@@ -112,23 +119,35 @@ impl State {
         let cohort = member.map(|member| (CohortId::of(&keys, amount), member));
         let hold = Hold::new(keys, id, amount, token, lease, term, deadline);
         let hold = Arc::new(hold.acknowledged_by(replicas));
-        self.stats.acquired += 1;
+        // A grant that waits for replicas is counted when they have acknowledged it.
+        self.stats.acquired += u64::from(replicas == 0);
         self.holds.insert(&hold, deadline, now);
         if let Some((cohort, member)) = cohort {
             self.cohorts.set_held(&cohort, member, id.n);
+            if queued_at.is_some() {
+                self.aheads.set(id.n, Ahead::Refused);
+            }
         }
         Some(hold)
     }
 
-    /// When the watchdog has something to do next.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.holds.next().into_iter().chain(self.attempts.heartbeats.next()).min()
+    /// The caller is about to release the hold, which is not renewed any more.
+    pub(super) fn release(&mut self, hold: &Hold, now: Instant) {
+        if !mutant::on(Mutant::RenewalAfterRelease) {
+            self.hold_handler().end(hold.id.n, now);
+        }
     }
 
-    /// What the last change sets off.
+    /// When the watchdog has something to do next.
+    pub(super) fn next(&self) -> Option<Instant> {
+        sooner(self.holds.next(), self.attempts.heartbeats.next())
+    }
+
+    /// Takes the effects of the last change.
     pub(super) fn take_effects(&mut self) -> Effects {
         let idle = self.cleanups.take_idle();
-        let mut work = self.cleanups.take_added() || self.confirmations.is_added() || (idle && self.is_ending);
+        let mut work = self.cleanups.take_added() || (idle && self.is_ending);
+        work |= self.confirmations.is_added() || self.aheads.is_added();
         if let Some(next) = self.next()
             && self.armed.is_none_or(|armed| next < armed)
         {
@@ -136,6 +155,7 @@ impl State {
             work = true;
         }
         let wakers = [self.attempts.take_woken(), self.cohorts.take_woken(), self.confirmations.take_woken()];
-        Effects { losses: self.holds.take_lost(), wakers, work, idle }
+        let inboxes = self.attempts.inboxes.is_added();
+        Effects { losses: self.holds.take_lost(), wakers, work, inboxes, idle }
     }
 }

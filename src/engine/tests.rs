@@ -8,8 +8,8 @@ use super::*;
 use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::engine::attempt::{Outcome, Queued};
-use crate::engine::cleanups::Cleanup;
-use crate::engine::lease::{Hold, Loss, Term};
+use crate::engine::cleanup::Cleanup;
+use crate::engine::lease::{Hold, Loss, Term, deadline};
 use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::engine::work::Work;
 use crate::protocol::attempt_id::AttemptId;
@@ -22,6 +22,7 @@ use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 use crate::stats::Stats;
 
+mod ahead;
 mod cleanups;
 mod confirmations;
 mod counts;
@@ -30,6 +31,7 @@ mod handed_off;
 mod heartbeat_reply;
 mod identity;
 mod inbox;
+mod slots;
 mod storm;
 mod terms;
 mod turns;
@@ -42,11 +44,17 @@ struct Setup {
 }
 
 fn setup() -> Setup {
-    Setup { engine: Engine::new(Uuid::from_u128(1)), now: an_instant() }
+    Setup { engine: Engine::new(Uuid::from_u128(1), false), now: an_instant() }
 }
 
 fn keys(name: &str) -> Arc<Keys> {
     Arc::new(Keys::new("p", Kind::Lock, name).unwrap())
+}
+
+/// A client may have very many waiters, and up to half of a table is unused.
+#[test]
+fn the_entry_of_an_attempt_is_small() {
+    assert!(size_of::<(u64, attempt::Attempt)>() <= 168);
 }
 
 impl Setup {
@@ -74,14 +82,18 @@ impl Setup {
         self.grant(self.open(keys), true)
     }
 
-    /// The server answers that all of them are in this state, at this time of its clock.
+    /// Answers that all tickets are in this state, at this time of the server's clock.
     fn heartbeat_reply(&self, keys: &Arc<Keys>, ids: &[u64], server: u64, state: TicketState) {
-        let answer =
-            HeartbeatReply { now: server, holder_left: Some(LEASE), more: false, tickets: vec![state; ids.len()] };
+        let answer = HeartbeatReply {
+            now: server,
+            holder_left: Some(LEASE),
+            call_again: false,
+            tickets: vec![state; ids.len()],
+        };
         self.engine.heartbeat_answered(keys, ids, self.now, self.now, answer);
     }
 
-    /// Ends what is under way of these, as if the server had answered.
+    /// Ends the calls of this work, as if the server had answered.
     fn answer(&self, work: &Work) {
         for heartbeat in &work.heartbeat {
             let ids: Vec<u64> = heartbeat.tickets.iter().map(|(id, ..)| *id).collect();
@@ -92,7 +104,7 @@ impl Setup {
         }
     }
 
-    /// Nothing is left to do for anything that has ended.
+    /// Ends all clean-ups that are due.
     fn clean_up(&self) {
         loop {
             let work = self.engine.work(self.now);
@@ -103,13 +115,14 @@ impl Setup {
         }
     }
 
-    /// Everything that has begun has ended, without a trace.
+    /// Everything that has begun has ended, and left nothing behind.
     #[track_caller]
     fn assert_empty(&self) {
         self.clean_up();
         let state = lock(&self.engine.state);
         assert!(state.attempts.is_empty() && state.holds.is_empty() && state.cohorts.is_empty(), "{state:?}");
         assert!(state.cleanups.is_empty() && state.cleanups.is_idle() && state.next().is_none(), "{state:?}");
+        assert!(state.aheads.is_empty(), "{state:?}");
         drop(state);
         let Stats { held, waiting, .. } = self.engine.stats();
         assert_eq!((held, waiting), (0, 0));

@@ -24,31 +24,31 @@ pub(crate) enum Turn {
     Attempt(AttemptHandoff),
 }
 
-/// The failure of a member, which is also that of every other one that has waited since `since`.
+/// The failure of a member. It applies to every other member that has waited since `since`, too.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFailure {
     pub(crate) error: Error,
     pub(crate) since: Instant,
 }
 
-/// What lies in a cohort for a member.
+/// What a cohort gives to a member as its turn.
 pub(super) type Given = Result<Turn, SharedFailure>;
 
-/// What the owner of an open attempt knows about it. Another member can continue from here.
+/// What the owner of an open attempt knows about it, so that another member can continue.
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptHandoff {
     pub(crate) id: AttemptId,
     pub(crate) amount: u32,
-    /// The hold that the first request releases, until the server has answered that request.
+    /// The hold that the first request releases. `None` after the server has answered that request.
     pub(crate) before: Option<Arc<Hold>>,
-    /// How many requests about it may have been sent.
+    /// The number of requests about the attempt that may have been sent.
     pub(crate) asked: u32,
-    /// It has waited, and the engine knows what became of it.
+    /// Whether the attempt has waited and the engine knows its outcome.
     pub(crate) is_decided: bool,
 }
 
 impl AttemptHandoff {
-    /// No request was sent yet.
+    /// An attempt whose first request has not been sent yet.
     pub(crate) fn new(id: AttemptId, amount: u32) -> Self {
         Self { id, amount, before: None, asked: 0, is_decided: false }
     }

@@ -1,10 +1,11 @@
-//! What the watchdog has to send, and what the answers change.
+//! The requests that the watchdog has to send, and the effects of the answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::engine::ahead::Ask;
 use crate::engine::attempt::Outcome;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::State;
 use crate::protocol::dispatch::Failure;
@@ -12,18 +13,20 @@ use crate::protocol::key::Keys;
 use crate::protocol::reply::{HeartbeatReply, TicketState};
 use crate::protocol::ticket::{Ticket, ticket_ttl};
 
-/// What the watchdog has to send now.
+/// Requests that the watchdog has to send now.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) renew: Vec<Arc<Hold>>,
     pub(crate) heartbeat: Vec<Heartbeat>,
-    /// Each with its number for [`Engine::cleanup_done`](crate::engine::Engine::cleanup_done).
+    /// Clean-ups, each with its number for [`Engine::cleanup_done`](crate::engine::Engine::cleanup_done).
     pub(crate) cleanups: Vec<(u64, Cleanup)>,
     /// Holds whose grants wait for replicas.
     pub(crate) confirm: Vec<Arc<Hold>>,
-    /// When to look again.
+    /// Requests for the next hand-off budget of a cohort.
+    pub(crate) ahead: Vec<Ask>,
+    /// When to ask for work again.
     pub(crate) next: Option<Instant>,
-    /// The watchdog has nothing to do any more.
+    /// Whether the watchdog has nothing left to do and can end.
     pub(crate) ended: bool,
 }
 
@@ -41,13 +44,16 @@ impl State {
             // A renewal whose answer was late or lost may have kept the hold in Redis.
             self.hold_handler().lose_and_clean_up(n, Loss::Expired, now);
         }
-        let renew = due.renew.iter().filter_map(|n| self.holds.get(*n).cloned()).collect();
+        let renew = self.holds.renewable(due.renew, now);
         let heartbeat = std::iter::from_fn(|| self.next_heartbeat(now)).collect();
         let cleanups = self.cleanups.start();
         let confirm = self.confirmations.start();
-        let next = self.next();
+        let ahead = self.aheads.start();
+        // A timer stays set even if its reason is gone by now. Otherwise the watchdog would be woken for each of many holds
+        // that come and go one after the other.
+        let next = self.next().or(self.armed.filter(|armed| *armed > now));
         self.armed = next;
-        Work { renew, heartbeat, cleanups, confirm, next, ended: self.is_ending && self.cleanups.is_idle() }
+        Work { renew, heartbeat, cleanups, confirm, ahead, next, ended: self.is_ending && self.cleanups.is_idle() }
     }
 
     fn next_heartbeat(&mut self, now: Instant) -> Option<Heartbeat> {
@@ -59,7 +65,7 @@ impl State {
         Some(Heartbeat { tickets: tickets.collect(), keys })
     }
 
-    /// The server answered a heartbeat of these tickets, sent at `sent`.
+    /// Handles the answer to a heartbeat of these tickets, sent at `sent`.
     pub(super) fn heartbeat_answered(
         &mut self,
         keys: &Arc<Keys>,
@@ -68,7 +74,7 @@ impl State {
         now: Instant,
         reply: HeartbeatReply,
     ) {
-        let HeartbeatReply { now: server, holder_left, more: call_again, tickets } = reply;
+        let HeartbeatReply { now: server, holder_left, call_again, tickets } = reply;
         self.attempts.silence.ends();
         let mut waiting = Vec::new();
         for (n, ticket) in ids.iter().copied().zip(tickets) {
@@ -94,7 +100,7 @@ impl State {
         self.attempts.heartbeats.answered(keys, sent, now, &waiting, holder_left, call_again);
     }
 
-    /// No usable answer came to a heartbeat. Attempts that had none for as long as `retry_timeout` fail.
+    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout` fail.
     pub(super) fn heartbeat_failed(
         &mut self,
         keys: &Arc<Keys>,
@@ -115,7 +121,7 @@ impl State {
     fn fail(&mut self, attempts: &[u64], failure: &Failure, now: Instant) {
         for n in attempts {
             let id = self.attempts.id(*n);
-            self.handoff_handler().decide(id, Outcome::Failed(failure.clone()), now);
+            self.handoff_handler().decide(id, Outcome::Failed(Box::new(failure.clone())), now);
         }
     }
 }

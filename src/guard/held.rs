@@ -1,32 +1,43 @@
 //! The traits that guards implement, for generic code.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
+use std::task::Context;
 use std::time::Duration;
 
-use super::{LockGuard, LossSignal, Permit, ReadGuard, WriteGuard};
+use futures::FutureExt;
+use futures::future::{Either, lazy};
+
+use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, WriteGuard, loss, lost};
+use crate::acquire::acquire;
+use crate::acquire::builder::choices::Options;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
 mod sealed {
-    use std::sync::Arc;
+    use super::{Future, NamedLoss, Options, Result};
 
-    use crate::owned::Owned;
-
-    /// What a guard holds. Other crates cannot look inside.
-    #[derive(Debug)]
-    pub struct Acquired(pub(crate) Arc<Owned>);
-
+    /// What the library does with any guard, and other crates cannot.
     pub trait Sealed: Sized {
-        fn of(acquired: Acquired) -> Self;
-        fn acquired(&self) -> Acquired;
+        /// Acquires what the options ask for. `None`: others hold it, and the caller does not wait.
+        fn acquire(options: Options, wait: bool) -> impl Future<Output = Result<Option<Self>>> + Send;
+
+        /// Another guard of the same hold.
+        fn share(&self) -> Self;
+
+        /// The loss of the hold, if it is lost by now.
+        fn loss(&self) -> Option<NamedLoss>;
+
+        /// Resolves when a loss is signalled.
+        fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send;
     }
 }
 
-pub(crate) use sealed::Acquired;
+pub(crate) use sealed::Sealed;
 
-/// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`] and
-/// [`Permit`]. The methods are documented at [`LockGuard`]. Other crates cannot implement this trait.
+/// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`],
+/// [`Permit`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot implement
+/// this trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///
@@ -47,7 +58,10 @@ pub(crate) use sealed::Acquired;
 /// ```
 #[must_use = "the hold is released when the guard is dropped"]
 pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
-    /// See [`LockGuard::name`].
+    /// What is known of a loss: the [`Loss`], or for a guard of several holds also [which of them](NamedLoss) was lost.
+    type Lost: Into<Loss> + fmt::Display + fmt::Debug + Clone + Send + Sync + 'static;
+
+    /// See [`LockGuard::name`]. A guard of several holds returns all their names, separated by a comma and a space.
     fn name(&self) -> &str;
 
     /// See [`LockGuard::is_valid`].
@@ -60,7 +74,7 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     ///
     /// # Cancel safety
     /// That of [`LockGuard::lost`].
-    fn lost(&self) -> impl Future<Output = Loss> + Send;
+    fn lost(&self) -> impl Future<Output = Self::Lost> + Send;
 
     /// See [`LockGuard::lost_signal`].
     fn lost_signal(&self) -> LossSignal;
@@ -96,17 +110,34 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
 macro_rules! held {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
-            fn of(acquired: Acquired) -> Self {
-                Self::new(acquired.0)
+            fn acquire(options: Options, wait: bool) -> impl Future<Output = Result<Option<Self>>> + Send {
+                // The options end with the first poll: an acquisition that waits would carry them for hours.
+                let begin = move |_: &mut Context<'_>| match options.into_request(wait) {
+                    Err(error) => Either::Left(ready(Err(error))),
+                    Ok((primitive, request)) => Either::Right(async move {
+                        Ok(acquire(&primitive, &request).await?.map(Self::new))
+                    }),
+                };
+                lazy(begin).flatten()
             }
 
-            fn acquired(&self) -> Acquired {
-                Acquired(self.owned.clone())
+            fn share(&self) -> Self {
+                Self::new(self.owned.clone())
+            }
+
+            fn loss(&self) -> Option<NamedLoss> {
+                loss(&self.owned)
+            }
+
+            fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
+                lost(&self.owned)
             }
         }
 
         // These paths call the guards' own methods, which take precedence over those of the trait.
         impl Held for $guard {
+            type Lost = Loss;
+
             fn name(&self) -> &str {
                 $guard::name(self)
             }

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::stream::{FuturesUnordered, StreamExt};
+
 use crate::engine::lease::{Hold, Loss};
-use crate::owned::Owned;
+use crate::owned::OwnedHold;
 use crate::runtime::Executor;
 
 /// A signal of the loss of one hold, for any number of tasks and threads. Returned by `lost_signal` of a guard, such as
@@ -28,18 +30,31 @@ use crate::runtime::Executor;
 /// ```
 #[derive(Clone)]
 pub struct LossSignal {
+    name: Arc<str>,
+    holds: Arc<[Watched]>,
+}
+
+/// A watched hold, with the clock of its client.
+struct Watched {
     hold: Arc<Hold>,
     executor: Arc<dyn Executor>,
 }
 
 impl LossSignal {
-    pub(crate) fn new(owned: &Owned) -> Self {
-        Self { hold: owned.hold.clone(), executor: owned.context.executor.clone() }
+    pub(crate) fn of_one(owned: &OwnedHold) -> Self {
+        Self::of_several(owned.hold.keys.name.clone(), [owned])
     }
 
-    /// The name of the primitive.
+    pub(crate) fn of_several<'a>(name: Arc<str>, holds: impl IntoIterator<Item = &'a OwnedHold>) -> Self {
+        let watched =
+            |owned: &OwnedHold| Watched { hold: owned.hold.clone(), executor: owned.context.executor.clone() };
+        Self { name, holds: holds.into_iter().map(watched).collect() }
+    }
+
+    /// The name of the primitive. The signal of a [`MultiGuard`](crate::MultiGuard) returns all names, separated by a comma and a
+    /// space.
     pub fn name(&self) -> &str {
-        &self.hold.keys.name
+        &self.name
     }
 
     /// Whether the hold was lost. `false` while it is held and after it was released in time. Sends no command.
@@ -49,7 +64,13 @@ impl LossSignal {
 
     /// The reason of the loss. `None` while the hold is held and after it was released in time.
     pub fn reason(&self) -> Option<Loss> {
-        self.hold.loss(self.executor.now())
+        self.lost().map(|(_, loss)| loss)
+    }
+
+    /// The name of the primitive whose hold was lost: one of several, if the signal is that of a
+    /// [`MultiGuard`](crate::MultiGuard). `None` while nothing is lost and after a release in time.
+    pub fn lost_name(&self) -> Option<&str> {
+        self.lost().map(|(hold, _)| &*hold.keys.name)
     }
 
     /// Resolves when the hold is over: with the reason if it was lost, or with `None` if it was released in time.
@@ -57,7 +78,17 @@ impl LossSignal {
     /// # Cancel safety
     /// The future may be dropped and `wait` called again. No loss is missed.
     pub async fn wait(&self) -> Option<Loss> {
-        self.hold.over().await
+        let mut over: FuturesUnordered<_> = self.holds.iter().map(|watched| watched.hold.over()).collect();
+        while let Some(loss) = over.next().await {
+            if loss.is_some() {
+                return loss;
+            }
+        }
+        None
+    }
+
+    fn lost(&self) -> Option<(&Hold, Loss)> {
+        self.holds.iter().find_map(|Watched { hold, executor }| Some((&**hold, hold.loss(executor.now())?)))
     }
 }
 

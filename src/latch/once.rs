@@ -1,4 +1,4 @@
-//! Calls that change a latch: each is sent until it is answered, and executed once.
+//! Calls that change a latch. Each is sent until it is answered, and executed only once.
 
 use futures::future::BoxFuture;
 
@@ -11,22 +11,23 @@ use crate::protocol::key::Keys;
 use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
-/// What the server answers to one copy of a call.
+/// The server's answer to one copy of a call.
 pub(super) enum Said<T> {
-    /// `more` waiters are left to be told.
-    Done { outcome: T, more: bool },
-    /// Nothing was done yet: the same call is sent again.
+    /// The call was executed. With `call_again`, more waiters have to be notified.
+    Done { outcome: T, call_again: bool },
+    /// Nothing was done yet, and the same call must be sent again.
     Again,
-    /// Nothing was done: this copy came too late.
+    /// Nothing was done, because this copy came too late.
     Stale,
 }
 
 /// The answer, with the time of the server's clock.
 pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
-/// Every copy of the request has the same attempt id, by which the server knows it again, and the same time until which
-/// the server remembers it. That is when the last copy may be executed: it is decided before the first copy whose fate
-/// is unknown, and covers all that are sent while the client's retry timeout lasts.
+/// Sends copies of a request until one is answered. All copies have the same attempt id, by which the server recognizes
+/// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may be
+/// executed. It is fixed before the first copy whose fate is unknown, and covers all copies that are sent within the
+/// client's retry timeout.
 pub(super) async fn once<T>(
     primitive: &Primitive,
     operation: &'static str,
@@ -49,8 +50,8 @@ pub(super) async fn once<T>(
             Ok((said, now)) => {
                 context.observe(now);
                 match said {
-                    Said::Done { outcome, more } => {
-                        if more {
+                    Said::Done { outcome, call_again } => {
+                        if call_again {
                             context.engine.promote_later(keys, context.now(), context.config.lease);
                         }
                         return Ok(outcome);

@@ -1,4 +1,4 @@
-//! Waiting for a latch: a ticket, and nothing to hold.
+//! Waiting for a latch, which takes a ticket but never a hold.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::wait::{Asked, Waiter, end_of, in_time};
 use crate::context::Context;
-use crate::driver::retry::Retry;
 use crate::engine::attempt::Outcome;
 use crate::engine::closed::Closed;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,7 +17,7 @@ use crate::trace;
 
 const OPERATION: &str = "wait";
 
-/// A latch has no units, and a waiter asks for nothing to hold.
+/// A latch has no units, so a waiter asks for none.
 const AMOUNT: u32 = 0;
 
 /// Waits until the latch is open, within the timeout.
@@ -32,58 +31,59 @@ pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Opti
 }
 
 async fn until_open(context: &Arc<Context>, keys: &Arc<Keys>, until: Option<Instant>) -> Result<()> {
-    // A latch is not held: the lease only says how long the ticket lives without a heartbeat.
+    // A latch is never held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(keys, ErrorKind::Closed))?;
     let mut waiter = Waiter::new(context, attempt, until);
-    let mut retry = context.retry(OPERATION, &keys.name);
     // On the heap: a waiting future would carry for hours what only a request needs.
-    let known = Box::pin(ask(keys, &mut waiter, &mut retry)).await?;
+    let known = Box::pin(ask(keys, &mut waiter)).await?;
     let outcome = match known {
         Some(outcome) => outcome,
         None => waiter.decided().await,
     };
     match outcome {
         Outcome::Granted { .. } => {
-            // If the request was sent twice, the second copy may wait for the next latch of the name. The drop cancels its
-            // ticket.
+            // If the request was sent twice, the second copy may wait for the next latch of the name. Dropping the attempt
+            // cancels that ticket.
             if waiter.attempt.state.asked == 1 {
                 waiter.attempt.forget();
             }
             Ok(())
         }
-        // Another request would find no latch, as if it had been counted down. The ticket may still be there: the drop cancels it.
+        // Another request would find no latch, as if it had been counted down. The ticket may still exist; dropping the
+        // attempt cancels it.
         Outcome::Gone => {
             let reason = "the latch ended, and it is not known whether it was counted down before";
             Err(Error::because(ErrorKind::Lost, OPERATION, reason).with_name(&keys.name))
         }
-        Outcome::Failed(failure) => Err(retry.error(failure)),
+        Outcome::Failed(failure) => Err(failure.into_error(OPERATION).with_name(&keys.name)),
         Outcome::Closed => Err(error(keys, ErrorKind::Closed)),
     }
 }
 
 /// Sends requests until there is an answer. `None`: the ticket waits.
-async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>, retry: &mut Retry<'_>) -> Result<Option<Outcome>> {
+async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome>> {
     let context = waiter.context;
+    let mut retry = context.retry(OPERATION, &keys.name);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
         let sent = waiter.next_request().ok_or_else(|| error(keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent);
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
         let call = pin!(context.scripts().acquire(keys, args));
-        match waiter.ask(retry, call).await? {
+        match waiter.ask(&mut retry, call).await? {
             Asked::Answered(Acquired::Granted { token, now }) => {
                 context.observe(now);
                 return Ok(Some(Outcome::Granted { token, counted_from: sent }));
             }
-            Asked::Answered(Acquired::Queued { holder_left, more: call_again, now, .. }) => {
+            Asked::Answered(Acquired::Queued { holder_left, call_again, now, .. }) => {
                 context.observe(now);
                 waiter.set_queued(sent, holder_left, call_again);
                 return Ok(None);
             }
             // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the server's clock.
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
-            // Replies about what can be held, which the script of a latch does not have.
+            // Replies about primitives that can be held. The script of a latch never sends them.
             Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. } | Acquired::Over { .. }) => {
                 return Err(error(keys, ErrorKind::Protocol));
             }

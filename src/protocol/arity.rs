@@ -1,4 +1,4 @@
-//! Every typed call passes as many keys and arguments as its script's header says.
+//! Checks that every typed call passes as many keys and arguments as its script's header says.
 
 use std::time::Duration;
 
@@ -12,14 +12,16 @@ use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
 use super::permits::{ChangeArgs, Permits};
-use super::resource::AcquireArgs;
-use super::{client, mutex};
+use super::resource::{AcquireArgs, AheadArgs};
+use super::token::Token;
+use super::vote::VoteArgs;
+use super::{client, mutex, vote};
 
 const LEASE: Duration = Duration::from_secs(1);
 const REPEATS: usize = 3;
-const SITE: Site<'_> = Site { inbox_prefix: "p:inbox:", counts_everyone: true, listens: true };
+const SITE: Site<'_> = Site { inbox_prefix: "p:inbox:", slot: None, counts_everyone: true, listens: true };
 
-/// What each call passes: the script, and how many keys and arguments.
+/// The number of keys and arguments that each call passes to its script.
 #[derive(Default)]
 struct Calls(Vec<(&'static Script, usize, usize)>);
 
@@ -39,12 +41,14 @@ impl Calls {
             let Some(held) = resource.held() else { return };
             self.add(held.release(&keys, SITE, id));
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
+            let ahead = AheadArgs { held: id, known: Token::new(1), ticket, not_after: 0 };
+            held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
             self.add(held.renew(&[(&keys, id, LEASE); REPEATS]));
         });
     }
 }
 
-/// How many words a header's list has: those outside brackets, and those in the repeated group.
+/// The number of words in a list of the header: outside brackets, and in the repeated group.
 fn arity(script: &Script, field: &str) -> (usize, usize) {
     let prefix = format!("-- {field}:");
     let list = script.text().lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
@@ -60,7 +64,7 @@ fn arity(script: &Script, field: &str) -> (usize, usize) {
 fn every_call_passes_what_the_header_says() {
     let id = AttemptId { client: Uuid::nil(), n: 1 };
     let mut calls = Calls::default();
-    for kind in [Kind::Lock, Kind::Semaphore { limit: 3 }, Kind::ReadWrite, Kind::Latch] {
+    for kind in [Kind::Lock, Kind::Semaphore { limit: 3 }, Kind::ReadWrite, Kind::Latch, Kind::Turn, Kind::Vote] {
         calls.add_all_of(kind, id);
     }
     let keys = Keys::new("p", Kind::Lock, "n").unwrap();
@@ -79,6 +83,10 @@ fn every_call_passes_what_the_header_says() {
     calls.add(Latch.count_down(&keys, SITE, copy));
     calls.add(Latch.delete(&keys, SITE, copy));
     calls.add(Latch.inspect(&keys));
+
+    let keys = Keys::new("p", Kind::Vote, "n").unwrap();
+    let proposal = Token::new(1);
+    calls.add(vote::vote(&keys, VoteArgs { id, lease: LEASE, proposal, owner: id, not_after: 0 }));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
 

@@ -1,8 +1,9 @@
 //! How an acquisition attempt is named in Redis and in messages.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// Identifies one acquisition attempt, in Redis and in messages: `<client uuid>:<n>`.
 ///
@@ -13,9 +14,16 @@ pub(crate) struct AttemptId {
     pub(crate) n: u64,
 }
 
+/// The bytes of the longest id: a uuid, a colon and a number.
+const LONGEST: usize = Hyphenated::LENGTH + 1 + 20;
+
 impl AttemptId {
     pub(crate) fn text(self) -> String {
-        format!("{}:{}", self.client, self.n)
+        let mut text = String::with_capacity(LONGEST);
+        text.push_str(self.client.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]));
+        // Writing to a string does not fail.
+        let _ = write!(text, ":{}", self.n);
+        text
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {

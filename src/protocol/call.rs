@@ -5,24 +5,29 @@ use std::time::Duration;
 use super::attempt_id::AttemptId;
 use super::failure::Failure;
 use super::fields::{Fields, decode};
+use super::key::{Keys, inbox_prefix_in};
 use super::script::Script;
 use super::ticket::Ticket;
-use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError};
+use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
+use crate::mutant::{self, Mutant};
 
-/// A connection, and the argument that is the same in every call a client makes.
+/// A connection, with the argument that is the same in all calls of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scripts<'a> {
     pub(crate) connection: &'a dyn Connection,
     pub(crate) inbox_prefix: &'a str,
 }
 
-/// What every script that may send messages is told.
+/// The arguments that every script gets that may send messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
+    /// The common prefix of all clients' inboxes.
     pub(crate) inbox_prefix: &'a str,
-    /// Whether `PUBSUB NUMSUB` counts every subscriber there is.
+    /// The slot of the keys, if messages are sharded. Scripts derive it from the hash tag in the prefix that they are given.
+    pub(crate) slot: Option<u16>,
+    /// Whether the server can count every subscriber of an inbox.
     pub(crate) counts_everyone: bool,
-    /// Whether the caller looks in the reply of a release for messages to its own client.
+    /// Whether the caller reads the messages for its own client in the reply of a release.
     pub(crate) listens: bool,
 }
 
@@ -31,15 +36,15 @@ pub(crate) struct ScriptCall<'a, T> {
     pub(super) script: &'static Script,
     pub(super) keys: Vec<&'a str>,
     pub(super) args: Vec<Word<'a>>,
-    /// How many entries the reply has, for calls about several holds or tickets.
+    /// The number of entries in the reply, for calls about several holds or tickets.
     entries: usize,
     read: Read<T>,
 }
 
-/// How a reply is read.
+/// Reads a reply.
 type Read<T> = fn(&mut Fields<'_>) -> Option<T>;
 
-/// An argument: borrowed or spelled for this call.
+/// An argument, either borrowed or formatted for this call.
 pub(super) enum Word<'a> {
     Text(&'a str),
     Spelled(String),
@@ -47,16 +52,19 @@ pub(super) enum Word<'a> {
 }
 
 impl<'a> Scripts<'a> {
-    pub(super) fn site(self) -> Site<'a> {
-        let counts_everyone = self.connection.topology().publish_counts_everyone;
-        Site { inbox_prefix: self.inbox_prefix, counts_everyone, listens: true }
+    /// The arguments for calls with these keys.
+    pub(super) fn site(self, keys: &Keys) -> Site<'a> {
+        let Topology { publish_counts_everyone: counts_everyone, sharded_messages, .. } = self.connection.topology();
+        let counts_everyone = counts_everyone || mutant::on(Mutant::ReceiversBelieved);
+        let slot = sharded_messages.then(|| keys.slot());
+        Site { inbox_prefix: self.inbox_prefix, slot, counts_everyone, listens: true }
     }
 
     pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
         self.send_within(call, None).await
     }
 
-    /// As [`send`](Self::send), for an answer that is of no use after `within`.
+    /// Like [`send`](Self::send), for an answer that is of no use after `within`.
     pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
         let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
         let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await?;
@@ -65,7 +73,8 @@ impl<'a> Scripts<'a> {
 }
 
 impl Scripts<'_> {
-    /// Sends several calls at once. The answers are in their order, and an error of one leaves the others alone.
+    /// Sends several calls at once. The answers are in the order of the calls, and one error does not affect the other
+    /// calls.
     pub(super) async fn send_each<T>(self, calls: &[ScriptCall<'_, T>], within: Duration) -> Vec<Result<T, Failure>> {
         let args = words(calls);
         let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
@@ -74,7 +83,17 @@ impl Scripts<'_> {
         calls.iter().zip(replies).map(read).collect()
     }
 
-    /// As [`send_each`](Self::send_each), each answer with the number of replicas that have acknowledged the call.
+    pub(super) async fn send_one_acknowledged<T>(
+        self,
+        call: ScriptCall<'_, T>,
+        replicas: u32,
+        within: Duration,
+    ) -> Result<(T, u32), Failure> {
+        let answer = self.send_acknowledged(std::slice::from_ref(&call), replicas, within).await.pop();
+        answer.unwrap_or_else(|| Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()))
+    }
+
+    /// Like [`send_each`](Self::send_each). Each answer comes with the number of replicas that have acknowledged the call.
     pub(super) async fn send_acknowledged<T>(
         self,
         calls: &[ScriptCall<'_, T>],
@@ -126,16 +145,24 @@ impl<'a, T> ScriptCall<'a, T> {
         self.text(if wait { "wait" } else { "try" })
     }
 
-    /// The end of the queue that a ticket is nearer to.
+    /// Adds the end of the queue to which the ticket is nearer.
     pub(super) fn end(self, tail: bool) -> Self {
         self.text(if tail { "-1" } else { "1" })
     }
 
     pub(super) fn site(self, site: Site<'a>) -> Self {
-        self.text(site.inbox_prefix).number(site.counts_everyone)
+        self.inbox(site).number(site.counts_everyone)
     }
 
-    /// What a release queues up, and where its messages to the caller's client go.
+    /// Adds the prefix of the inboxes that receive messages about the keys.
+    pub(super) fn inbox(self, site: Site<'a>) -> Self {
+        match site.slot {
+            Some(slot) => self.word(Word::Spelled(inbox_prefix_in(site.inbox_prefix, slot))),
+            None => self.text(site.inbox_prefix),
+        }
+    }
+
+    /// Adds the ticket that a release queues up, and says where its messages to the caller's client go.
     pub(super) fn next(self, site: Site<'a>, next: Option<(Ticket, Duration)>) -> Self {
         let call = match next {
             Some((ticket, ttl)) => self.ticket(&ticket).millis(ttl),
@@ -144,12 +171,12 @@ impl<'a, T> ScriptCall<'a, T> {
         call.number(site.listens)
     }
 
-    /// One group of arguments per ticket, and per entry of the reply.
+    /// Adds one group of arguments per ticket, and expects one entry per ticket in the reply.
     pub(super) fn tickets(self, tickets: &[(Ticket, Duration)]) -> Self {
         self.each(tickets, |call, (ticket, ttl)| call.ticket(ticket).millis(*ttl))
     }
 
-    /// One group of repeated arguments per entry of the reply.
+    /// Adds one group of arguments per entry, and expects as many entries in the reply.
     pub(super) fn each<I>(self, entries: impl IntoIterator<Item = I>, add: impl Fn(Self, I) -> Self) -> Self {
         entries.into_iter().fold(self, |mut call, entry| {
             call.entries += 1;
@@ -164,7 +191,7 @@ impl<'a, T> ScriptCall<'a, T> {
 }
 
 impl Word<'_> {
-    fn as_arg(&self) -> Arg<'_> {
+    pub(super) fn as_arg(&self) -> Arg<'_> {
         match self {
             Self::Text(text) => Arg::Text(text),
             Self::Spelled(text) => Arg::Text(text),
@@ -173,7 +200,7 @@ impl Word<'_> {
     }
 }
 
-/// Durations reach Redis as whole milliseconds, and never as the 0 that would delete a key, unless they are zero.
+/// Redis counts in whole milliseconds. A duration above zero never becomes 0, which would delete a key.
 fn millis(duration: Duration) -> u64 {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if millis == 0 && !duration.is_zero() { 1 } else { millis }

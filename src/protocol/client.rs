@@ -8,7 +8,7 @@ use super::script::scripts;
 scripts! { "client", "client": LISTENERS = "listeners" }
 
 impl Scripts<'_> {
-    /// How many listen to an inbox: its client, once subscribed, and others with the same id.
+    /// The number of subscribers of an inbox: its client, once it has subscribed, and others with the same id.
     pub(crate) async fn listeners(self, scratch: &str, inbox: &str) -> Result<u64, Failure> {
         self.send(listeners(scratch, inbox)).await
     }

@@ -1,4 +1,4 @@
-//! What is asked of the server about every resource: the kind of the keys decides which script does it.
+//! The calls that exist for every resource. The kind of the keys decides which script runs.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ pub(crate) use super::failure::Failure;
 use super::key::Keys;
 use super::kind::Kind;
 pub(crate) use super::permits::ChangeArgs;
-use super::reply::{Acquired, Cancelled, HeartbeatReply, Released, Renewed, Requeued};
+use super::reply::{Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued};
 use super::resource::Held;
-pub(crate) use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
+pub(crate) use super::resource::{AcquireArgs, AheadArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
 
 impl Kind {
-    /// The name of the script that renews holds of the kind. Holds with an equal one are renewed in one call.
+    /// The name of the script that renews holds of this kind. Holds with the same script are renewed in one call.
     pub(crate) fn renewal(self) -> Option<&'static str> {
         self.with(|resource| resource.held().map(|held| held.renewal().name()))
     }
@@ -27,27 +27,60 @@ impl Kind {
 
 impl Scripts<'_> {
     pub(crate) async fn acquire(self, keys: &Keys, args: AcquireArgs) -> Result<Acquired, Failure> {
-        self.send(keys.kind.with(|resource| resource.acquire(keys, self.site(), args))).await
+        self.send(keys.kind.with(|resource| resource.acquire(keys, self.site(keys), args))).await
+    }
+
+    /// Like [`acquire`](Self::acquire). Returns the number of replicas that have acknowledged the call, too.
+    pub(crate) async fn acquire_acknowledged(
+        self,
+        keys: &Keys,
+        args: AcquireArgs,
+        replicas: u32,
+        within: Duration,
+    ) -> Result<(Acquired, u32), Failure> {
+        let call = keys.kind.with(|resource| resource.acquire(keys, self.site(keys), args));
+        self.send_one_acknowledged(call, replicas, within).await
     }
 
     pub(crate) async fn release(self, keys: &Keys, id: AttemptId) -> Result<Released, Failure> {
-        self.send(keys.kind.held(|held| held.release(keys, self.site(), id))?).await
+        self.send(keys.kind.held(|held| held.release(keys, self.site(keys), id))?).await
     }
 
-    /// Releases, and queues up a ticket with its time to live, in one step.
+    /// Releases the hold and queues up a ticket with its time to live, in one step.
     pub(crate) async fn requeue(self, keys: &Keys, id: AttemptId, next: TicketArgs) -> Result<Requeued, Failure> {
-        self.send(keys.kind.held(|held| held.requeue(keys, self.site(), id, next))?).await
+        self.send(keys.kind.held(|held| held.requeue(keys, self.site(keys), id, next))?).await
+    }
+
+    /// Asks for the next hand-off budget of a hold that continues.
+    pub(crate) async fn ask_ahead(self, keys: &Keys, args: AheadArgs) -> Result<AskedAhead, Failure> {
+        let call = keys.kind.with(|resource| resource.held().and_then(|held| held.ask_ahead(keys, args)));
+        self.send(call.ok_or(Failure::NeverHeld(keys.kind.word()))?).await
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: Ticket, from_tail: bool) -> Result<Cancelled, Failure> {
-        self.send(keys.kind.with(|resource| resource.cancel(keys, self.site(), ticket, from_tail))).await
+        self.send(keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail))).await
+    }
+
+    /// Like [`cancel`](Self::cancel), over the connection for calls that wait for `replicas` replicas, and after the calls
+    /// sent before.
+    pub(crate) async fn cancel_acknowledged(
+        self,
+        keys: &Keys,
+        ticket: Ticket,
+        from_tail: bool,
+        replicas: u32,
+        within: Duration,
+    ) -> Result<Cancelled, Failure> {
+        let call = keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail));
+        self.send_one_acknowledged(call, replicas, within).await.map(|(cancelled, _)| cancelled)
     }
 
     pub(crate) async fn heartbeat(self, keys: &Keys, tickets: &[TicketArgs]) -> Result<HeartbeatReply, Failure> {
-        self.send(keys.kind.with(|resource| resource.heartbeat(keys, self.site(), tickets))).await
+        self.send(keys.kind.with(|resource| resource.heartbeat(keys, self.site(keys), tickets))).await
     }
 
-    /// Holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no use.
+    /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no
+    /// use.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let kind = holds.first().map_or(Kind::Lock, |(keys, ..)| keys.kind);
         if holds.len() < 2 || !self.connection.topology().one_name_per_call {
@@ -58,8 +91,8 @@ impl Scripts<'_> {
         Renewed::joined(self.send_each(&calls, within).await)
     }
 
-    /// As [`renew`](Self::renew), for holds that are renewed once `replicas` replicas have acknowledged it. A lease of zero would
-    /// write nothing, and be acknowledged at once.
+    /// Like [`renew`](Self::renew), for holds whose renewal counts once `replicas` replicas have acknowledged it. A lease of
+    /// zero would write nothing, so replicas would acknowledge it at once.
     pub(crate) async fn renew_acknowledged(
         self,
         holds: &[RenewArgs<'_>],

@@ -1,4 +1,4 @@
-//! Why a script has no outcome.
+//! The reasons why a script has no outcome.
 
 use super::fields::UnexpectedReply;
 use crate::connection::ConnectionError;
@@ -12,7 +12,7 @@ pub(crate) enum Failure {
     Connection(#[from] ConnectionError),
     #[error(transparent)]
     Reply(#[from] UnexpectedReply),
-    /// Nothing was sent.
+    /// The resource is of a kind that is never held, so nothing was sent.
     #[error("a {0} is never held")]
     NeverHeld(&'static str),
 }
@@ -23,7 +23,7 @@ impl Failure {
         matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
     }
 
-    /// What an operation fails with.
+    /// The error of an operation that fails for this reason.
     pub(crate) fn into_error(self, operation: &'static str) -> Error {
         let error = Error::new(self.kind(), operation);
         match self {
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// What connecting fails with: the server or the user's rights do not fit.
+    /// The error of connecting: the server or the user's rights do not fit.
     pub(crate) fn when_connecting(self, prefix: &str) -> Error {
         let explained = match &self {
             Self::Connection(error) => explain(error, prefix),

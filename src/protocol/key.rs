@@ -1,28 +1,37 @@
-//! The only place that spells keys and channels.
+//! The only module that formats keys and channels.
 
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use uuid::Uuid;
 
 use super::kind::Kind;
 use super::limits::WRITE;
+use super::slot;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Longest name, in bytes, before encoding.
+/// What all keys and channels start with, unless a configuration says something else.
+pub(crate) const DEFAULT_PREFIX: &str = "bowline";
+
+/// The longest name in bytes, before encoding.
 pub(crate) const MAX_NAME: usize = 512;
+
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The keys of one resource. The braces are the cluster hash tag: all of them live in one slot.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    /// One behind the other, in the order of `KEYS` in the scripts: a client may wait for very many names.
+    /// All keys in one string, in the order of `KEYS` in the scripts. One allocation per name matters because a client may
+    /// wait for very many names.
     spelled: Box<str>,
     main: usize,
-    /// With which prefix the counter of tokens is spelled, which all scratch keys share.
+    /// The length of the prefix of the token counter's key. All scratch keys share that counter.
     shared: usize,
+    /// The hash of the main key, computed once. It is keyed at random, because names come from users.
+    hash: u64,
 }
 
 impl Keys {
@@ -40,22 +49,36 @@ impl Keys {
             spelled.push_str(if is_shared(suffix) { shared } else { main });
             spelled.push_str(suffix);
         }
-        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), shared: shared.len() }
+        let hash = HASHER.hash_one(main);
+        Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), shared: shared.len(), hash }
     }
 
-    /// What the client of this id may write to for a test, in one slot. The counter, which stays behind, is one for
-    /// all clients; the rest cannot be the keys of any name.
+    /// The keys that this client may write for its check at connect, in one slot. No name has these keys. All clients share
+    /// the counter, which remains after the check.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
         let shared = format!("{prefix}:{}:{{bowline-check}}", kind.facts().word);
         Self::below(kind, "bowline-check", &shared, &format!("{shared}:{client}"))
     }
 
-    /// The key that says who holds it, or what is left to count.
+    /// The main key: it stores the holder, or the count of a latch.
     pub(crate) fn main(&self) -> &str {
         self.spelled.get(..self.main).unwrap_or_default()
     }
 
-    /// All of them, in the order of `KEYS` in the scripts.
+    /// The slot of the keys in a cluster.
+    pub(crate) fn slot(&self) -> u16 {
+        slot::of(self.main())
+    }
+
+    /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It must
+    /// not change, because versions of this crate that acquire in different orders could deadlock.
+    pub(crate) fn rank(&self) -> (&str, &str, &str) {
+        let word = self.kind.word();
+        let (before, name) = self.main().split_at(self.main().find('{').unwrap_or_default());
+        (word, name, before)
+    }
+
+    /// All keys, in the order of `KEYS` in the scripts.
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
         let mut rest = &*self.spelled;
         self.kind.facts().suffixes.iter().map(move |suffix| {
@@ -66,26 +89,26 @@ impl Keys {
         })
     }
 
-    /// Those that a renewal needs.
+    /// The keys that a renewal needs.
     pub(super) fn renewed(&self) -> impl Iterator<Item = &str> {
         self.all().take(self.kind.facts().renewed)
     }
 
-    /// The one that ends like this.
+    /// The key with this suffix.
     pub(super) fn ending(&self, suffix: &str) -> &str {
         self.all().find(|key| key.ends_with(suffix)).unwrap_or_default()
     }
 }
 
-/// Whether the keys of all clients' checks end like this.
+/// Whether the key with this suffix is shared by the checks of all clients.
 fn is_shared(suffix: &str) -> bool {
     suffix == ":fence"
 }
 
-/// The main key spells prefix, kind and name. What is asked for with another limit is not the same.
+/// The main key contains prefix, kind and name. The same name with another limit counts as different.
 impl PartialEq for Keys {
     fn eq(&self, other: &Self) -> bool {
-        self.main() == other.main() && self.kind == other.kind
+        self.hash == other.hash && self.main() == other.main() && self.kind == other.kind
     }
 }
 
@@ -93,19 +116,33 @@ impl Eq for Keys {}
 
 impl Hash for Keys {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.main().hash(state);
+        state.write_u64(self.hash);
     }
 }
 
-/// What the inbox channels of all clients start with; the client's uuid follows.
+/// The common prefix of all clients' inboxes. The client's UUID follows it.
 pub(crate) fn inbox_prefix(prefix: &str) -> String {
     format!("{prefix}:inbox:")
 }
 
-/// What is spelled with a `%`: braces would end the hash tag, control bytes garble an operator's screen.
+/// The common prefix of a slot's inboxes if messages are sharded. `all` is the prefix of all inboxes.
+pub(super) fn inbox_prefix_in(all: &str, slot: u16) -> String {
+    format!("{all}{{{}}}:", slot::tag(slot))
+}
+
+/// The inbox of a client: for all messages, or for messages about keys of the given slot.
+pub(crate) fn inbox(all: &str, slot: Option<u16>, client: Uuid) -> String {
+    match slot {
+        Some(slot) => format!("{}{client}", inbox_prefix_in(all, slot)),
+        None => format!("{all}{client}"),
+    }
+}
+
+/// The characters that are escaped with a `%`. Braces would end the hash tag, and control characters would garble an
+/// operator's screen.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'{').add(b'}').add(b'%');
 
-/// A name as it stands between the braces. What is not ASCII stays as it is, although URLs would escape it.
+/// Encodes a name for use between the braces. Characters outside ASCII are kept, although URLs would escape them.
 fn encode(name: &str) -> Result<String> {
     if name.is_empty() {
         return Err(invalid("the name is empty"));
@@ -171,10 +208,34 @@ mod tests {
         let keys = Keys::new("bowline", Kind::Latch, "a").unwrap();
         assert_eq!(listed(&keys), ["bowline:latch:{a}", "bowline:latch:{a}:tickets", "bowline:latch:{a}:calls"]);
         assert_eq!(inbox_prefix("bowline"), "bowline:inbox:");
+        let client = Uuid::from_u128(1);
+        let inbox = |slot| super::inbox("p:inbox:", slot, client);
+        assert_eq!(inbox(None), "p:inbox:00000000-0000-0000-0000-000000000001");
+        // The answer of `CLUSTER KEYSLOT 3`.
+        assert_eq!(inbox(Some(1584)), "p:inbox:{3}:00000000-0000-0000-0000-000000000001");
     }
 
     #[test]
-    fn scratch_keys_are_nobody_elses_but_for_the_counter() {
+    fn ranks() {
+        let rank = |prefix, kind, name| {
+            let keys = Keys::new(prefix, kind, name).unwrap();
+            let (word, name, before) = keys.rank();
+            (word.to_owned(), name.to_owned(), before.to_owned())
+        };
+        let expected = ("lock", "{a%7Bb}", "x:y:lock:");
+        assert_eq!(rank("x:y", Kind::Lock, "a{b"), (expected.0.into(), expected.1.into(), expected.2.into()));
+        let ascending = [
+            rank("z", Kind::Lock, "a"),
+            rank("a", Kind::Lock, "b"),
+            rank("b", Kind::Lock, "b"),
+            rank("a", Kind::ReadWrite, "a"),
+            rank("a", Kind::Semaphore { limit: 3 }, "a"),
+        ];
+        assert!(ascending.is_sorted(), "{ascending:?}");
+    }
+
+    #[test]
+    fn scratch_keys_are_of_one_client_but_for_the_counter() {
         let [one, other] = [1, 2].map(|n| Keys::scratch("bowline", Kind::Lock, Uuid::from_u128(n)));
         let named = Keys::new("bowline", Kind::Lock, "bowline-check").unwrap();
         assert_eq!(one.main(), "bowline:lock:{bowline-check}:00000000-0000-0000-0000-000000000001");
@@ -209,7 +270,7 @@ mod tests {
             ("\"'`\\<>|^~[]*", "\"'`\\<>|^~[]*"),
             ("für {日本} 🔒", "für %7B日本%7D 🔒"),
             ("日本", "日本"),
-            // A control character, but none of ASCII.
+            // A control character outside ASCII.
             ("a\u{85}b", "a\u{85}b"),
         ];
         for (name, spelled) in vectors {

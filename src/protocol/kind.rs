@@ -8,14 +8,21 @@ use super::latch::facts::LATCH;
 use super::mutex::facts::LOCK;
 use super::permits::facts::{READ_WRITE, SEMAPHORE};
 use super::ticket::{Claim, Ticket};
+use super::vote::facts::{TURN, VOTE};
 
-/// What a name is the name of. It is part of every key, so resources of different kinds may share a name.
+/// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Lock,
-    Semaphore { limit: u32 },
+    Semaphore {
+        limit: u32,
+    },
     ReadWrite,
     Latch,
+    /// The queue of a RedLock on one master.
+    Turn,
+    /// The vote of one master of a RedLock.
+    Vote,
 }
 
 impl Kind {
@@ -25,6 +32,8 @@ impl Kind {
             Self::Semaphore { .. } => &SEMAPHORE,
             Self::ReadWrite => &READ_WRITE,
             Self::Latch => &LATCH,
+            Self::Turn => &TURN,
+            Self::Vote => &VOTE,
         }
     }
 
@@ -36,8 +45,18 @@ impl Kind {
         self.facts().is_reentrant
     }
 
+    /// The amount that covers both if one caller wants both at the same time. `None`: the caller would wait for itself.
+    pub(crate) fn joint(self, one: u32, other: u32) -> Option<u32> {
+        (self.facts().joint)(one, other)
+    }
+
     pub(crate) fn joins_cohort(self, amount: u32) -> bool {
         (self.facts().joins_cohort)(amount)
+    }
+
+    /// Whether a cohort asks for its next hand-off budget while it holds.
+    pub(crate) fn asks_ahead(self) -> bool {
+        self.facts().asks_ahead
     }
 
     pub(crate) fn claim(self, amount: u32) -> Claim {

@@ -1,4 +1,4 @@
-//! The latch: its scripts as typed calls. Keys and arguments are put in their order here only.
+//! The latch: its scripts as typed calls. Only this module knows the order of their keys and arguments.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ scripts! {
     WAIT = "wait",
 }
 
-/// What is waited for and never held.
+/// A latch, which is waited for and never held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latch;
 
@@ -46,11 +46,11 @@ impl Resource for Latch {
     }
 
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, _: bool) -> ScriptCall<'a, Cancelled> {
-        ScriptCall::new(&CANCEL, keys.all(), latch_cancelled).id(ticket.id).text(site.inbox_prefix)
+        ScriptCall::new(&CANCEL, keys.all(), latch_cancelled).id(ticket.id).inbox(site)
     }
 
     fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
-        let call = ScriptCall::new(&HEARTBEAT, keys.all(), latch_heartbeat_reply).text(site.inbox_prefix);
+        let call = ScriptCall::new(&HEARTBEAT, keys.all(), latch_heartbeat_reply).inbox(site);
         call.each(tickets, |call, (ticket, ttl)| call.id(ticket.id).millis(*ttl))
     }
 
@@ -100,24 +100,25 @@ impl Scripts<'_> {
         count: u32,
         ttl: Duration,
     ) -> Result<LatchSet, Failure> {
-        self.send(Latch.set(keys, self.site(), copy, count, ttl)).await
+        self.send(Latch.set(keys, self.site(keys), copy, count, ttl)).await
     }
 
     pub(crate) async fn count_down_latch(self, keys: &Keys, copy: LatchCall) -> Result<CountedDown, Failure> {
-        self.send(Latch.count_down(keys, self.site(), copy)).await
+        self.send(Latch.count_down(keys, self.site(keys), copy)).await
     }
 
     pub(crate) async fn delete_latch(self, keys: &Keys, copy: LatchCall) -> Result<LatchDeleted, Failure> {
-        self.send(Latch.delete(keys, self.site(), copy)).await
+        self.send(Latch.delete(keys, self.site(keys), copy)).await
     }
 
     pub(crate) async fn inspect_latch(self, keys: &Keys) -> Result<LatchInspected, Failure> {
         self.send(Latch.inspect(keys)).await
     }
 
-    /// Takes a member out of a sorted set, by the script that does so for the tickets of a latch.
+    /// Removes a member from a sorted set, by the script that removes tickets of a latch.
     pub(super) async fn take_member(self, keys: &Keys, set: &str, id: AttemptId) -> Result<Cancelled, Failure> {
+        let site = self.site(keys);
         let keys = [keys.main(), set, set].into_iter();
-        self.send(ScriptCall::new(&CANCEL, keys, latch_cancelled).id(id).text(self.site().inbox_prefix)).await
+        self.send(ScriptCall::new(&CANCEL, keys, latch_cancelled).id(id).inbox(site)).await
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers that scripts and library share: each is spelled here, and composed into the Lua sources by its name.
+//! Numbers that the scripts share with the library. Each is defined here, and replaces its name in the Lua sources.
 
 use std::time::Duration;
 
@@ -8,14 +8,21 @@ pub(crate) const WRITE: u32 = 1 << 20;
 /// A reader takes one unit.
 pub(crate) const READ: u32 = 1;
 
-/// Most acquisitions that one grant may serve by local hand-off, and so the tokens that it reserves.
+/// The most acquisitions that one grant may serve by local hand-off, and therefore the number of tokens that it reserves.
 pub(crate) const HANDOFF_BUDGET: u32 = 32;
 
-/// No ticket lives longer without a heartbeat.
+/// The most acquisitions that a budget asked for ahead may serve. A budget is larger than the one before if the cohort used
+/// that up while it waited for the answer. Fast hand-offs thus need not wait for the server.
+pub(crate) const LARGEST_BUDGET: u32 = 512;
+
+/// The longest life of a ticket without a heartbeat.
 pub(crate) const MAX_TICKET_TTL: Duration = Duration::from_secs(30 * 60);
 
-/// Queues live this long after they were used last: longer than any ticket.
+/// How long a queue lives after its last use. It is longer than the life of any ticket.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
+
+/// A reader that has to extend the life of a counter extends it by so much more, so that later readers need not.
+pub(crate) const COUNTER_SLACK: Duration = Duration::from_secs(5 * 60);
 
 /// Constants of the scripts: upper-case words outside strings and comments, replaced by the number.
 pub(super) const IN_LUA: &[(&str, u64)] = &[
@@ -23,18 +30,20 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("HANDOFF_BUDGET", HANDOFF_BUDGET as u64),
     ("MAX_TICKET_TTL", millis(MAX_TICKET_TTL)),
     ("QUEUE_TTL", millis(QUEUE_TTL)),
-    // The queue's keys are not refreshed at each change, but early enough for every ticket.
+    // The TTL of the queue's keys is not renewed at each change, but early enough for every ticket.
     ("QUEUE_TTL_LEFT", millis(MAX_TICKET_TTL) + millis(MAX_TICKET_TTL) / 2),
-    // A waiter looks after a third of its ticket's life, so an announcement is of use for shorter leases only.
+    // A waiter asks after a third of its ticket's life. Announcing the end of a lease therefore helps only if the lease is
+    // shorter.
     ("ANNOUNCED_LEASE", millis(MAX_TICKET_TTL) / 3),
     ("ANNOUNCED_TICKETS", 8),
-    // A counter lives this long after a grant, or twice as long as the grant's lease.
+    // A counter lives this long after a grant, or twice the grant's lease if that is longer.
     ("COUNTER_TTL", 60 * 60 * 1000),
+    ("COUNTER_SLACK", millis(COUNTER_SLACK)),
     // Larger than any counter that the scripts write.
     ("COUNTER_LIMIT", (1 << 53) - 992),
-    // A stored limit lives this long after it was used last.
+    // A stored limit lives this long after its last use.
     ("LIMIT_TTL", 24 * 60 * 60 * 1000),
-    // What one call does at most; it replies "more" if there is more to do.
+    // The most grants of one call. It replies "more" if there are more to make.
     ("MAX_GRANTED", 128),
     ("MAX_DROPPED", 64),
     ("MAX_TRIMMED", 16),
@@ -43,7 +52,7 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("MAX_TOLD", 1000),
     ("MAX_FORGOTTEN", 16),
     ("MAX_INSPECTED", 1000),
-    // What one call passes over at most: tickets that cannot be granted now, and silent clients.
+    // The most tickets that one call skips because they cannot be granted now or their clients do not listen.
     ("MAX_PASSED", 128),
     ("MAX_SILENT", 16),
 ];

@@ -1,39 +1,39 @@
-//! The only place that reads the messages of an inbox.
+//! The only module that reads the messages of an inbox.
 
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::token::Token;
 
-/// What the inbox says.
+/// A message in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Granted {
         id: AttemptId,
         token: Token,
-        /// When it was granted, in ms by the server's clock.
+        /// The time of the grant, in ms by the server's clock.
         at: u64,
     },
     Revoked {
         id: AttemptId,
     },
-    /// These waited for a latch that is open now.
+    /// The latch is open now, for which these attempts waited.
     Open {
         ids: Vec<AttemptId>,
     },
-    /// This ticket waits, now behind a hold with so much of its lease left.
+    /// The ticket waits behind another hold now, with this rest of its lease.
     Ends {
         id: AttemptId,
         left: Duration,
     },
-    /// These tickets were dropped: they can never be granted.
+    /// These tickets were removed, because they can never be granted.
     Gone {
         ids: Vec<AttemptId>,
     },
 }
 
 impl Message {
-    /// `None` for anything that the scripts do not send: a channel is open to everybody.
+    /// Reads a message. `None` if the scripts send nothing like it: every client of the server may publish to a channel.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {

@@ -1,4 +1,4 @@
-//! The lock: its scripts as typed calls. Keys and arguments are put in their order here only.
+//! The lock: its scripts as typed calls. Only this module knows the order of their keys and arguments.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -8,10 +8,10 @@ use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
 use super::reply::{
-    Acquired, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, cancelled, heartbeat_reply,
-    released, requeued,
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, asked_ahead,
+    cancelled, heartbeat_reply, released, requeued,
 };
-use super::resource::{AcquireArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::resource::{AcquireArgs, AheadArgs, Held, Rehearsal, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use reply::{ForceReleased, Inspected, force_released, inspected};
@@ -23,6 +23,7 @@ pub(crate) mod reply;
 scripts! {
     "mutex", "lock":
     ACQUIRE = "acquire",
+    ASK_AHEAD = "ask_ahead",
     CANCEL = "cancel",
     FORCE_RELEASE = "force_release",
     HEARTBEAT = "heartbeat",
@@ -77,12 +78,24 @@ impl Held for Mutex {
         ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).site(site).next(site, Some(next))
     }
 
+    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+        let call = ScriptCall::new(&ASK_AHEAD, keys.all(), asked_ahead)
+            .id(args.held)
+            .number(args.known.get())
+            .millis(args.ticket.lease)
+            .number(args.ticket.claim.amount())
+            .ticket(&args.ticket)
+            .millis(args.ticket.ttl())
+            .number(args.not_after);
+        Some(call)
+    }
+
     fn renewal(&self) -> &'static Script {
         &RENEW
     }
 }
 
-/// `holder` as it is stored: another program may have written it.
+/// `holder` is passed as it is stored, because another program may have written it.
 pub(super) fn force_release<'a>(keys: &'a Keys, site: Site<'a>, holder: &'a str) -> ScriptCall<'a, ForceReleased> {
     ScriptCall::new(&FORCE_RELEASE, keys.all(), force_released).text(holder).site(site)
 }
@@ -97,6 +110,6 @@ impl Scripts<'_> {
     }
 
     pub(crate) async fn force_release_lock(self, keys: &Keys, holder: &str) -> Result<ForceReleased, Failure> {
-        self.send(force_release(keys, self.site(), holder)).await
+        self.send(force_release(keys, self.site(keys), holder)).await
     }
 }

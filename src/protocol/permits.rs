@@ -8,10 +8,10 @@ use super::failure::Failure;
 use super::key::Keys;
 use super::limits::WRITE;
 use super::reply::{
-    Acquired, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, cancelled, heartbeat_reply,
-    released, requeued,
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, cancelled,
+    heartbeat_reply, released, requeued,
 };
-use super::resource::{AcquireArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::resource::{AcquireArgs, AheadArgs, Held, Rehearsal, Resource, TicketArgs};
 use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
@@ -35,7 +35,7 @@ scripts! {
     RENEW = "renew",
 }
 
-/// Units that are taken and given back. The limit is the call site's.
+/// Units that are taken and given back, with the limit of the call site.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permits {
     pub(super) limit: u32,
@@ -55,7 +55,7 @@ impl Permits {
             .site(site)
     }
 
-    /// Stores the limit: it wins over those of all call sites.
+    /// Stores the limit, which overrides those of all call sites.
     pub(super) fn store<'a>(self, keys: &'a Keys, site: Site<'a>, not_after: ServerMillis) -> ScriptCall<'a, Limited> {
         ScriptCall::new(&LIMIT, keys.all(), limited).number(self.limit).number(not_after).site(site)
     }
@@ -110,19 +110,24 @@ impl Held for Permits {
         ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).number(self.limit).site(site).next(site, Some(next))
     }
 
+    /// Not needed: a cohort of writers, or for permits, releases and queues up in one step.
+    fn ask_ahead<'a>(&self, _keys: &'a Keys, _args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+        None
+    }
+
     fn renewal(&self) -> &'static Script {
         &RENEW
     }
 }
 
 impl Scripts<'_> {
-    /// Of a semaphore or a read-write lock, as the following ones.
+    /// Changes a hold of a semaphore or a read-write lock. The following calls are for these two as well.
     pub(crate) async fn change(self, keys: &Keys, limit: u32, args: ChangeArgs) -> Result<Changed, Failure> {
-        self.send(Permits { limit }.change(keys, self.site(), args)).await
+        self.send(Permits { limit }.change(keys, self.site(keys), args)).await
     }
 
     pub(crate) async fn set_limit(self, keys: &Keys, limit: u32, not_after: ServerMillis) -> Result<Limited, Failure> {
-        self.send(Permits { limit }.store(keys, self.site(), not_after)).await
+        self.send(Permits { limit }.store(keys, self.site(keys), not_after)).await
     }
 
     pub(crate) async fn inspect(self, keys: &Keys, limit: u32) -> Result<PermitsInspected, Failure> {

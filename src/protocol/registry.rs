@@ -8,19 +8,20 @@ use super::mutex::Mutex;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
-use super::{client, latch, mutex, permits};
+use super::{client, latch, mutex, permits, vote};
 
-/// Sorted by their prefixes; each is sorted by its files.
-static SCRIPTS: [&[&LazyLock<Script>]; 4] = [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, permits::SCRIPTS];
+/// Sorted by prefix, and within each folder by file.
+static SCRIPTS: [&[&LazyLock<Script>]; 5] =
+    [client::SCRIPTS, latch::SCRIPTS, mutex::SCRIPTS, vote::SCRIPTS, permits::SCRIPTS];
 
 impl Kind {
-    /// One of each sort of scripts, for the check when a client connects.
+    /// One kind for each group of scripts. A connecting client checks its rights on these.
     pub(crate) const CHECKED: [Self; 3] = [Self::Lock, Self::ReadWrite, Self::Latch];
 
-    /// Calls `with` the calls of the kind.
+    /// Passes the calls of the kind to `with`.
     pub(crate) fn with<T>(self, with: impl FnOnce(&dyn Resource) -> T) -> T {
         match self {
-            Self::Lock => with(&Mutex),
+            Self::Lock | Self::Turn | Self::Vote => with(&Mutex),
             Self::Semaphore { limit } => with(&Permits { limit }),
             Self::ReadWrite => with(&Permits::READ_WRITE),
             Self::Latch => with(&Latch),
@@ -29,7 +30,7 @@ impl Kind {
 }
 
 impl Script {
-    /// Every script, in the order of their names.
+    /// All scripts, sorted by name.
     pub fn all() -> impl Iterator<Item = &'static Script> {
         SCRIPTS.iter().flat_map(|scripts| scripts.iter().map(|script| LazyLock::force(script)))
     }

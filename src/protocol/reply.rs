@@ -1,9 +1,9 @@
-//! The typed replies that every kind of resource has, and how they are read.
+//! The typed replies that every kind of resource has, and the code that reads them.
 
 use std::time::Duration;
 
 use super::failure::Failure;
-use super::fields::Fields;
+use super::fields::{self, Fields, Stored};
 use super::message::Message;
 use super::token::Token;
 
@@ -19,11 +19,11 @@ pub(crate) enum Acquired {
     Queued {
         holder_left: Option<Duration>,
         length: u64,
-        more: bool,
+        call_again: bool,
         now: ServerMillis,
     },
     Busy {
-        more: bool,
+        call_again: bool,
         now: ServerMillis,
     },
     Full {
@@ -32,7 +32,7 @@ pub(crate) enum Acquired {
     Stale {
         now: ServerMillis,
     },
-    /// More units than there are at all. Never for a lock.
+    /// The request is for more units than exist. A lock never replies this.
     Over {
         limit: u32,
         now: ServerMillis,
@@ -41,31 +41,51 @@ pub(crate) enum Acquired {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// With messages to the client, which its inbox does not get.
+    /// Released. The messages are for the client itself; its inbox does not get them.
     Released {
-        more: bool,
-        told: Vec<Message>,
+        call_again: bool,
+        messages: Vec<Message>,
         now: ServerMillis,
     },
     NotHeld {
-        more: bool,
+        call_again: bool,
         now: ServerMillis,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {
-    /// The ticket was next. With messages to the client, which its inbox does not get.
-    Granted { token: Token, more: bool, told: Vec<Message>, now: ServerMillis },
-    /// The ticket waits.
-    Queued { more: bool, told: Vec<Message>, now: ServerMillis },
-    /// Nothing was queued.
+    /// The ticket was next and is granted. The messages are for the client itself; its inbox does not get them.
+    Granted { token: Token, call_again: bool, messages: Vec<Message>, now: ServerMillis },
+    /// The ticket waits. The messages are for the client itself; its inbox does not get them.
+    Queued { call_again: bool, messages: Vec<Message>, now: ServerMillis },
+    /// The hold was not there, and nothing was queued.
     NotHeld { now: ServerMillis },
+}
+
+/// The answer to a request for the next hand-off budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskedAhead {
+    /// The hold continues, with new tokens.
+    Granted {
+        token: Token,
+        now: ServerMillis,
+    },
+    /// Others wait, so the ticket was queued behind them.
+    Queued {
+        now: ServerMillis,
+    },
+    NotHeld {
+        now: ServerMillis,
+    },
+    Stale {
+        now: ServerMillis,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cancelled {
-    pub(crate) more: bool,
+    pub(crate) call_again: bool,
     pub(crate) now: ServerMillis,
 }
 
@@ -73,7 +93,7 @@ pub(crate) struct Cancelled {
 pub(crate) struct HeartbeatReply {
     pub(crate) now: ServerMillis,
     pub(crate) holder_left: Option<Duration>,
-    pub(crate) more: bool,
+    pub(crate) call_again: bool,
     pub(crate) tickets: Vec<TicketState>,
 }
 
@@ -93,17 +113,18 @@ pub(crate) struct Renewed {
 }
 
 impl Renewed {
-    /// The same, acknowledged by so many replicas where at least `needed` have to.
+    /// The same answer after `replicas` replicas have acknowledged it. At least `needed` replicas have to. A missing hold is
+    /// known without any replica.
     pub(in crate::protocol) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
         if replicas < needed {
-            for hold in self.holds.iter_mut().filter(|hold| **hold == HoldState::Held) {
+            for hold in self.holds.iter_mut().filter(|hold| matches!(hold, HoldState::Held(_))) {
                 *hold = HoldState::Unacknowledged(replicas);
             }
         }
         self
     }
 
-    /// The outcome of several calls about one hold each. The error is that of a call if none was answered.
+    /// Joins the answers to several calls about one hold each. If none was answered, the error is that of one of the calls.
     pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
         let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None };
         for answer in answers {
@@ -128,27 +149,36 @@ impl Renewed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldState {
-    Held,
+    /// Held, with the token that the server stores. `None` if another program wrote something that is not a token.
+    Held(Option<Token>),
     NotHeld,
     Unusable,
-    /// It is held, but only so many replicas have acknowledged that in time.
+    /// Held, but fewer replicas than needed have acknowledged that in time. The number of those that did.
     Unacknowledged(u32),
     /// The call about this hold failed.
     Unanswered,
 }
 
 pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired> {
+    if let Some(micros) = fields.short() {
+        // The token is the server's time. 0 and 1 are replies of releases.
+        let micros = u64::try_from(micros).ok().filter(|micros| *micros > 1)?;
+        return Some(Acquired::Granted { token: fields::token(micros)?, now: micros / 1000 });
+    }
+    if let Some((token, micros)) = fields.short_pair() {
+        return Some(Acquired::Granted { token: fields::token(token)?, now: micros / 1000 });
+    }
     Some(match fields.word()? {
         "GRANTED" => Acquired::Granted { token: fields.token()?, now: fields.number()? },
         "QUEUED" => Acquired::Queued {
             holder_left: fields.ttl()?,
             length: fields.number()?,
-            more: fields.flag()?,
+            call_again: fields.flag()?,
             now: fields.number()?,
         },
         "BUSY" => {
             fields.ttl()?;
-            Acquired::Busy { more: fields.flag()?, now: fields.number()? }
+            Acquired::Busy { call_again: fields.flag()?, now: fields.number()? }
         }
         "FULL" => {
             fields.number()?;
@@ -161,12 +191,18 @@ pub(in crate::protocol) fn acquired(fields: &mut Fields<'_>) -> Option<Acquired>
 }
 
 pub(in crate::protocol) fn released(fields: &mut Fields<'_>) -> Option<Released> {
+    match fields.short() {
+        Some(0) => return Some(Released::NotHeld { call_again: false, now: 0 }),
+        Some(1) => return Some(Released::Released { call_again: false, messages: Vec::new(), now: 0 }),
+        Some(_) => return None,
+        None => {}
+    }
     Some(match fields.word()? {
         "RELEASED" => {
-            let (more, now) = (fields.flag()?, fields.number()?);
-            Released::Released { more, told: fields.messages()?, now }
+            let (call_again, now) = (fields.flag()?, fields.number()?);
+            Released::Released { call_again, messages: fields.messages()?, now }
         }
-        "NOT_HELD" => Released::NotHeld { more: fields.flag()?, now: fields.number()? },
+        "NOT_HELD" => Released::NotHeld { call_again: fields.flag()?, now: fields.number()? },
         _ => return None,
     })
 }
@@ -174,15 +210,15 @@ pub(in crate::protocol) fn released(fields: &mut Fields<'_>) -> Option<Released>
 pub(in crate::protocol) fn requeued(fields: &mut Fields<'_>) -> Option<Requeued> {
     Some(match fields.word()? {
         "GRANTED" => {
-            let (token, more, now) = (fields.token()?, fields.flag()?, fields.number()?);
-            Requeued::Granted { token, more, told: fields.messages()?, now }
+            let (token, call_again, now) = (fields.token()?, fields.flag()?, fields.number()?);
+            Requeued::Granted { token, call_again, messages: fields.messages()?, now }
         }
         "RELEASED" => {
-            let (more, now) = (fields.flag()?, fields.number()?);
-            Requeued::Queued { more, told: fields.messages()?, now }
+            let (call_again, now) = (fields.flag()?, fields.number()?);
+            Requeued::Queued { call_again, messages: fields.messages()?, now }
         }
         "NOT_HELD" => {
-            // The next heartbeat says the same.
+            // Not read, because the next heartbeat says the same.
             fields.flag()?;
             Requeued::NotHeld { now: fields.number()? }
         }
@@ -190,16 +226,26 @@ pub(in crate::protocol) fn requeued(fields: &mut Fields<'_>) -> Option<Requeued>
     })
 }
 
+pub(in crate::protocol) fn asked_ahead(fields: &mut Fields<'_>) -> Option<AskedAhead> {
+    Some(match fields.word()? {
+        "GRANTED" => AskedAhead::Granted { token: fields.token()?, now: fields.number()? },
+        "QUEUED" => AskedAhead::Queued { now: fields.number()? },
+        "NOT_HELD" => AskedAhead::NotHeld { now: fields.number()? },
+        "STALE" => AskedAhead::Stale { now: fields.number()? },
+        _ => return None,
+    })
+}
+
 pub(in crate::protocol) fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     match fields.word()? {
-        "CANCELLED" | "RELEASED" | "GONE" => Some(Cancelled { more: fields.flag()?, now: fields.number()? }),
+        "CANCELLED" | "RELEASED" | "GONE" => Some(Cancelled { call_again: fields.flag()?, now: fields.number()? }),
         _ => None,
     }
 }
 
 pub(in crate::protocol) fn heartbeat_reply(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {
     let tickets = fields.entries();
-    let (now, holder_left, more) = (fields.number()?, fields.ttl()?, fields.flag()?);
+    let (now, holder_left, call_again) = (fields.number()?, fields.ttl()?, fields.flag()?);
     let mut states = Vec::with_capacity(tickets);
     for _ in 0..tickets {
         states.push(match fields.word()? {
@@ -209,7 +255,7 @@ pub(in crate::protocol) fn heartbeat_reply(fields: &mut Fields<'_>) -> Option<He
             _ => return None,
         });
     }
-    Some(HeartbeatReply { now, holder_left, more, tickets: states })
+    Some(HeartbeatReply { now, holder_left, call_again, tickets: states })
 }
 
 pub(in crate::protocol) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
@@ -217,11 +263,11 @@ pub(in crate::protocol) fn renewed(fields: &mut Fields<'_>) -> Option<Renewed> {
     let now = fields.number()?;
     let mut states = Vec::with_capacity(holds);
     for _ in 0..holds {
-        states.push(match fields.integer()? {
-            1 => HoldState::Held,
-            0 => HoldState::NotHeld,
-            -1 => HoldState::Unusable,
-            _ => return None,
+        states.push(match fields.stored()? {
+            Stored::Token(token) => HoldState::Held(token),
+            Stored::Integer(0) => HoldState::NotHeld,
+            Stored::Integer(-1) => HoldState::Unusable,
+            Stored::Integer(_) => return None,
         });
     }
     Some(Renewed { now, holds: states, failure: None })

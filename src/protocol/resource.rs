@@ -1,4 +1,4 @@
-//! What is asked of the server about every resource, whatever its kind.
+//! The requests that exist for every resource, whatever its kind.
 
 use std::time::Duration;
 
@@ -9,44 +9,56 @@ use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
-use super::reply::{self, Acquired, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
+use super::reply::{self, Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Renewed, Requeued, ServerMillis};
 use super::script::Script;
 use super::ticket::Ticket;
+use super::token::Token;
 
-/// What an acquisition asks for.
+/// The arguments of an acquisition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcquireArgs {
     pub(crate) ticket: Ticket,
     pub(crate) ticket_ttl: Duration,
-    /// Whether to queue up if others are in the way.
+    /// Whether to queue up if the request cannot be granted at once.
     pub(crate) wait: bool,
-    /// 0 is no limit.
+    /// The most waiters. 0 is no limit.
     pub(crate) max_waiters: u32,
+    pub(crate) not_after: ServerMillis,
+}
+
+/// The arguments of a request for the next hand-off budget, which a cohort sends while it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AheadArgs {
+    pub(crate) held: AttemptId,
+    /// The token of the hold in the server, which is the first one of the present budget.
+    pub(crate) known: Token,
+    /// The ticket that queues up if others wait. Its claim is the budget.
+    pub(crate) ticket: Ticket,
     pub(crate) not_after: ServerMillis,
 }
 
 /// A ticket with its time to live.
 pub(crate) type TicketArgs = (Ticket, Duration);
 
-/// A hold to renew. A lease of zero looks without renewing.
+/// A hold to renew. With a lease of zero, the server only checks that the hold exists.
 pub(crate) type RenewArgs<'a> = (&'a Keys, AttemptId, Duration);
 
-/// One kind of resource: which scripts serve it, and which arguments they get in which order.
+/// A kind of resource: the scripts that serve it, and the order of their arguments.
 pub(crate) trait Resource {
     fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired>;
 
-    /// Ends an acquisition wherever it stands: queued or granted.
+    /// Ends an acquisition in any state: queued or granted.
     fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled>;
 
     fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply>;
 
-    /// The calls about holds, unless it is never held.
+    /// The calls about holds. `None` if the resource is never held.
     fn held(&self) -> Option<&dyn Held>;
 
-    /// Tries every right that a client needs: runs every branch of the scripts that issues a command of its own.
+    /// Checks every right that a client needs, by running every branch of the scripts that issues a command of its own.
     fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>>;
 
-    /// Takes back what a refused rehearsal left, as far as the rights go.
+    /// Removes what an interrupted rehearsal has left, as far as the user's rights allow.
     fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()>;
 }
 
@@ -54,10 +66,13 @@ pub(crate) trait Resource {
 pub(crate) trait Held {
     fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released>;
 
-    /// Releases, and queues up a ticket in the same step.
+    /// Releases the hold and queues up a ticket, in one step.
     fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued>;
 
-    /// The script that renews leases. Holds of every resource that has the same one are renewed in one call.
+    /// Asks for the next hand-off budget of a hold that continues. `None`: there is no such script.
+    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>>;
+
+    /// The script that renews leases. Holds of resources with the same script are renewed in one call.
     fn renewal(&self) -> &'static Script;
 
     fn renew<'a>(&self, holds: &[RenewArgs<'a>]) -> ScriptCall<'a, Renewed> {
@@ -67,7 +82,7 @@ pub(crate) trait Held {
     }
 }
 
-/// What a client tries its rights on when it connects.
+/// The keys and ids with which a client checks its rights when it connects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rehearsal<'a> {
     pub(crate) scripts: Scripts<'a>,

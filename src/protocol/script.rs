@@ -1,4 +1,4 @@
-//! A Lua source: composed once and hashed once.
+//! A Lua source, composed and hashed once.
 
 use std::fmt;
 
@@ -30,11 +30,18 @@ impl Script {
         }
     }
 
-    /// As it is written, fragments included: what the source is without comments and indentation.
+    /// The source as it is written, with its fragments, comments and indentation.
     #[cfg(any(test, feature = "_mutants"))]
     #[doc(hidden)]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The parts that a script may have more than once.
+    #[cfg(feature = "_mutants")]
+    #[doc(hidden)]
+    pub fn steps() -> impl Iterator<Item = &'static str> {
+        FRAGMENTS.iter().map(|(_, text)| *text).filter(|text| text.starts_with("-- Steps:"))
     }
 
     /// The text with the numbers that its names stand for, as in [`text`](Self::text).
@@ -48,7 +55,7 @@ impl Script {
         numbered
     }
 
-    /// What it is called in errors and counts, for example `lock_acquire`.
+    /// The name of the script in errors and counts, for example `lock_acquire`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -70,10 +77,16 @@ impl fmt::Debug for Script {
     }
 }
 
-/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part.
-const FRAGMENTS: [(&str, &str); 13] = [
+/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define functions.
+/// A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script may have the same
+/// steps once more in a function.
+const FRAGMENTS: [(&str, &str); 18] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
+    ("counter", include_str!("fragments/counter.lua")),
+    ("counter_ttl", include_str!("fragments/counter_ttl.lua")),
+    ("hold", include_str!("fragments/hold.lua")),
+    ("keep_counter", include_str!("fragments/keep_counter.lua")),
     ("latch", include_str!("fragments/latch.lua")),
     ("latch_calls", include_str!("fragments/latch_calls.lua")),
     ("latch_messages", include_str!("fragments/latch_messages.lua")),
@@ -82,8 +95,9 @@ const FRAGMENTS: [(&str, &str); 13] = [
     ("outlive", include_str!("fragments/outlive.lua")),
     ("permit_token", include_str!("fragments/permit_token.lua")),
     ("permits", include_str!("fragments/permits.lua")),
-    ("permits_only", include_str!("fragments/permits_only.lua")),
     ("queue", include_str!("fragments/queue.lua")),
+    ("read_token", include_str!("fragments/read_token.lua")),
+    ("reserve", include_str!("fragments/reserve.lua")),
     ("token", include_str!("fragments/token.lua")),
 ];
 
@@ -102,19 +116,39 @@ fn compose(text: &str) -> String {
     source
 }
 
-/// A server that has forgotten the scripts is sent each as a whole, by all its clients at once: what only people read stays
-/// at home. No script has a string or a comment of more than one line.
+/// Removes comments and indentation. After a server has lost its script cache, all clients send it each script in full at
+/// the same time, so scripts are short. No script has a string or a comment of more than one line.
 fn stripped(text: &str) -> String {
     let mut source = String::with_capacity(text.len());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
-        source.push_str(line);
+        for (n, part) in line.split('\'').enumerate() {
+            if n > 0 {
+                source.push('\'');
+            }
+            // Every second part is inside a string.
+            if n % 2 == 1 { source.push_str(part) } else { push_tight(&mut source, part) }
+        }
         source.push('\n');
     }
     source
 }
 
-/// Replaces the names of [shared numbers](super::limits) in the code of a line, and in strings that are such a name: commands
-/// take strings faster than numbers. No script has a string with a quote in it.
+/// Removes the spaces around operators and punctuation. They stay around `..`, which may follow a number, and around `-`,
+/// which might become a comment.
+fn push_tight(source: &mut String, code: &str) {
+    let mut words = code.split(' ').peekable();
+    while let Some(word) = words.next() {
+        source.push_str(word);
+        let Some(next) = words.peek() else { return };
+        let is_sign = |word: &str| matches!(word, "=" | "==" | "~=" | "<" | ">" | "<=" | ">=" | "+" | "*" | "/");
+        if !(word.ends_with(',') || is_sign(word) || is_sign(next)) {
+            source.push(' ');
+        }
+    }
+}
+
+/// Replaces the names of [shared numbers](super::limits) in a line of code, and in strings that consist of such a name,
+/// because commands take strings faster than numbers. No script has a string with a quote in it.
 fn push_with_numbers(source: &mut String, line: &str) {
     if line.trim_start().starts_with("--") {
         source.push_str(line);
@@ -151,7 +185,7 @@ fn in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Declares the scripts of a folder: each is a static named after its file, and all of them are `SCRIPTS`.
+/// Declares the scripts of a folder. Each becomes a static named after its file, and `SCRIPTS` lists them.
 macro_rules! scripts {
     ($folder:literal, $prefix:literal: $($constant:ident = $file:literal),+ $(,)?) => {
         $(static $constant: std::sync::LazyLock<$crate::protocol::script::Script> = std::sync::LazyLock::new(|| {

@@ -1,11 +1,12 @@
-//! The only place that spells tickets.
+//! The only module that formats tickets.
 
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::limits::MAX_TICKET_TTL;
 
-/// A place in a queue: the attempt, and what its grant will be, so that a release can grant it without a question.
+/// An entry of a queue. It names the attempt and describes its grant, so that a release can make the grant without asking
+/// the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) id: AttemptId,
@@ -13,19 +14,19 @@ pub(crate) struct Ticket {
     pub(crate) claim: Claim,
 }
 
-/// What a ticket asks for.
+/// The claim of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The lock, with that many fencing tokens reserved.
+    /// The lock, with this number of fencing tokens reserved.
     Tokens(u32),
-    /// Permits. The ticket carries the limit of its call site, because the client that releases may have another.
+    /// Permits. The ticket carries the limit of its call site, because the releasing client may have another one.
     Units { units: u32, limit: u32 },
-    /// Nothing that could be held: the ticket of a latch is the attempt id alone.
+    /// Nothing to hold. The ticket of a latch is only the attempt id.
     Nothing,
 }
 
 impl Claim {
-    /// Tokens or units.
+    /// The number of tokens or units.
     pub(super) fn amount(self) -> u32 {
         match self {
             Self::Tokens(tokens) => tokens,
@@ -51,8 +52,8 @@ impl Ticket {
     }
 }
 
-/// How long a ticket lives without a heartbeat. Never longer than the lease of its grant: so no grant comes after the lease,
-/// counted from the last sign of life, has expired.
+/// How long a ticket lives without a heartbeat: never longer than the lease of its grant. A lease counted from the last sign
+/// of life therefore covers any grant of the ticket.
 pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
     lease.min(MAX_TICKET_TTL)
 }

@@ -1,6 +1,7 @@
 //! The fencing token.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The fencing token of a hold. It is larger than the token of every earlier hold of the same name.
 ///
@@ -29,11 +30,21 @@ impl Token {
     /// Tokens stay below 2^53, so that they survive JSON, Lua and JavaScript numbers.
     pub(crate) const MAX: u64 = (1 << 53) - 1;
 
-    /// Of what cannot be fenced.
+    /// The token of holds that have no fencing token.
     pub(crate) const NONE: Self = Self(0);
 
-    pub(crate) fn new(value: u64) -> Self {
+    pub(crate) const fn new(value: u64) -> Self {
         Self(value)
+    }
+
+    /// The next larger token.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The token that the server's clock would give `elapsed` later.
+    pub(crate) fn after(self, elapsed: Duration) -> Self {
+        Self(self.0 + u64::try_from(elapsed.as_micros()).unwrap_or_default())
     }
 
     /// The token as a number, below 2^53.

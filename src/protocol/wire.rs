@@ -1,32 +1,31 @@
-//! The calls of the protocol for tests and benches that speak to a server themselves: the same keys, tickets and orders of
-//! arguments that the library sends.
+//! The calls of the protocol, for tests and benches that send them themselves. They have the same keys, tickets and argument
+//! orders as those of the library.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::attempt_id::AttemptId;
-use super::call::{ScriptCall, Site, Word};
-use super::key::{Keys, inbox_prefix};
+use super::call::{ScriptCall, Site};
+use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, TicketArgs};
-use super::script::Script;
 use super::ticket::Ticket;
-use super::{client, mutex};
+use super::token::Token;
+use super::vote::VoteArgs;
+use super::{client, mutex, vote};
 use crate::error::Result;
 
-/// A script with its keys and arguments, as they are sent.
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// What is run.
-    pub script: &'static Script,
-    /// `KEYS`.
-    pub keys: Vec<String>,
-    /// `ARGV`.
-    pub args: Vec<String>,
-}
+mod ahead;
+mod reply;
+mod request;
+mod shared;
+
+pub use reply::in_full;
+pub use request::Request;
+pub use shared::{COUNTER_SLACK, PREFIX};
 
 /// An acquisition attempt.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +36,13 @@ pub struct Attempt {
     pub n: u64,
     /// The lease of its hold.
     pub lease: Duration,
-    /// Tokens of a lock, units of permits.
+    /// The tokens of a lock, or the units of permits.
     pub amount: u32,
     /// The time its ticket lives.
     pub ticket_ttl: Duration,
-    /// 0 is no limit.
+    /// The most waiters. 0 is no limit.
     pub max_waiters: u32,
-    /// By the server's clock, in ms; 0 is no limit.
+    /// The latest time of execution in ms, by the server's clock. 0 is no limit.
     pub not_after: u64,
 }
 
@@ -54,11 +53,11 @@ pub struct Copy {
     pub client: Uuid,
     /// The call's number.
     pub n: u64,
-    /// This copy is refused later.
+    /// The server refuses this copy after that time.
     pub not_after: u64,
-    /// No copy is executed later.
+    /// After this time no copy is executed.
     pub known_until: u64,
-    /// Another copy may have been executed.
+    /// Whether another copy may have been executed.
     pub resent: bool,
 }
 
@@ -67,6 +66,7 @@ pub struct Copy {
 pub struct Resource {
     keys: Keys,
     inbox_prefix: String,
+    sharded: bool,
     counts_everyone: bool,
     listens: bool,
 }
@@ -84,39 +84,59 @@ impl Resource {
     constructors! {
         /// A lock.
         lock() = Kind::Lock;
-        /// A semaphore, at a call site with that limit.
+        /// A semaphore at a call site with this limit.
         semaphore(limit) = Kind::Semaphore { limit };
         /// A read-write lock.
         read_write() = Kind::ReadWrite;
         /// A latch.
         latch() = Kind::Latch;
+        /// The queue of a RedLock.
+        turn() = Kind::Turn;
+        /// The vote of a master of a RedLock.
+        vote() = Kind::Vote;
     }
 
     fn new(prefix: &str, name: &str, kind: Kind) -> Result<Self> {
         let (keys, inbox_prefix) = (Keys::new(prefix, kind, name)?, inbox_prefix(prefix));
-        Ok(Self { keys, inbox_prefix, counts_everyone: true, listens: false })
+        Ok(Self { keys, inbox_prefix, sharded: false, counts_everyone: true, listens: false })
     }
 
-    /// Whether the server counts every subscriber; it does if this is not called.
+    /// Whether the server can count every subscriber of an inbox. The default is `true`.
     #[must_use]
     pub fn counts_everyone(self, counts_everyone: bool) -> Self {
         Self { counts_everyone, ..self }
     }
 
-    /// Whether callers look in the replies of releases for messages; they do not if this is not called.
+    /// Whether messages go through shard channels. The default is `false`.
+    #[must_use]
+    pub fn sharded(self, sharded: bool) -> Self {
+        Self { sharded, ..self }
+    }
+
+    /// Whether callers read messages in the replies of releases. The default is `false`.
     #[must_use]
     pub fn listens(self, listens: bool) -> Self {
         Self { listens, ..self }
     }
 
-    /// In the order of the scripts' `KEYS`.
+    /// The main key: it stores the holder, or the count of a latch.
+    pub fn main(&self) -> &str {
+        self.keys.main()
+    }
+
+    /// All keys, in the order of the scripts' `KEYS`.
     pub fn keys(&self) -> Vec<String> {
         self.keys.all().map(str::to_owned).collect()
     }
 
-    /// What the inbox channels of all clients start with.
+    /// The common prefix of all clients' inboxes.
     pub fn inbox_prefix(&self) -> &str {
         &self.inbox_prefix
+    }
+
+    /// The inbox in which a client receives messages about the resource.
+    pub fn inbox(&self, client: Uuid) -> String {
+        key::inbox(&self.inbox_prefix, self.slot(), client)
     }
 
     /// The ticket of an attempt.
@@ -124,15 +144,15 @@ impl Resource {
         self.ticket_of(attempt).text()
     }
 
-    /// Asks for the resource; with `wait`, also for a place in the queue.
-    pub fn acquire(&self, attempt: Attempt, wait: bool) -> Sent {
+    /// Acquires the resource. With `wait`, queues up if it is not free.
+    pub fn acquire(&self, attempt: Attempt, wait: bool) -> Request {
         let Attempt { ticket_ttl, max_waiters, not_after, .. } = attempt;
         let args = AcquireArgs { ticket: self.ticket_of(attempt), ticket_ttl, wait, max_waiters, not_after };
         sent(self.keys.kind.with(|resource| resource.acquire(&self.keys, self.site(), args)))
     }
 
-    /// Releases a hold, and queues up for the next; `None` for a latch, which is never held.
-    pub fn release(&self, attempt: Attempt, next: Option<Attempt>) -> Option<Sent> {
+    /// Releases a hold, and queues up `next` if there is one. `None` for a latch, which is never held.
+    pub fn release(&self, attempt: Attempt, next: Option<Attempt>) -> Option<Request> {
         let next = next.map(|next| self.with_ttl(next));
         self.keys.kind.with(|resource| {
             let held = resource.held()?;
@@ -144,74 +164,82 @@ impl Resource {
     }
 
     /// Gives an attempt up.
-    pub fn cancel(&self, attempt: Attempt, from_tail: bool) -> Sent {
+    pub fn cancel(&self, attempt: Attempt, from_tail: bool) -> Request {
         let ticket = self.ticket_of(attempt);
         sent(self.keys.kind.with(|resource| resource.cancel(&self.keys, self.site(), ticket, from_tail)))
     }
 
     /// Keeps tickets alive.
-    pub fn heartbeat(&self, attempts: &[Attempt]) -> Sent {
+    pub fn heartbeat(&self, attempts: &[Attempt]) -> Request {
         let tickets: Vec<TicketArgs> = attempts.iter().map(|attempt| self.with_ttl(*attempt)).collect();
         sent(self.keys.kind.with(|resource| resource.heartbeat(&self.keys, self.site(), &tickets)))
     }
 
-    /// Takes the lock from a holder.
-    pub fn force_release(&self, holder: &str) -> Sent {
+    /// Releases the lock of a holder by force.
+    pub fn force_release(&self, holder: &str) -> Request {
         sent(mutex::force_release(&self.keys, self.site(), holder))
     }
 
-    /// Looks at what there is.
-    pub fn inspect(&self) -> Sent {
-        match self.keys.kind {
-            Kind::Lock => sent(mutex::inspect(&self.keys)),
-            Kind::Semaphore { limit } => sent(Permits { limit }.inspect(&self.keys)),
-            Kind::ReadWrite => sent(Permits::READ_WRITE.inspect(&self.keys)),
-            Kind::Latch => sent(Latch.inspect(&self.keys)),
-        }
+    /// Reads the state of the lock.
+    pub fn inspect_lock(&self) -> Request {
+        sent(mutex::inspect(&self.keys))
     }
 
-    /// Turns a hold of permits into another.
-    pub fn change(&self, old: Attempt, new: Attempt) -> Sent {
+    /// Reads the state of the permits.
+    pub fn inspect_permits(&self) -> Request {
+        sent(self.permits().inspect(&self.keys))
+    }
+
+    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`.
+    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt) -> Request {
+        let Attempt { lease, not_after, .. } = attempt;
+        let proposal = Token::new(proposal);
+        sent(vote::vote(&self.keys, VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), not_after }))
+    }
+
+    /// Exchanges a hold of permits for another one.
+    pub fn change(&self, old: Attempt, new: Attempt) -> Request {
         let Attempt { amount: units, lease, not_after, .. } = new;
         let args = ChangeArgs { old: id(old), new: id(new), units, lease, not_after };
         sent(self.permits().change(&self.keys, self.site(), args))
     }
 
     /// Stores the limit.
-    pub fn store_limit(&self, not_after: u64) -> Sent {
+    pub fn store_limit(&self, not_after: u64) -> Request {
         sent(self.permits().store(&self.keys, self.site(), not_after))
     }
 
     /// Sets the count of a latch.
-    pub fn set(&self, copy: Copy, count: u32, ttl: Duration) -> Sent {
+    pub fn set(&self, copy: Copy, count: u32, ttl: Duration) -> Request {
         sent(Latch.set(&self.keys, self.site(), copy.call(), count, ttl))
     }
 
     /// Counts a latch down.
-    pub fn count_down(&self, copy: Copy) -> Sent {
+    pub fn count_down(&self, copy: Copy) -> Request {
         sent(Latch.count_down(&self.keys, self.site(), copy.call()))
     }
 
     /// Deletes a latch.
-    pub fn delete(&self, copy: Copy) -> Sent {
+    pub fn delete(&self, copy: Copy) -> Request {
         sent(Latch.delete(&self.keys, self.site(), copy.call()))
     }
 
     /// Counts the subscribers to an inbox.
-    pub fn listeners(&self, inbox: &str) -> Sent {
+    pub fn listeners(&self, inbox: &str) -> Request {
         sent(client::listeners(self.keys.main(), inbox))
     }
 
     fn permits(&self) -> Permits {
-        match self.keys.kind {
-            Kind::Semaphore { limit } => Permits { limit },
-            Kind::Lock | Kind::ReadWrite | Kind::Latch => Permits::READ_WRITE,
-        }
+        if let Kind::Semaphore { limit } = self.keys.kind { Permits { limit } } else { Permits::READ_WRITE }
     }
 
     fn site(&self) -> Site<'_> {
         let Self { counts_everyone, listens, .. } = *self;
-        Site { inbox_prefix: &self.inbox_prefix, counts_everyone, listens }
+        Site { inbox_prefix: &self.inbox_prefix, slot: self.slot(), counts_everyone, listens }
+    }
+
+    fn slot(&self) -> Option<u16> {
+        self.sharded.then(|| self.keys.slot())
     }
 
     fn ticket_of(&self, attempt: Attempt) -> Ticket {
@@ -223,6 +251,18 @@ impl Resource {
     }
 }
 
+impl Attempt {
+    /// The client's n-th attempt, for one token or unit and without limits. Its ticket lives as long as its hold.
+    pub fn new(client: Uuid, n: u64, lease: Duration) -> Self {
+        Self { client, n, lease, amount: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0 }
+    }
+
+    /// The attempt id.
+    pub fn id(self) -> String {
+        id(self).text()
+    }
+}
+
 impl Copy {
     fn call(self) -> LatchCall {
         let Self { client, n, not_after, known_until, resent } = self;
@@ -230,26 +270,29 @@ impl Copy {
     }
 }
 
-/// Renews holds, each of a resource and with the lease of its attempt. `None` if they cannot be renewed in one call.
-pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Sent> {
+/// Renews holds, with the resource and the lease of each attempt. `None` if they cannot be renewed in one call.
+pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
     let (first, _) = holds.first()?;
-    let renewal = first.keys.kind.renewal()?;
-    if holds.iter().any(|(resource, _)| resource.keys.kind.renewal() != Some(renewal)) {
-        return None;
-    }
+    let renewal = first.keys.kind.renewal();
+    let all = renewal.is_some() && holds.iter().all(|(resource, _)| resource.keys.kind.renewal() == renewal);
     let holds: Vec<_> = holds.iter().map(|(resource, attempt)| (&resource.keys, id(*attempt), attempt.lease)).collect();
-    first.keys.kind.with(|resource| resource.held().map(|held| sent(held.renew(&holds))))
+    first.keys.kind.with(|resource| resource.held().filter(|_| all).map(|held| sent(held.renew(&holds))))
+}
+
+/// A client id for a test.
+pub fn client(n: u128) -> Uuid {
+    Uuid::from_u128(n)
+}
+
+/// The channel on which a client receives messages about its grants.
+pub fn inbox(prefix: &str, client: Uuid) -> String {
+    key::inbox(&inbox_prefix(prefix), None, client)
 }
 
 fn id(attempt: Attempt) -> AttemptId {
     AttemptId { client: attempt.client, n: attempt.n }
 }
 
-fn sent<T>(call: ScriptCall<'_, T>) -> Sent {
-    let args = call.args.iter().map(|word| match word {
-        Word::Text(text) => (*text).to_owned(),
-        Word::Spelled(text) => text.clone(),
-        Word::Number(number) => number.to_string(),
-    });
-    Sent { script: call.script, args: args.collect(), keys: call.keys.iter().map(|key| (*key).to_owned()).collect() }
+fn sent<T>(call: ScriptCall<'_, T>) -> Request {
+    Request::of(&call)
 }

@@ -16,18 +16,18 @@ use super::supervisor;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 use crate::mutex::lock;
 
-/// By number of replicas. Dropping it closes them.
+/// The connections, by their number of replicas. Dropping one closes it.
 #[derive(Default)]
 pub(super) struct Acknowledging(Mutex<BTreeMap<u32, Link>>);
 
 struct Link {
     shared: Arc<Shared>,
-    /// The generation of the connection for commands that this one belongs to.
+    /// The generation of the connection for commands to which this connection belongs.
     commands: u64,
 }
 
 impl Acknowledging {
-    /// Runs the calls at the server of the connection for commands, and waits for replicas.
+    /// Runs the calls on the server of the connection for commands, and waits for replicas.
     pub(super) async fn run(
         &self,
         commands: &Shared,
@@ -50,16 +50,17 @@ impl Acknowledging {
                 Either::Right(_) => None,
             };
         if commands.is_closed() {
-            // It may have been closed before the link was there.
+            // The connection may have been closed before the link was added.
             link.close();
             return failed(ConnectionError::Closed);
         }
-        // The answers may be those of a server that calls are not sent to any more.
+        // The answers may come from a server that is not in use any more.
         let unknown = || ConnectionError::Unknown("the connection for commands is another one now".to_owned());
         answers.filter(|_| commands.is_current(generation)).unwrap_or_else(|| failed(unknown()))
     }
 
-    /// The connection that waits for so many replicas. It is dialled after the connection for commands of this generation was made.
+    /// The connection for calls that wait for this number of replicas. It is dialled after the connection for commands of
+    /// this generation.
     fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Arc<Shared> {
         let mut links = lock(&self.0);
         let mut old = Vec::new();
@@ -70,7 +71,7 @@ impl Acknowledging {
             }
             is_current
         });
-        // What has waited for no replica holds nothing up, and is free for others.
+        // A link on which calls have waited for no replica is free for another number.
         let (link, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
             Some(link) => (link, false),
             None => (Link { shared: Arc::new(commands.sibling()), commands: generation }, true),

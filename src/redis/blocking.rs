@@ -28,12 +28,12 @@ mod dial;
 mod wire;
 
 pub(super) struct Blocking {
-    /// Locked while the thread blocks: another one that polls a call has to wait for the same socket anyway.
+    /// Locked while the thread blocks. Another thread that polls a call has to wait for the same socket anyway.
     wire: Mutex<Wire>,
 }
 
 impl Blocking {
-    /// Asks where the server is, connects and logs in. `None`: it could not be done, or not in time.
+    /// Finds the server, connects and logs in. `None`: this failed or took too long.
     pub(super) fn connect(locate: &dyn Locate, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
         let target = locate.locate_blocking(deadline)?;
@@ -42,7 +42,7 @@ impl Blocking {
         Some(Self { wire: Mutex::new(wire) })
     }
 
-    /// Queues a call, `whole` or as short as the server will understand it.
+    /// Queues a call, by `EVAL` with the source if `whole` is set, else by `EVALSHA`.
     fn queue(&self, call: &Call<'_>, whole: bool) -> Result<u64, ConnectionError> {
         let mut wire = lock(&self.wire);
         let whole = whole || !wire.knows(call.script);
@@ -77,13 +77,13 @@ fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
     replies.all(|reply| reply.is_ok()).then_some((wire, hello))
 }
 
-/// Sends commands at once. `None`: no answer in time.
+/// Sends commands in one write. `None`: no answer came in time.
 fn ask(wire: &mut Wire, commands: &[::redis::Cmd]) -> Option<Vec<Result<Reply, ConnectionError>>> {
     let places: Vec<u64> = commands.iter().map(|command| wire.queue(command)).collect::<Result<_, _>>().ok()?;
     places.into_iter().map(|place| wire.answer(place).ok().map(convert::reply)).collect()
 }
 
-/// Logs in to a server, and asks it once.
+/// Logs in to a server and sends it some commands.
 pub(super) fn ask_once(
     target: &Target,
     commands: &[::redis::Cmd],
@@ -113,7 +113,7 @@ impl Connection for Blocking {
         values.into_iter().map(|value| value.and_then(convert::reply)).collect()
     }
 
-    /// A subscription has no reader here.
+    /// No one could read a subscription of this connection.
     async fn subscribe(&self, _channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         Err(ConnectionError::Closed)
     }

@@ -1,5 +1,6 @@
-//! Running scripts over the connection, each call within one deadline.
+//! Runs scripts over the connection, each call within its deadline.
 
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
 use super::convert;
@@ -10,34 +11,36 @@ use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
-/// How calls wait for replicas.
+/// The parameters of calls that wait for replicas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) replicas: u32,
     pub(super) within: Duration,
-    /// Each call is for a slot that its node is taking over.
+    /// Whether each call is for a slot that its node is taking over.
     pub(super) asking: bool,
 }
 
 pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
     let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
     let mut handed = None;
-    let answer = shared
-        .within(limit, async {
-            let up = shared.ready().await?;
+    let answered = {
+        // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its way.
+        let work = pin!(async {
+            let mut up = shared.ready().await?;
             handed = Some(up.generation);
-            let value = sending::send(&up, call).await?;
+            let value = sending::send(&mut up, call).await?;
             heed(shared, up.generation, convert::reply(value))
-        })
-        .await;
-    match answer {
+        });
+        within(shared, started, limit, work).await
+    };
+    match answered {
         Some(Err(error)) => Err(ended(shared, error, handed)),
         Some(answer) => answer,
         None => Err(late(shared, started, limit, handed)),
     }
 }
 
-/// The answers are in the order of `calls`, and an error of one leaves the others alone.
+/// Runs several calls. The answers are in their order, and one error does not affect the other calls.
 pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer> {
     if calls.is_empty() {
         return Vec::new();
@@ -46,8 +49,8 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     batch(shared, calls, &Around::default(), limit).await.0
 }
 
-/// As [`run_batch`], followed by `WAIT`: each answer comes with the number of replicas that have acknowledged the calls.
-/// Waits for them until shortly before the time is over, so that the answer is there in time.
+/// Like [`run_batch`], followed by `WAIT`. Each answer comes with the number of replicas that have acknowledged the calls.
+/// The wait ends shortly before the time limit, so that the answer comes in time.
 pub(super) async fn run_acknowledged(
     shared: &Shared,
     calls: &[Call<'_>],
@@ -56,37 +59,51 @@ pub(super) async fn run_acknowledged(
     if calls.is_empty() {
         return Vec::new();
     }
-    // A server notices ten times a second that a wait is over.
-    let answering = Duration::from_millis(100) + shared.patient();
+    // A server notices ten times a second that a wait is over. A busy machine may take longer than it did at login, and an answer
+    // that comes too late costs the connection.
+    let answering = (Duration::from_millis(100) + shared.patient()).max(within / 5);
     let waiting = within.saturating_sub(answering).max(within / 2);
-    let millis = u64::try_from(waiting.as_millis()).unwrap_or(u64::MAX).max(1);
-    let mut wait = ::redis::cmd("WAIT");
-    wait.arg(replicas).arg(millis);
-    let around = Around { before_each: asking.then(|| ::redis::cmd("ASKING")), after: Some(wait) };
-    // A short wait may end later than that: this is no sign of a dead connection.
+    let started = shared.executor.now();
+    let wait = |is_first: bool| {
+        // Calls are sent again if the server does not have their script. The first wait may have used up the time.
+        let left = within.saturating_sub(shared.executor.now().saturating_duration_since(started) + answering);
+        let waiting = if is_first { waiting } else { left };
+        let millis = u64::try_from(waiting.as_millis()).unwrap_or(u64::MAX).max(u64::from(is_first));
+        // `WAIT` with a timeout of zero would wait without end.
+        (millis > 0).then(|| ::redis::cmd("WAIT").arg(replicas).arg(millis).take())
+    };
+    let around = Around { before_each: asking.then(|| ::redis::cmd("ASKING")), after: Some(&wait) };
+    // A short wait may end later than the time limit. This is no sign of a dead connection.
     let (answers, waited) = batch(shared, calls, &around, within.max(waiting + answering)).await;
     let replicas = match waited {
         Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
         Some(Err(refusal)) => Err(refusal),
-        // The calls that were answered may have been acknowledged or not.
+        // It is unknown whether replicas have acknowledged the calls that were answered.
         Some(Ok(_)) | None => Ok(0),
     };
     let acknowledged = |reply| replicas.clone().map(|replicas| Acknowledged { reply, replicas });
     answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
 }
 
-/// Sends the calls at once, with what is sent around them, and returns their answers and that to what is sent after them.
-async fn batch(shared: &Shared, calls: &[Call<'_>], around: &Around, limit: Duration) -> (Vec<Answer>, Option<Answer>) {
+/// Sends the calls with the commands around them in one write. Returns the answers to the calls and to the command behind
+/// them.
+async fn batch(
+    shared: &Shared,
+    calls: &[Call<'_>],
+    around: &Around<'_>,
+    limit: Duration,
+) -> (Vec<Answer>, Option<Answer>) {
     let started = shared.executor.now();
     let mut handed = None;
     let mut values = vec![None; calls.len()];
-    let whole = shared
-        .within(limit, async {
+    let whole = {
+        let work = pin!(async {
             let up = shared.ready().await?;
             handed = Some(up.generation);
             sending::send_all(&up, calls, around, &mut values).await
-        })
-        .await;
+        });
+        within(shared, started, limit, work).await
+    };
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
         values.into_iter().map(|value| Some(heed(shared, handed?, convert::reply(value?)))).collect();
@@ -99,11 +116,25 @@ async fn batch(shared: &Shared, calls: &[Call<'_>], around: &Around, limit: Dura
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
-/// Looks at an answer for signs that the server is no primary any more. Behind one address there may be another by now, which
-/// is found by connecting anew only.
+/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as the timeout share one timer.
+async fn within<T>(
+    shared: &Shared,
+    started: Instant,
+    limit: Duration,
+    work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    if limit == shared.timeout {
+        shared.under_way.within(started, work).await
+    } else {
+        shared.within(limit, work).await
+    }
+}
+
+/// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by now, and
+/// only a new connection reaches it.
 fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     if shared.is_disowned(generation) {
-        // A grant of the old primary, for instance, which the new one may know nothing of.
+        // For example, the answer is a grant of the old primary that the new one does not have.
         return Err(ConnectionError::Unknown("another server is the primary now".to_owned()));
     }
     if let Err(refusal) = &answer
@@ -114,8 +145,8 @@ fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     answer
 }
 
-/// The call failed. If that was the end of the connection it was `handed` to, later calls wait for the next one, also
-/// those that come before the supervisor has noticed.
+/// Handles a failed call. If the connection that it was `handed` to has ended, later calls wait for the next connection,
+/// even before the supervisor has noticed.
 fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> ConnectionError {
     match (error, handed) {
         (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
@@ -127,14 +158,14 @@ fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> Connec
     }
 }
 
-/// How long the calls, sent together, may take: none may be waited for longer than it is of use, unless a connection that
-/// is merely slow takes as long.
+/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a connection
+/// that is merely slow takes.
 fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
     let of_use = calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min);
     of_use.max(shared.patient()).min(shared.timeout)
 }
 
-/// The `limit` is over. `handed` is the connection that the call was handed to.
+/// Handles a call whose `limit` is over. `handed` is the connection that it was handed to.
 pub(super) fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>) -> ConnectionError {
     // A sleep ends early only when the runtime is shut down.
     let shut_down = shared.executor.now().saturating_duration_since(started) < limit;
@@ -142,7 +173,7 @@ pub(super) fn late(shared: &Shared, started: Instant, limit: Duration, handed: O
         return ConnectionError::Closed;
     }
     let Some(generation) = handed else { return shared.unavailable() };
-    // The other side may be gone without a word, and would answer no later call either.
+    // The other side may have vanished silently, and would then answer no later call either.
     shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
     ConnectionError::Unknown(format!("nothing within {limit:?}"))
 }

@@ -8,7 +8,9 @@
 //! | `reading` | reads the map |
 //! | `calls`, `hand`, `asking` | send calls, and follow redirections |
 //! | `acknowledging` | sends calls that wait for the replicas of each master |
-//! | `subscription` | hears messages at any master |
+//! | `subscription` | hears messages at any master, where the servers have no shard channels |
+//! | `sharding` | finds out whether they have |
+//! | `sharded` | hears messages at the masters of their slots |
 //! | `blocking` | the last calls of a runtime that has ended |
 
 use std::fmt;
@@ -25,15 +27,18 @@ use futures::stream::BoxStream;
 use super::dial::Dial;
 use super::failure::Failure;
 use crate::config::Config;
-use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::slot;
 use crate::runtime::Executor;
 
 pub(super) use self::seeds::Seeds;
 
 use self::blocking::BlockingCluster;
 use self::calls::Answer;
+use self::reading::View;
 use self::router::Router;
+use self::sharded::Channels;
 
 mod acknowledging;
 mod asking;
@@ -49,18 +54,27 @@ mod redirect;
 mod refresh;
 mod router;
 mod seeds;
+mod sharded;
+mod sharding;
 mod signals;
-mod slot;
 mod subscription;
 
 /// The connection to a cluster. Dropping it ends its tasks and closes its sockets.
 pub(super) struct Cluster {
     router: Arc<Router>,
     subscriptions: AtomicU64,
+    /// `None`: the servers have no shard channels, or the user may not use them.
+    sharded: Option<Arc<Channels>>,
+}
+
+/// What the first reading of the map has found.
+struct First {
+    warnings: Vec<Warning>,
+    sharded: bool,
 }
 
 impl Cluster {
-    /// Reads the map of slots. No second attempt is made.
+    /// Connects by reading the map of slots once.
     pub(super) async fn connect(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
@@ -69,18 +83,26 @@ impl Cluster {
         seed: u64,
     ) -> Result<(Self, Vec<Warning>)> {
         let router = Arc::new(Router::new(executor, dialer, seeds, config.clone(), seed));
-        // Before the wait: if this future is dropped, the connection is, and with it the task ends.
-        let cluster = Self { router: Arc::clone(&router), subscriptions: AtomicU64::new(0) };
+        // Made before the wait. If this future is dropped, the connection is dropped too, and its task ends.
+        let mut cluster = Self { router: Arc::clone(&router), subscriptions: AtomicU64::new(0), sharded: None };
         let (first, connected) = oneshot::channel();
         let close = CloseOnDrop(Arc::clone(&router));
         router.executor.spawn(Box::pin(async move {
             let router = Arc::clone(&close.0);
             let work = pin!(keep_map(&router, first));
             let _close = close;
-            select(work, pin!(router.closed())).await;
+            let time = pin!(router.under_way.keep_time(&*router.executor));
+            select(select(work, time), pin!(router.closed())).await;
         }));
         match connected.await {
-            Ok(Ok(warnings)) => Ok((cluster, warnings)),
+            Ok(Ok(First { warnings, sharded })) => {
+                if sharded {
+                    let channels = Arc::default();
+                    sharded::start(&router, &channels);
+                    cluster.sharded = Some(channels);
+                }
+                Ok((cluster, warnings))
+            }
             Ok(Err(failure)) => Err(failure.into_error(&router.seeds.to_string(), &config.prefix)),
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
@@ -107,11 +129,18 @@ impl Cluster {
         &self,
         channel: &str,
     ) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        if let Some(channels) = self.sharded.as_ref().filter(|_| slot::is_tagged(channel)) {
+            return Ok(sharded::subscribe(&self.router, channels, channel).await?.boxed());
+        }
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(subscription::subscribe(&self.router, channel, number).await?.boxed())
     }
 
-    /// A number for the node that executes calls with this key.
+    pub(super) fn topology(&self) -> Topology {
+        if self.sharded.is_some() { Topology::sharded_cluster() } else { Topology::cluster() }
+    }
+
+    /// The number of the node that executes calls with this key.
     pub(super) fn node_of(&self, key: &str) -> u64 {
         self.router.number_of(slot::of(key))
     }
@@ -121,7 +150,7 @@ impl Cluster {
     }
 
     pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(BlockingCluster::new(self.router.map(), &self.router.seeds, within)?))
+        Some(Box::new(BlockingCluster::new(self.router.map(), &self.router.seeds, self.topology(), within)?))
     }
 
     pub(super) fn close(&self) {
@@ -141,7 +170,7 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// Closes the connection when the task that keeps the map is dropped, which is what a runtime does when it shuts down.
+/// Closes the connection when the task that keeps the map is dropped. A runtime drops the task when it shuts down.
 struct CloseOnDrop(Arc<Router>);
 
 impl Drop for CloseOnDrop {
@@ -150,9 +179,9 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Reads the map when it is time to, and closes links that are not needed any more. The outcome of the first reading goes to
-/// `first`; if it failed, that is the end.
-async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Vec<Warning>, Failure>>) {
+/// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading goes
+/// to `first`. If that reading failed, the task ends.
+async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<First, Failure>>) {
     let mut newest = 0;
     let view = match reading::read(router, &mut newest, true).await {
         Ok(view) => view,
@@ -161,8 +190,9 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Ve
             return;
         }
     };
-    router.learn(view.map);
-    if first.send(Ok(view.warnings)).is_err() {
+    let View { map, warnings, sharded, .. } = view;
+    router.learn(map);
+    if first.send(Ok(First { warnings, sharded })).is_err() {
         return;
     }
     loop {

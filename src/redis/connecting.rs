@@ -1,4 +1,4 @@
-//! Making a connection: to one server, to the master that sentinels name, or to a cluster.
+//! Connecting to one server, to the master that sentinels name, or to a cluster.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use futures::future::select;
 use super::cluster::{Cluster, Seeds};
 use super::dial::Dial;
 use super::failure::Failure;
+use super::later::InBackground;
 use super::link::Shared;
 use super::locate::Locate;
 use super::sentinel::{self, Sentinels};
@@ -15,14 +16,38 @@ use super::single::Single;
 use super::target::Target;
 use super::{RedisConnection, Servers};
 use crate::config::Config;
-use crate::connection::Warning;
+use crate::connection::{Connection, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
 
 impl RedisConnection {
+    /// Connects, in the background if the configuration says so.
+    pub(crate) async fn connect(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        url: &str,
+        config: &Config,
+    ) -> Result<Self> {
+        if !config.is_in_background {
+            return Self::connect_now(executor, dialer, url, config).await;
+        }
+        check_url(&executor, &dialer, url, config)?;
+        let (url, of_attempts) = (url.to_owned(), config.clone());
+        let attempts = Arc::clone(&executor);
+        let later = InBackground::start(&executor, config, seed(), move || {
+            let (executor, dialer) = (Arc::clone(&attempts), Arc::clone(&dialer));
+            let (url, config) = (url.clone(), of_attempts.clone());
+            Box::pin(async move {
+                let connection = Self::connect_now(executor, dialer, &url, &config).await?;
+                Ok((Arc::new(connection) as Arc<dyn Connection>, ()))
+            })
+        });
+        Ok(Self { servers: Servers::Later(later), warnings: Vec::new() })
+    }
+
     /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the sentinels may
     /// name another server by then.
-    pub(crate) async fn connect(
+    async fn connect_now(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
         url: &str,
@@ -84,6 +109,17 @@ impl RedisConnection {
     }
 }
 
+/// Takes the URL apart as the attempts will.
+fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<()> {
+    if sentinel::is_of_sentinels(url) {
+        Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0).map(drop)
+    } else if Seeds::parse(url)?.is_none() {
+        Target::parse(url).map(drop)
+    } else {
+        Ok(())
+    }
+}
+
 /// `None`: the runtime was shut down.
 fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
     match failure {
@@ -92,18 +128,18 @@ fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Err
     }
 }
 
-/// Asks the sentinels until the connection is closed.
+/// Asks the sentinels regularly, until the connection is closed.
 async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
     select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
 }
 
-/// Within half of a lease, a renewal gets two tries.
+/// Warns if half of a lease does not leave time for two attempts at a renewal.
 fn slow_timeout(config: &Config) -> Option<Warning> {
     let Config { command_timeout, lease, .. } = *config;
     (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
 }
 
-/// For the jitter, by which the connections of many programs avoid to come back at once.
+/// A seed for jitter, so that the connections of many programs do not all come back at once.
 #[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
 fn seed() -> u64 {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();

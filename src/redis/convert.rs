@@ -1,10 +1,10 @@
-//! Calls to commands, values to replies.
+//! Converts calls to commands and values to replies.
 
 use ::redis::{Cmd, ServerError, ServerErrorKind, Value};
 
 use crate::connection::{Arg, Call, ConnectionError, Reply};
 
-/// `EVALSHA`, or `EVAL` where the server may not have the script.
+/// Makes an `EVALSHA`, or an `EVAL` with the source if `whole` is set.
 pub(super) fn command(call: &Call<'_>, whole: bool) -> Cmd {
     let (name, script) = if whole { ("EVAL", call.script.source()) } else { ("EVALSHA", call.script.sha1()) };
     let size = |arg: &Arg<'_>| match arg {
@@ -34,13 +34,13 @@ pub(super) fn is_noscript(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoScript))
 }
 
-/// Whether only a server that is, or has just become, a replica answers so.
+/// Whether this answer can only come from a server that is a replica or has just become one.
 pub(super) fn is_of_a_replica(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::Refused { code, .. } if matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"))
 }
 
-/// RESP3 types become what RESP2 servers send in their place: scripts reply with neither maps nor doubles, but a
-/// server between us and Redis may.
+/// Types of RESP3 become those that RESP2 servers send instead. Scripts reply with neither maps nor doubles, but a proxy in
+/// front of Redis may.
 pub(super) fn reply(value: Value) -> Result<Reply, ConnectionError> {
     Ok(match value {
         Value::Nil => Reply::Nil,
@@ -67,7 +67,7 @@ fn list(items: impl IntoIterator<Item = Value>) -> Result<Reply, ConnectionError
     items.into_iter().map(reply).collect::<Result<_, _>>().map(Reply::Array)
 }
 
-/// The error as the server sent it, without the arguments that some servers quote: they are attempt ids or a login.
+/// The error as the server sent it, without arguments that some servers quote, because these can be attempt ids or a login.
 pub(super) fn refused(error: &ServerError) -> ConnectionError {
     let details = error.details().unwrap_or("");
     let details = details.split(", with args beginning with").next().unwrap_or("");

@@ -1,15 +1,15 @@
-//! The end of a time that was given.
+//! The end of a time limit.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-/// After this, nothing is waited for.
+/// The time at which waiting ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::redis) struct Deadline(Instant);
 
 #[expect(clippy::disallowed_methods, reason = "this is an adapter: its sockets know no other clock")]
 impl Deadline {
-    /// `None`: it is over before it begins, or beyond all times.
+    /// A deadline after that time. `None` if it is zero or past the range of the clock.
     pub(in crate::redis) fn after(within: Duration) -> Option<Self> {
         if within.is_zero() {
             return None;
@@ -17,12 +17,12 @@ impl Deadline {
         Instant::now().checked_add(within).map(Self)
     }
 
-    /// A part of what is left.
+    /// A deadline after that fraction of the remaining time.
     pub(super) fn share(self, parts: u32) -> io::Result<Self> {
         Ok(Self(Instant::now() + self.left()? / parts))
     }
 
-    /// What is left, never zero, which sockets take for "no limit".
+    /// The remaining time. It is never zero, because sockets take that for "no limit".
     pub(in crate::redis) fn left(self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }

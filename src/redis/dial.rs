@@ -1,4 +1,4 @@
-//! Opening sockets: what a runtime has to bring, and the options every socket gets.
+//! Opens sockets: the interface that each runtime implements, and the options of every socket.
 
 use std::fmt;
 use std::io;
@@ -10,17 +10,17 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 
-/// A byte stream to the server, whatever carries it. The traits are tokio's, but need no tokio runtime.
+/// A byte stream to the server over any transport. The traits are those of tokio, but need no tokio runtime.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 pub(crate) type Stream = Box<dyn Duplex>;
 
-/// Why there is no socket.
+/// The reasons why a socket could not be opened.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    /// The host's name is not resolved.
+    /// The host's name could not be resolved.
     Name(io::Error),
     Socket(io::Error),
 }
@@ -43,14 +43,14 @@ pub(crate) trait Dial: fmt::Debug + Send + Sync + 'static {
     fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled>;
 }
 
-/// Silence after which the kernel starts to ask whether the other side is still there.
+/// The silence after which the kernel begins to probe whether the other side still exists.
 const IDLE: Duration = Duration::from_secs(10);
 #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
 const INTERVAL: Duration = Duration::from_secs(5);
 #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
 const RETRIES: u32 = 3;
 
-/// No delay for small writes, and a dead peer is noticed after 25 s even while nothing is sent.
+/// Disables the delay of small writes, and enables probes that detect a dead peer after 25 s even if nothing is sent.
 pub(crate) fn tune<'a, S>(socket: &'a S) -> io::Result<()>
 where
     SockRef<'a>: From<&'a S>,
@@ -62,15 +62,15 @@ where
     #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd", target_os = "windows"))]
     let keepalive = keepalive.with_interval(INTERVAL).with_retries(RETRIES);
     socket.set_tcp_keepalive(&keepalive)?;
-    // Keepalive does not run while sent data is unacknowledged; this limit does.
+    // Keepalive probes are not sent while sent data is unacknowledged. This limit covers that case.
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(IDLE + INTERVAL * RETRIES))?;
     Ok(())
 }
 
-/// While no server listens on a port out of which the system takes those of clients, a connection to it on the same host
-/// may be given that very port, and then is connected to itself. It would take its own commands for answers, and keep
-/// the server from coming back to its port.
+/// Refuses a socket that is connected to itself. The system may give a client's socket the very port to which it connects,
+/// if that port is on the same host, in the range of client ports, and without a listener. Such a client would read its own
+/// commands as answers, and keep the server from returning to its port.
 fn refuse_itself(socket: &SockRef<'_>) -> io::Result<()> {
     if socket.local_addr()?.as_socket() == socket.peer_addr()?.as_socket() {
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no server listens"));
@@ -90,7 +90,7 @@ mod tests {
     fn a_connection_to_itself_is_none() {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
-        // Not every system allows it.
+        // Not every system can connect a socket to itself.
         if socket.connect(&socket.local_addr().unwrap()).is_ok() {
             assert_eq!(tune(&socket).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         }

@@ -1,4 +1,4 @@
-//! Why there is no connection, and what a caller is told of it.
+//! The reasons why there is no connection, and the errors that callers get.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use crate::connection::ConnectionError;
 use crate::connection::refusal::explain;
 use crate::error::{Error, ErrorKind};
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// The socket or the TLS session failed, or nothing was answered.
+    /// The socket or the TLS session failed, or no answer came.
     Io(String),
     /// The server answered with an error.
     Refused(ConnectionError),
-    /// As `Refused`, with what it means for those who set it up.
+    /// Like `Refused`, with an explanation for those who set up the server.
     Explained(ConnectionError, String),
-    /// TLS failed for want of a certificate that is accepted.
+    /// TLS failed because a certificate was not accepted.
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     Certificate(String),
-    /// The server is nothing that bowline can work with.
+    /// The server is of a kind that bowline cannot use.
     Unsupported(String),
-    /// The server is a node of a cluster, and was taken for a server of its own.
+    /// The server is a node of a cluster, but the URL is that of a single server.
     Cluster,
-    /// The server has no such database.
+    /// The server does not have the database of the URL.
     Invalid(String),
 }
 
 impl Failure {
-    /// Whether another server that is found soon may do.
+    /// Whether another server that is found soon may work.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Io(_) => true,
@@ -56,7 +56,7 @@ impl Failure {
     }
 }
 
-/// The error of a call that finds no connection.
+/// The error of a call for which there is no connection.
 impl From<Failure> for ConnectionError {
     fn from(failure: Failure) -> Self {
         match failure {

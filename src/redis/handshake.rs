@@ -1,4 +1,4 @@
-//! From an address to a connection that is logged in and checked.
+//! The steps from an address to a connection that is logged in and checked.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::target::{Purpose, Target};
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
-/// The oldest servers that the scripts work on.
+/// The oldest version of Redis on which the scripts work.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// The connection's own work: it writes commands and reads replies as long as it is polled.
+/// The connection's own work: it writes commands and reads replies while it is polled.
 pub(super) type Driver = BoxFuture<'static, ()>;
 
-/// A fresh connection, not polled yet.
+/// A new connection, whose driver has not been polled yet.
 pub(super) struct Fresh {
-    /// The server that was dialled.
+    /// The server that the connection leads to.
     pub(super) target: Arc<Target>,
     pub(super) connection: MultiplexedConnection,
     pub(super) driver: Driver,
 }
 
-/// More calls than are ever under way at once. When the buffer is full, a call waits for its place outside of the queue,
-/// and a later one that finds a place just freed overtakes it. Room costs nothing until it is used.
+/// More calls than are ever under way at the same time. If the buffer were full, a call would wait outside the queue, and a
+/// later one could overtake it. Unused room costs nothing.
 const MOST_CALLS: usize = 1 << 20;
 
-/// Dials and logs in, with messages going to `push` if there is one.
+/// Dials and logs in. Messages go to `push`, if it is given.
 pub(super) async fn login(
     target: Arc<Target>,
     dialer: &dyn Dial,
@@ -41,7 +41,7 @@ pub(super) async fn login(
     progress: &Arc<Progress>,
 ) -> Result<Fresh, Failure> {
     let stream = target.dial(dialer, progress).await?;
-    // No timeouts of redis-rs: it would take the timer from a runtime that it guesses.
+    // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
         .set_connection_timeout(None)
@@ -56,7 +56,7 @@ pub(super) async fn login(
     }
 }
 
-/// The server `is` or does something that only old ones do.
+/// The message for a server that `is` or does something that only old ones do.
 fn too_old(is: &str) -> String {
     let (major, minor) = OLDEST;
     format!("the server {is}; bowline needs Redis or Valkey {major}.{minor} or newer")
@@ -64,7 +64,7 @@ fn too_old(is: &str) -> String {
 
 fn login_failure(target: &Target, error: &RedisError) -> Failure {
     match (error.kind(), error.code()) {
-        // Not its details: the server quotes the whole command, password included.
+        // The details are left out, because the server quotes the whole command, including the password.
         (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
         (_, Some("NOPROTO")) => Failure::Unsupported(too_old("does not speak RESP3")),
         (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
@@ -80,14 +80,15 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
     }
 }
 
-/// Selects the database and finds out whether the server fits the purpose; on the `first` connection, also how it is set up.
+/// Selects the database and checks whether the server fits its purpose. On the `first` connection, also checks how the
+/// server is set up.
 pub(super) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<Vec<Warning>, Failure> {
     let mut pipeline = Pipeline::new();
     let db = fresh.target.db();
     if db != 0 {
         pipeline.cmd("SELECT").arg(db);
     }
-    // Without arguments it is open to every user.
+    // Without arguments, every user may call it.
     pipeline.cmd("HELLO");
     if first {
         pipeline.cmd("PING");
@@ -124,11 +125,11 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
     convert::reply(value.unwrap_or_default()).map_err(Failure::Refused)
 }
 
-/// `hello` is the reply to `HELLO`: names and values by turns.
+/// Checks the reply to `HELLO`, which alternates names and values.
 pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
-        // What has no readable version is no Redis, and may do all the same.
+        // A server without a readable version is not Redis, and may work all the same.
         if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
             && (major, minor) < OLDEST
         {
@@ -148,7 +149,7 @@ pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failur
         _ => {}
     }
     match field(hello, "role").as_deref() {
-        // As it would refuse the first script that writes.
+        // Refused here in the same way in which a replica would refuse the first script that writes.
         Some("replica" | "slave") if purpose == Purpose::Server => {
             Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
         }
@@ -156,7 +157,7 @@ pub(super) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failur
     }
 }
 
-/// A field of a reply that consists of names and values by turns.
+/// A field of a reply that alternates names and values.
 pub(super) fn field(pairs: &Reply, name: &str) -> Option<String> {
     let Reply::Array(items) = pairs else { return None };
     items.chunks_exact(2).find_map(|pair| match pair {
@@ -175,7 +176,7 @@ fn eviction_policy(info: &Reply) -> Option<String> {
     (policy != "noeviction").then(|| policy.to_owned())
 }
 
-/// A command whose every answer, an error too, shows that the server is there.
+/// A command whose every answer, even an error, shows that the server is alive.
 pub(super) fn ping() -> Cmd {
     ::redis::cmd("PING")
 }

@@ -22,6 +22,7 @@ use super::handshake::{self, Fresh};
 use super::loaded::Loaded;
 use super::locate::Locate;
 use super::progress::{Progress, Stage};
+use super::under_way::UnderWay;
 use crate::backoff::Pauses;
 use crate::config::Config;
 use crate::connection::ConnectionError;
@@ -29,34 +30,36 @@ use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 use crate::trace;
 
-/// Between attempts to connect again.
+/// The pauses between attempts to reconnect.
 pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
-/// What the connection, its supervisor and its subscriptions share.
+/// The state that the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) dialer: Arc<dyn Dial>,
     pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
-    /// How long the connections' own work may take, after the first: an attempt to connect, a heartbeat.
+    /// The calls with the connection's full timeout.
+    pub(super) under_way: UnderWay,
+    /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
     pub(super) upkeep: Duration,
     /// How long the connection for commands took for one answer when it was made, in microseconds.
     round_trip: AtomicU64,
     pub(super) seed: u64,
-    /// The generation of the connection that calls are handed to, 0 while there is none: what the state says, without its
-    /// lock.
+    /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or 0 if
+    /// there is none.
     pub(super) current: AtomicU64,
-    /// Answers of connections up to this generation do not count any more: another server is the primary.
+    /// Answers of connections up to this generation no longer count, because another server is the primary.
     disowned: AtomicU64,
-    /// Connections made after the first ones.
+    /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
     state: Mutex<State>,
     changed: Event,
 }
 
 enum State {
-    /// With what went wrong last: the end of the connection, then each failed attempt at a new one.
+    /// The last failure: first the end of the connection, then that of each attempt at a new one.
     Down(Failure),
     Up(Up),
     Closed,
@@ -65,7 +68,7 @@ enum State {
 /// A connection that commands can be handed to.
 #[derive(Clone)]
 pub(super) struct Up {
-    /// Tells one connection from the next. Counts from 1.
+    /// Distinguishes successive connections, counted from 1.
     pub(super) generation: u64,
     pub(super) connection: MultiplexedConnection,
     pub(super) loaded: Arc<Loaded>,
@@ -82,7 +85,7 @@ impl Shared {
         Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
-    /// For another connection to the same server.
+    /// The state of another connection to the same server.
     pub(super) fn sibling(&self) -> Self {
         let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
         Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1))
@@ -97,12 +100,13 @@ impl Shared {
     ) -> Self {
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
-        let changed = Event::new();
+        let (changed, under_way) = (Event::new(), UnderWay::new(timeout));
         Self {
             executor,
             dialer,
             locate,
             timeout,
+            under_way,
             upkeep,
             round_trip,
             seed,
@@ -114,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a connection, without waiting when there is one.
+    /// Waits for a connection. Returns at once if there is one.
     pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
         self.until(|state| match state {
             State::Down(_) => None,
@@ -124,7 +128,7 @@ impl Shared {
         .await
     }
 
-    /// Resolves once the connection is closed.
+    /// Resolves when the connection is closed.
     pub(super) async fn closed(&self) {
         self.until(|state| matches!(state, State::Closed).then_some(())).await;
     }
@@ -137,22 +141,22 @@ impl Shared {
         self.change(|_| Some(State::Closed));
     }
 
-    /// Hands calls to this connection from now on.
+    /// Makes this the connection that calls are handed to.
     pub(super) fn take_up(&self, connection: MultiplexedConnection, generation: u64) {
         self.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
     }
 
-    /// An attempt at a new connection has failed.
+    /// Records that an attempt at a new connection has failed.
     pub(super) fn failed(&self, failure: Failure) {
         self.change(|_| Some(State::Down(failure)));
     }
 
-    /// Notes how long the server takes for one answer.
+    /// Records how long the server took for one answer.
     pub(super) fn measured(&self, round_trip: Duration) {
         self.round_trip.store(u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Gives a connection up, because of `why`; calls that are under way on it fail.
+    /// Gives a connection up because of `why`. The calls that are under way on it fail.
     pub(super) fn suspect(&self, generation: u64, why: Failure) {
         self.change(|state| match state {
             State::Up(up) if up.generation == generation => Some(State::Down(why)),
@@ -160,25 +164,24 @@ impl Shared {
         });
     }
 
-    /// Gives a connection up whose server is not the primary any more: an answer that no caller has seen yet is no
-    /// answer.
+    /// Gives a connection up because its server is no longer the primary. Answers that no caller has seen yet do not count.
     pub(super) fn disown(&self, generation: u64) {
         self.disowned.fetch_max(generation, Ordering::SeqCst);
         self.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
     }
 
-    /// Whether calls are handed to that connection.
+    /// Whether calls are handed to the connection of this generation.
     pub(super) fn is_current(&self, generation: u64) -> bool {
         self.current.load(Ordering::SeqCst) == generation
     }
 
-    /// Whether answers of that connection do not count any more.
+    /// Whether answers of the connection of this generation no longer count.
     pub(super) fn is_disowned(&self, generation: u64) -> bool {
         generation <= self.disowned.load(Ordering::SeqCst)
     }
 
-    /// The error of a call for which there was no connection before its deadline. A server that refuses the login has said
-    /// so, and the call fails with its words.
+    /// The error of a call for which there was no connection before its deadline. If the server refused the login, it is the
+    /// server's error.
     pub(super) fn unavailable(&self) -> ConnectionError {
         match &*lock(&self.state) {
             State::Down(failure) => failure.clone().into(),
@@ -187,12 +190,12 @@ impl Shared {
         }
     }
 
-    /// `future`, or `None` once `timeout` has passed.
+    /// Runs `future`. `None` after `timeout`.
     pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
         runtime::timeout(&self.executor, timeout, future).await
     }
 
-    /// Asks where the server is, connects and logs in, with messages going to `push` if there is one.
+    /// Finds the server, connects and logs in. Messages go to `push`, if it is given.
     pub(super) async fn dial(
         &self,
         push: Option<Arc<dyn AsyncPushSender>>,
@@ -205,14 +208,14 @@ impl Shared {
         dialled.map_err(|failure| self.locate.explain(&target, failure))
     }
 
-    /// Waits before the next dial, unless there is another server to dial.
+    /// Waits before the next dial. Returns early if there is another server to dial.
     pub(super) async fn pause(&self, pause: Duration) {
         select(self.executor.sleep(pause), self.locate.moved()).await;
     }
 
-    /// One attempt at making a connection, which may take as long as the `limit`, or is [`late`](Progress::late). The next one
-    /// may take longer if this was too short: behind a slow network, or a server that has to answer thousands at once, none
-    /// would ever be long enough.
+    /// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
+    /// too short, the next attempt may take longer. Otherwise no attempt would succeed on a slow network, or while the
+    /// server has to answer thousands of clients.
     pub(super) async fn attempt<T>(
         &self,
         limit: &mut Duration,
@@ -230,19 +233,19 @@ impl Shared {
         made.unwrap_or_else(|| Err(progress.late(allowed)))
     }
 
-    /// Sooner than this, silence is no sign that the connection for commands is dead.
+    /// The shortest silence that can be a sign of a dead connection for commands.
     pub(super) fn patient(&self) -> Duration {
         let round_trip = Duration::from_micros(self.round_trip.load(Ordering::Relaxed));
         (round_trip * 2).min(self.upkeep)
     }
 
-    /// The connection for that stands again.
+    /// Records that a connection was restored. `carries` names what it carries.
     pub(super) fn reconnected(&self, carries: &'static str) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
         trace::reconnected(carries);
     }
 
-    /// Resolves once calls are not handed to that connection any more.
+    /// Resolves when calls are no longer handed to the connection of this generation.
     pub(super) async fn gone(&self, generation: u64) {
         self.until(|state| match state {
             State::Up(up) if up.generation == generation => None,
@@ -257,7 +260,7 @@ impl Shared {
                 return found;
             }
             let changed = self.changed.listen();
-            // Again: it may have changed before the listener was there.
+            // Checked again, because the state may have changed before the listener existed.
             if let Some(found) = found(&lock(&self.state)) {
                 return found;
             }
@@ -265,7 +268,7 @@ impl Shared {
         }
     }
 
-    /// Nothing leaves the closed state.
+    /// Changes the state. The closed state is final.
     fn change(&self, to: impl FnOnce(&State) -> Option<State>) {
         let mut state = lock(&self.state);
         let new = if matches!(*state, State::Closed) { None } else { to(&state) };

@@ -1,4 +1,4 @@
-//! Which scripts the server behind a connection is known to have.
+//! The scripts that the server behind a connection is known to have.
 
 use std::sync::Mutex;
 
@@ -20,20 +20,21 @@ pub(super) struct Loaded(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// With a number for each time that it was sent whole.
+    /// Each script with the number of the last time at which its source was sent.
     scripts: Vec<(&'static Script, u64)>,
     sent: u64,
     kept: Vec<BoxFuture<'static, ()>>,
 }
 
 impl Loaded {
-    /// Which time it was sent whole last, unless that is known to have failed.
+    /// The number of the last time at which the source was sent. `None` if it was never sent, or if that is known to have
+    /// failed.
     pub(super) fn sent(&self, script: &'static Script) -> Option<u64> {
         let known = lock(&self.0);
         known.scripts.iter().find(|(other, _)| std::ptr::eq(*other, script)).map(|(_, time)| *time)
     }
 
-    /// It has been handed to the connection whole.
+    /// Records that the source was handed to the connection. Returns the number of that time.
     pub(super) fn add(&self, script: &'static Script) -> u64 {
         let mut known = lock(&self.0);
         known.sent += 1;
@@ -43,17 +44,17 @@ impl Loaded {
         time
     }
 
-    /// Sending it that time was in vain, or the server has forgotten it since. If it has been sent whole again after that,
-    /// nothing is known against it.
+    /// Records that the server does not have the script, although its source was sent that time. Does nothing if it was sent
+    /// again later.
     pub(super) fn remove(&self, script: &'static Script, time: u64) {
         lock(&self.0).scripts.retain(|(other, at)| !std::ptr::eq(*other, script) || *at != time);
     }
 
-    /// Keeps a call that was handed to the connection after its caller is gone. If it were dropped before it is written, it
-    /// would not be, and later calls that rely on it would be executed out of order.
+    /// Keeps a call that was handed to the connection after its caller is gone. If the call were dropped before it is
+    /// written, it would never be sent, and later calls that rely on it would fail.
     pub(super) fn keep(&self, call: BoxFuture<'static, ()>) {
         let mut kept = std::mem::take(&mut lock(&self.0).kept);
-        // Those that are done by now go.
+        // Removes those that are done.
         kept.retain_mut(|call| call.now_or_never().is_none());
         kept.push(call);
         lock(&self.0).kept.append(&mut kept);

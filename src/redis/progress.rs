@@ -22,10 +22,10 @@ use super::spelling::Spelling;
 use super::tls;
 use crate::mutex::lock;
 
-/// The part of an attempt that is under way.
+/// The current stage of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The address of the server is being asked for.
+    /// Asking for the address of the server.
     Locate,
     #[default]
     Dial,
@@ -34,7 +34,7 @@ pub(super) enum Stage {
     Login,
 }
 
-/// Shared by an attempt and the stream that it opens.
+/// The progress that an attempt shares with the stream that it opens.
 #[derive(Debug, Default)]
 pub(super) struct Progress(Mutex<State>);
 
@@ -43,13 +43,13 @@ struct State {
     stage: Stage,
     spelling: Spelling,
     tls: bool,
-    /// The first bytes that the server sent, inside TLS if there is any.
+    /// The first bytes from the server, after decryption if TLS is used.
     first: Vec<u8>,
-    /// Why the stream ended, if that says more than redis-rs will.
+    /// Why the stream ended, if this says more than the error of redis-rs.
     failure: Option<Failure>,
 }
 
-/// As many of the first bytes tell one protocol from another.
+/// The number of first bytes that tell one protocol from another.
 const FIRST: usize = 8;
 
 impl Progress {
@@ -62,17 +62,17 @@ impl Progress {
         }
     }
 
-    /// The address is known, so that it is the server that has failed.
+    /// Whether the address is known, so that a failure is one of the server.
     pub(super) fn has_located(&self) -> bool {
         lock(&self.0).stage != Stage::Locate
     }
 
-    /// The server that is dialled now is asked for in this way.
+    /// Sets how the user asks for the server that is being dialled.
     pub(super) fn spell(&self, spelling: Spelling) {
         lock(&self.0).spelling = spelling;
     }
 
-    /// The attempt took longer than `limit`.
+    /// The failure of an attempt that took longer than `limit`.
     pub(super) fn late(&self, limit: Duration) -> Failure {
         let state = lock(&self.0);
         let Spelling { plain, tls } = state.spelling;
@@ -92,7 +92,7 @@ impl Progress {
         })
     }
 
-    /// The login failed with `failure`, and the stream may know better why.
+    /// Replaces the failure of a login if the stream knows a better reason.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         let Failure::Io(reason) = &failure else { return failure };
         let mut state = lock(&self.0);
@@ -100,25 +100,25 @@ impl Progress {
             return better;
         }
         if state.first.is_empty() && !state.tls {
-            // As Redis does on its TLS port.
+            // Redis does this on its TLS port.
             let hint = format!("if the port is for TLS, use {}", state.spelling.tls);
             return Failure::Io(format!("the server hung up before its first answer; {hint} ({reason})"));
         }
         foreign(&state.first, state.spelling).map_or(failure, Failure::Unsupported)
     }
 
-    /// Listens to the stream until it has said enough.
+    /// Reads along with the stream until the protocol is known.
     pub(super) fn watch(self: &Arc<Self>, stream: Stream) -> Stream {
         self.enter(Stage::Login);
         Box::new(Watched { stream, progress: Some(Arc::clone(self)) })
     }
 }
 
-/// What speaks so, if it is not Redis.
+/// The protocol of the first bytes, if it is not that of Redis.
 fn foreign(first: &[u8], spelling: Spelling) -> Option<String> {
     match first {
         [] => None,
-        // An alert: its type, and the version of the protocol.
+        // A TLS alert: its type, followed by the version of the protocol.
         [0x15, 3, ..] => Some(format!("the server speaks TLS on this port; use {}", spelling.tls)),
         [b'H', b'T', b'T', b'P', ..] | [b'<', ..] => Some("this is a web server (HTTP), not Redis".to_owned()),
         [
@@ -129,7 +129,7 @@ fn foreign(first: &[u8], spelling: Spelling) -> Option<String> {
     }
 }
 
-/// Why there is no stream.
+/// The failure of a dial.
 pub(super) fn dial_failure(error: DialError) -> Failure {
     Failure::Io(match error {
         DialError::Name(error) => format!("the name is not resolved: {error}"),
@@ -146,7 +146,7 @@ pub(super) fn dial_failure(error: DialError) -> Failure {
 
 struct Watched {
     stream: Stream,
-    /// Until enough has been heard.
+    /// `None` after enough bytes were read.
     progress: Option<Arc<Progress>>,
 }
 

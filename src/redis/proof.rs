@@ -15,33 +15,33 @@ use super::link::{Shared, Up};
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 
-/// What the commands' server says of a subscription.
+/// What the server of the connection for commands says about a subscription.
 pub(super) enum Proof {
-    /// It has it. The generation is that of the connection which said so.
+    /// It has the subscription. The generation is that of the connection that asked.
     Here(u64),
-    /// It has not; so says the connection of this generation.
+    /// It does not have the subscription. The generation is that of the connection that asked.
     Elsewhere(u64),
-    /// It does not say.
+    /// It refused to answer.
     Refused(ConnectionError),
-    /// It did not answer. That connection is given up, and there will be another one to ask.
+    /// It did not answer. The connection is given up, and the next one will be asked.
     Unanswered,
 }
 
-/// A name for a probe, new for each socket: the server may take a while to notice the end of the last one. It begins like
-/// the channel, so that a right to `<channel>*` covers both.
+/// A channel name for a probe, new for each socket, because the server may notice the end of the former socket late. It
+/// starts with the name of the channel, so that a right to `<channel>*` covers both.
 #[expect(clippy::disallowed_methods, reason = "this is an adapter, and nothing is decided by it but who is who")]
 pub(super) fn probe(channel: &str) -> String {
     format!("{channel}:{}", Uuid::new_v4().simple())
 }
 
-/// Asks over the connection that carries commands.
+/// Asks over the connection for commands whether its server has the subscription.
 pub(super) async fn prove(shared: &Shared, up: &Up, probe: &str) -> Proof {
     if mutant::on(Mutant::OneLinkRedialled) {
         return Proof::Here(up.generation);
     }
     let mut connection = up.connection.clone();
     let command = how_many(probe);
-    // As long as any other call: after a reconnect, thousands of them may stand before this one.
+    // With the timeout of any other call, because after a reconnect thousands of calls may be queued before this one.
     match shared.within(shared.timeout, connection.send_packed_command(&command)).await {
         Some(Ok(value)) => judge(shared, up, value),
         Some(Err(error)) => unanswered(shared, up, error.to_string()),
@@ -61,7 +61,7 @@ fn judge(shared: &Shared, up: &Up, value: Value) -> Proof {
             [_, Reply::Integer(1..)] => Proof::Here(up.generation),
             _ => Proof::Elsewhere(up.generation),
         },
-        Ok(_) => Proof::Refused(ConnectionError::refused("ERR PUBSUB NUMSUB has an answer of another kind")),
+        Ok(_) => Proof::Refused(ConnectionError::refused("ERR unexpected reply to PUBSUB NUMSUB")),
         Err(refusal) => {
             if convert::is_of_a_replica(&refusal) {
                 shared.suspect(up.generation, Failure::Refused(refusal.clone()));

@@ -1,4 +1,4 @@
-//! Handing commands to the connection: in order, each script whole once.
+//! Hands commands to the connection in order, and sends the source of each script once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,31 +17,32 @@ use crate::protocol::Script;
 
 type Sent<T> = Result<T, ConnectionError>;
 
-/// The server may forget a script while it is being asked for it, and once more when another call has sent it whole meanwhile.
-/// After that, a call sends it itself.
+/// How often a call is sent by its SHA1. The server may lose a script while it is asked for it, and once more after another
+/// call has sent the source. After that, a call sends the source itself.
 const ROUNDS: u8 = 2;
 
-/// What is sent with the calls of a batch, in the same write.
+/// Commands that are sent with the calls of a batch, in the same write.
 #[derive(Default)]
-pub(super) struct Around {
-    /// Right before each call. The answers to it are of no interest.
+pub(super) struct Around<'a> {
+    /// Sent directly before each call. Its answers are ignored.
     pub(super) before_each: Option<Cmd>,
-    /// Right behind all calls.
-    pub(super) after: Option<Cmd>,
+    /// Sent directly after all calls. The argument says whether the calls are sent for the first time.
+    pub(super) after: Option<&'a (dyn Fn(bool) -> Option<Cmd> + Sync)>,
 }
 
 /// Sends one call.
-pub(super) async fn send(up: &Up, call: &Call<'_>) -> Sent<Value> {
+pub(super) async fn send(up: &mut Up, call: &Call<'_>) -> Sent<Value> {
     for _ in 0..ROUNDS {
         let Some(time) = up.loaded.sent(call.script) else { break };
         let command = command(call, false);
-        let value = in_order(up.connection.clone().send_packed_command(&command)).await.map_err(lost)?;
+        let value = in_order(up.connection.send_packed_command(&command)).await.map_err(lost)?;
         if !is_noscript(&value) {
             return Ok(value);
         }
         up.loaded.remove(call.script, time);
     }
-    send_whole(up, call.script, command(call, true)).await
+    // On the heap: every call would have to carry what is done once per script and connection.
+    send_whole(up, call.script, command(call, true)).boxed().await
 }
 
 async fn send_whole(up: &Up, script: &'static Script, command: Cmd) -> Sent<Value> {
@@ -53,18 +54,20 @@ async fn send_whole(up: &Up, script: &'static Script, command: Cmd) -> Sent<Valu
     Ok(value)
 }
 
-/// Sends several calls at once, and puts each answer at the place of its call. Returns the answer to what is sent after them.
+/// Sends several calls at once. The answers are in their order, followed by the answer to the command after them.
 pub(super) async fn send_all(
     up: &Up,
     calls: &[Call<'_>],
-    around: &Around,
+    around: &Around<'_>,
     values: &mut [Option<Value>],
 ) -> Sent<Option<Value>> {
     let mut left: Vec<usize> = (0..calls.len()).collect();
     let mut last = None;
     for round in 0..=ROUNDS {
-        // What follows is sent with each round: only the last one is behind all calls.
-        (left, last) = send_some(up, calls, &left, around, round == ROUNDS, values).await?;
+        // The command after the calls is sent again with each round, because only then is it after all of them.
+        let after = around.after.and_then(|after| after(round == 0));
+        let (before_each, all_whole) = (around.before_each.as_ref(), round == ROUNDS);
+        (left, last) = send_some(up, calls, &left, (before_each, after), all_whole, values).await?;
         if left.is_empty() {
             break;
         }
@@ -72,26 +75,25 @@ pub(super) async fn send_all(
     Ok(last)
 }
 
-/// Sends those of the calls that are `left`, and returns those for which the server had no script, and the answer to what is
-/// sent after them.
+/// Sends the calls that are `left`. Returns those whose script the server does not have, and the answer to the command after
+/// them.
 async fn send_some(
     up: &Up,
     calls: &[Call<'_>],
     left: &[usize],
-    Around { before_each, after }: &Around,
+    (before_each, after): (Option<&Cmd>, Option<Cmd>),
     all_whole: bool,
     values: &mut [Option<Value>],
 ) -> Sent<(Vec<usize>, Option<Value>)> {
     let mut pipeline = Pipeline::with_capacity(2 * left.len() + 1);
-    // By script: where it is sent whole, or which time that was before.
+    // For each script: the index of the call that sends the source, or the number of the earlier time at which it was sent.
     let mut whole: Vec<(&'static Script, usize)> = Vec::new();
     let mut before: Vec<(&'static Script, u64)> = Vec::new();
     for &index in left {
         let script = calls[index].script;
-        // The server takes the batch in order: after its first use, the script is there for the rest.
+        // The server executes the batch in order, so the script is there after its first use.
         let here = whole.iter().any(|(other, _)| std::ptr::eq(*other, script));
-        // What is waited for behind the batch must not be waited for twice: its scripts are sent whole.
-        let known = if here || all_whole || after.is_some() { None } else { up.loaded.sent(script) };
+        let known = if here || all_whole { None } else { up.loaded.sent(script) };
         if let Some(before) = before_each {
             pipeline.add_command(before.clone());
         }
@@ -102,11 +104,11 @@ async fn send_some(
             None => {}
         }
     }
+    let (has_before, has_after) = (before_each.is_some(), after.is_some());
     if let Some(after) = after {
-        pipeline.add_command(after.clone());
+        pipeline.add_command(after);
     }
     let (mut connection, count) = (up.connection.clone(), pipeline.len());
-    let (has_before, has_after) = (before_each.is_some(), after.is_some());
     let sending = async move {
         let mut answers = connection.send_packed_commands(&pipeline, 0, count).await.map_err(lost)?;
         let last = if has_after { answers.pop() } else { None };
@@ -145,21 +147,22 @@ async fn send_some(
     Ok((again, last))
 }
 
-/// An error is no sign that the server has the script.
+/// An error does not show that the server has the script.
 fn note(up: &Up, script: &'static Script, time: u64, value: &Value) {
     if matches!(value, Value::ServerError(_)) {
         up.loaded.remove(script, time);
     }
 }
 
-/// Hands what sends these scripts whole to the connection, and notes which time that is.
+/// Hands calls that send these sources to the connection, and records the number of that time.
 async fn handed_over<T: Send + 'static>(
     up: &Up,
     scripts: &[&'static Script],
     sending: impl Future<Output = T> + Send + 'static,
 ) -> (T, Vec<u64>) {
     let mut sending = Outliving { loaded: Arc::clone(&up.loaded), sending: Some(in_order(sending).boxed()) };
-    // The first poll puts it into the queue. Not before that: a call with the SHA1 alone might be ahead of it.
+    // The first poll puts the call in the queue. Recorded only after that, because otherwise a call with only the SHA1 might
+    // overtake this one.
     let first = futures::poll!(&mut sending);
     let times = scripts.iter().map(|script| up.loaded.add(script)).collect();
     match first {
@@ -168,7 +171,7 @@ async fn handed_over<T: Send + 'static>(
     }
 }
 
-/// A future that is not dropped with its owner before it is done, but kept.
+/// A future that is kept until it is done, even if its owner is dropped.
 struct Outliving<T: Send + 'static> {
     loaded: Arc<Loaded>,
     sending: Option<BoxFuture<'static, T>>,
@@ -195,20 +198,20 @@ impl<T: Send + 'static> Drop for Outliving<T> {
     }
 }
 
-/// Errors of the server come as values. What redis-rs calls an error is a connection that ended, and it says the same
-/// for a command that was never written as for one whose answer was lost.
+/// Errors of the server arrive as values. An error of redis-rs means that the connection ended, and does not say whether the
+/// command was written or only its answer was lost.
 pub(super) fn lost(error: RedisError) -> ConnectionError {
     ConnectionError::Unknown(error.to_string())
 }
 
-/// Takes a call out of tokio's cooperative scheduling: a task that has used up its budget would be sent away before
-/// the call is in the queue, and a later call of another task would overtake it.
+/// Exempts a call from tokio's cooperative scheduling. Otherwise a task that has used up its budget would have to yield
+/// before its call is in the queue, and a later call of another task would overtake it.
 #[cfg(feature = "tokio")]
 pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     ::tokio::task::unconstrained(future)
 }
 
-/// Without tokio there are no budgets.
+/// Other runtimes have no such budgets.
 #[cfg(not(feature = "tokio"))]
 pub(super) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     future

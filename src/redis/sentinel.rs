@@ -1,4 +1,4 @@
-//! Sentinels: processes that watch a master and its replicas, and know which server is the master now.
+//! Sentinels: processes that watch a master and its replicas, and know which server is the master at present.
 
 use std::fmt;
 use std::pin::pin;
@@ -29,12 +29,12 @@ pub(super) use self::sentinels::Sentinels;
 pub(super) use self::url::is_of_sentinels;
 pub(super) use self::watch::watch;
 
-/// Once one sentinel has named a master, the others have so long to name another: one that stands still must not hold up every
-/// dial.
+/// After one sentinel has named a master, the others have this time to name another one. A sentinel that is frozen must not
+/// delay every dial.
 const OTHERS_HAVE: Duration = Duration::from_millis(100);
 
 impl Sentinels {
-    /// What follows from the answers of a new round.
+    /// Starts a new round of questions, and returns the result of the answers.
     async fn ask(&self) -> Result<Named, Failure> {
         let round = self.post(Board::ask);
         let all = pin!(self.until(|board| board.is_complete(round).then_some(())));

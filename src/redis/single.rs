@@ -1,4 +1,4 @@
-//! One server at a time: its connections for commands, for waiting for replicas, and for subscriptions.
+//! A primary, with its connections for commands, for calls that wait for replicas, and for subscriptions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Single {
 impl Single {
     /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
     pub(super) async fn connect(shared: Arc<Shared>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
-        // Before the wait: if this future is dropped, the connection is, and with it the supervisor ends.
+        // Made before the wait. If this future is dropped, the connection is dropped too, and its supervisor ends.
         let (subscriptions, acknowledging) = (AtomicU64::new(0), Acknowledging::default());
         let single = Self { shared: Arc::clone(&shared), subscriptions, acknowledging };
         let (first, connected) = oneshot::channel();
@@ -39,8 +39,8 @@ impl Single {
         }
     }
 
-    pub(super) async fn run(&self, call: &Call<'_>) -> Answer {
-        calls::run(&self.shared, call).await
+    pub(super) fn run(&self, call: &Call<'_>) -> impl Future<Output = Answer> {
+        calls::run(&self.shared, call)
     }
 
     pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
@@ -63,6 +63,11 @@ impl Single {
 
     pub(super) fn reconnects(&self) -> u64 {
         self.shared.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// Whether another server can take the place of this one.
+    pub(super) fn fails_over(&self) -> bool {
+        self.shared.locate.moves()
     }
 
     pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {

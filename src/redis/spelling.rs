@@ -1,6 +1,6 @@
-//! What a URL has to say, for errors that tell the user to say something else.
+//! Spellings of URLs, for errors that tell the user to write another one.
 
-/// How the user asks for a connection without TLS, and for one with it.
+/// How the user asks for a connection without TLS and for one with TLS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spelling {
     pub(super) plain: &'static str,

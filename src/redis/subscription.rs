@@ -40,11 +40,12 @@ pub(super) struct Subscription {
     _alive: oneshot::Sender<Infallible>,
 }
 
-/// What the task passes on.
+/// A notice that the task passes on.
 #[derive(Debug)]
 struct Told {
     notice: Notice,
-    /// For messages: the generation of the connection for commands that had proven the subscription.
+    /// For messages: the generation of the connection for commands that had proven the subscription. `None` for other
+    /// notices.
     proven: Option<u64>,
 }
 
@@ -53,7 +54,7 @@ impl Stream for Subscription {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
         while let Some(told) = ready!(Pin::new(&mut self.told).poll_next(cx)) {
-            // What was true when it was heard may not be any more. There will be a gap.
+            // The proof may have lapsed since the message arrived. A gap will follow.
             let stale = told.proven.is_some_and(|proven| proven != self.shared.current.load(Ordering::SeqCst));
             if !stale {
                 return Poll::Ready(Some(told.notice));
@@ -63,8 +64,8 @@ impl Stream for Subscription {
     }
 }
 
-/// Returns once the subscription is confirmed and proven. Trouble with the connection is retried until the deadline, a
-/// refusal is not.
+/// Returns when the subscription is confirmed and proven. Connection errors are retried until the deadline, a refusal is
+/// not.
 pub(super) async fn subscribe(
     shared: &Arc<Shared>,
     channel: &str,
@@ -87,7 +88,7 @@ pub(super) async fn subscribe(
     match confirmed.await {
         Ok(Ok(())) => Ok(subscription),
         Ok(Err(failure)) => Err(failure.into()),
-        // The task was dropped: closed, or the runtime is shut down.
+        // The task was dropped: the connection is closed, or the runtime is shut down.
         Err(oneshot::Canceled) => Err(ConnectionError::Closed),
     }
 }

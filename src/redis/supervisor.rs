@@ -15,7 +15,7 @@ use super::target::Target;
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 
-/// Closes the connection when the supervisor's task is dropped, which is what a runtime does when it shuts down.
+/// Closes the connection when the supervisor's task is dropped. A runtime drops the task when it shuts down.
 struct CloseOnDrop(Arc<Shared>);
 
 impl Drop for CloseOnDrop {
@@ -24,13 +24,13 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Keeps the connection up until it is closed. The outcome of the first attempt goes to `first`; if it failed, that
-/// is the end.
+/// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed, the
+/// task ends.
 pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     until_closed(&shared, keep_up(&shared, first)).await;
 }
 
-/// As [`supervise`], for a second connection to a server: a first attempt that fails is followed by others.
+/// Like [`supervise`], for a second connection to a server. After a failed first attempt, it tries again.
 pub(super) async fn supervise_sibling(shared: Arc<Shared>) {
     until_closed(&shared, async {
         let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.upkeep);
@@ -42,10 +42,11 @@ pub(super) async fn supervise_sibling(shared: Arc<Shared>) {
 }
 
 async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
-    // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+    // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
     let mut work = pin!(work);
     let _close = CloseOnDrop(Arc::clone(shared));
-    select(work.as_mut(), pin!(shared.closed())).await;
+    let mut time = pin!(shared.under_way.keep_time(&*shared.executor));
+    select(select(work.as_mut(), time.as_mut()), pin!(shared.closed())).await;
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
@@ -63,7 +64,7 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
     }
 }
 
-/// Dials again, and again, when the connection of the first generation or a later one has ended.
+/// Dials again each time the connection has ended.
 async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
     let mut generation = 1;
     loop {
@@ -85,7 +86,7 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
     }
 }
 
-/// Attempts until one succeeds.
+/// Tries until an attempt succeeds.
 async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
     loop {
         match open(shared, false, limit, &Arc::default()).await {
@@ -96,8 +97,8 @@ async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) ->
     }
 }
 
-/// The only attempt, unless it is the server that has failed and another one may do soon: sentinels name a dead master until
-/// they have chosen the next.
+/// Makes the only attempt. It is repeated only if the server has failed and another one may soon replace it, because
+/// sentinels name a dead master until they have chosen the next one.
 async fn open_first(
     shared: &Shared,
     backoff: &mut Backoff,
@@ -114,7 +115,7 @@ async fn open_first(
             Err(failure) => failure,
         };
         if left.is_zero() {
-            // An attempt that was cut off says less than the one before it.
+            // The failure of an attempt that was cut off says less than the one before it.
             return Err(before.unwrap_or(failure));
         }
         let pause = backoff.pause();

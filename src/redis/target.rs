@@ -1,4 +1,4 @@
-//! Where to connect and as whom: a URL, taken apart once.
+//! Where to connect and as which user, read once from a URL.
 
 use std::fmt;
 #[cfg(unix)]
@@ -17,7 +17,7 @@ use super::spelling::Spelling;
 use super::tls::{Tls, Trust};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Shown as `host:port/db`, and never with the user's name or password.
+/// A server to connect to. It is displayed as `host:port/db`, without user name and password.
 pub(super) struct Target {
     pub(super) address: Address,
     #[cfg(feature = "tls")]
@@ -32,12 +32,12 @@ pub(super) enum Address {
     Unix(PathBuf),
 }
 
-/// How to log in, wherever the server is.
+/// How to log in, independent of the server's address.
 #[derive(Clone)]
 pub(super) struct Access {
     #[cfg(feature = "tls")]
     trust: Option<Trust>,
-    /// The credentials for `HELLO 3`. The database is not in here: its errors are clearer from a `SELECT` of our own.
+    /// The credentials for `HELLO 3`. The database is left out, because a separate `SELECT` gives clearer errors.
     login: RedisConnectionInfo,
     db: i64,
     spelling: Spelling,
@@ -47,23 +47,24 @@ pub(super) struct Access {
 /// What a server is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It is on its own, and takes writes.
+    /// A primary, or a server of its own, that accepts writes.
     Server,
-    /// It is a node of a cluster, whatever its role: a replica knows the master of each slot.
+    /// A node of a cluster in any role: a replica knows the master of each slot, too.
     Node,
 }
 
 impl Access {
     pub(super) fn new(login: &RedisConnectionInfo, tls: bool, spelling: Spelling) -> Result<Self> {
         if login.username().is_some() && login.password().is_none() {
-            // The login would be left out, and the connection would be the default user's.
+            // redis-rs would leave the login out, and the connection would be that of the default user.
             return Err(invalid("a user name needs a password"));
         }
         if tls && cfg!(not(feature = "tls")) {
             return Err(invalid("TLS needs bowline's feature `tls`"));
         }
         let db = login.db();
-        // Without CLIENT SETINFO: a user with few rights would leave a line in the ACL log at each connect.
+        // `CLIENT SETINFO` is left out, because a user without the right would leave an entry in the ACL log at each
+        // connect.
         let login = login.clone().set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name();
         Ok(Self {
             #[cfg(feature = "tls")]
@@ -75,7 +76,7 @@ impl Access {
         })
     }
 
-    /// The server at this address.
+    /// The server at this address, with the same access.
     pub(super) fn at(&self, address: Address) -> Result<Target> {
         Ok(Target {
             #[cfg(feature = "tls")]
@@ -90,8 +91,8 @@ impl Access {
 }
 
 impl Target {
-    /// Takes a URL apart. No part of it appears in an error: a password with a stray `/`, `?` or `#` shifts the
-    /// borders of all other parts.
+    /// Reads a URL. No part of it appears in an error, because after a stray `/`, `?` or `#` in a password any part could
+    /// contain the rest of the password.
     pub(super) fn parse(url: &str) -> Result<Self> {
         let mut url = ::redis::parse_redis_url(url).ok_or_else(|| {
             invalid("not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..")
@@ -112,7 +113,7 @@ impl Target {
         }
         let tls = matches!(url.scheme(), "rediss" | "valkeys");
         if tls {
-            // redis-rs refuses the scheme unless its own TLS is built in, which this crate does not use.
+            // redis-rs refuses the TLS scheme unless its own TLS is built in, which this crate does not use.
             url.set_scheme("redis").map_err(|()| invalid("not a usable scheme"))?;
         }
         let info = url.into_connection_info().map_err(|error| invalid(&error.to_string()))?;
@@ -125,7 +126,7 @@ impl Target {
         Access::new(info.redis_settings(), tls, Spelling::default())?.at(address)
     }
 
-    /// Another server, which the same user logs in to in the same way.
+    /// Another server with the same user and settings.
     pub(super) fn at(&self, host: &str, port: u16) -> Result<Self> {
         self.access.at(Address::Tcp(host.to_owned(), port))
     }
@@ -148,7 +149,7 @@ impl Target {
         self.access.db
     }
 
-    /// Opens a stream to it, TLS included.
+    /// Opens a stream to the server, with TLS if needed.
     pub(super) async fn dial(&self, dialer: &dyn Dial, progress: &Arc<Progress>) -> Result<Stream, Failure> {
         progress.spell(self.access.spelling);
         let dialled = match &self.address {
@@ -165,7 +166,7 @@ impl Target {
         Ok(progress.watch(stream))
     }
 
-    /// `text` without the password, in case the server quoted the login.
+    /// Removes the password from `text`, in case the server quoted the login.
     pub(super) fn redact(&self, text: &str) -> String {
         match self.access.login.password() {
             Some(password) if !password.is_empty() => text.replace(password, "***"),

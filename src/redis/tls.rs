@@ -14,8 +14,7 @@ use super::failure::Failure;
 use super::spelling::Spelling;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Whom to believe that a server is who it says: the system's certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`
-/// when set.
+/// The trusted certificates: those of the system, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if set.
 #[derive(Clone)]
 pub(super) struct Trust(Arc<ClientConfig>);
 
@@ -23,7 +22,7 @@ impl Trust {
     pub(super) fn load() -> Result<Self> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
-        // Systems carry certificates that rustls does not read; the others are enough.
+        // Systems have some certificates that rustls cannot read. The others are enough.
         let (usable, _) = roots.add_parsable_certificates(found.certs);
         if usable == 0 {
             let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
@@ -39,7 +38,7 @@ impl Trust {
         Ok(Self(Arc::new(config)))
     }
 
-    /// TLS to the server of this name or address, which its certificate must be for.
+    /// TLS to the server of this name or address, which its certificate must contain.
     pub(super) fn of(&self, host: &str) -> Result<Tls> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
@@ -47,7 +46,7 @@ impl Trust {
     }
 }
 
-/// The name of a server, and whom to believe it from.
+/// The name of a server, and the trusted certificates.
 pub(super) struct Tls {
     name: ServerName<'static>,
     config: Arc<ClientConfig>,
@@ -65,15 +64,15 @@ impl Tls {
         }
     }
 
-    /// TLS over a blocking stream; the handshake is a part of the first write. `None`: rustls takes the settings for unfit.
+    /// TLS over a blocking stream. The handshake is part of the first write. `None`: rustls does not accept the settings.
     pub(super) fn wrap_blocking<S: Read + Write>(&self, stream: S) -> Option<StreamOwned<ClientConnection, S>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
         Some(StreamOwned::new(session, stream))
     }
 }
 
-/// What rustls found wrong, if it was rustls that ended the stream. Also after the handshake: a server that asks for a
-/// certificate says no only when the first command arrives.
+/// The reason, if rustls ended the stream. It can end after the handshake, because a server that requires a certificate
+/// refuses only when the first command arrives.
 pub(super) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> {
     use tokio_rustls::rustls::AlertDescription as Alert;
     Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {

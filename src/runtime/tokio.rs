@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ::tokio::runtime::Handle;
+use ::tokio::runtime::{Handle, RuntimeFlavor};
 use ::tokio::task::AbortHandle;
 use event_listener::Event;
 use futures::FutureExt;
@@ -43,6 +43,8 @@ pub struct Tokio {
 
 struct Inner {
     handle: Handle,
+    /// A test may pause the clock. A runtime with several threads always has that of the system.
+    may_pause: bool,
     shutdown: Arc<Shutdown>,
     /// A task that does nothing. tokio drops it with the runtime, and gives no other sign of the shutdown.
     sentinel: AbortHandle,
@@ -87,7 +89,8 @@ impl Tokio {
             let _mark = mark;
             pending::<()>().await;
         });
-        Self { inner: Arc::new(Inner { sentinel: sentinel.abort_handle(), handle, shutdown }) }
+        let (sentinel, may_pause) = (sentinel.abort_handle(), handle.runtime_flavor() != RuntimeFlavor::MultiThread);
+        Self { inner: Arc::new(Inner { handle, may_pause, shutdown, sentinel }) }
     }
 
     /// An executor for the runtime that the caller runs in.
@@ -141,7 +144,7 @@ impl Executor for Tokio {
     }
 
     fn now(&self) -> Instant {
-        if thread_ends() {
+        if !self.inner.may_pause || thread_ends() {
             #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
             return Instant::now();
         }

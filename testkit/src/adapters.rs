@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use bowline::wire::{self, Attempt, Request, Resource};
 use bowline::{Arg, Call, Config, Connection, ConnectionError, Executor, RedisConnection, Reply, Script};
 use futures::future::BoxFuture;
 
@@ -45,46 +46,50 @@ pub fn script(name: &str) -> &'static Script {
     Script::all().find(|script| script.name() == name).expect("a script of this name")
 }
 
-/// The keys of a lock, in the order of its scripts.
-pub struct Keys([String; 4]);
+/// A lock of clients whose prefix is `test`.
+pub struct Keys {
+    lock: Resource,
+    keys: Vec<String>,
+}
 
 impl Keys {
     pub fn of(lock: &str) -> Self {
-        Self(["lock", "queue", "tickets", "fence"].map(|part| format!("test:{part}:{{{lock}}}")))
+        let lock = Resource::lock("test", lock).unwrap();
+        Self { keys: lock.keys(), lock }
     }
 
     pub fn lock(&self) -> &str {
-        &self.0[0]
+        self.lock.main()
     }
 
-    pub fn all(&self) -> [&str; 4] {
-        [&self.0[0], &self.0[1], &self.0[2], &self.0[3]]
+    /// In the order of its scripts.
+    pub fn all(&self) -> Vec<&str> {
+        self.keys.iter().map(String::as_str).collect()
     }
+
+    pub fn acquire(&self, attempt: &str) -> Request {
+        self.lock.acquire(attempt_of(attempt), false)
+    }
+}
+
+/// The attempt that tests call `c1:7`: the seventh of the first client.
+fn attempt_of(name: &str) -> Attempt {
+    let (client, n) = name.strip_prefix('c').and_then(|name| name.split_once(':')).expect("a name like c1:7");
+    Attempt::new(wire::client(client.parse().unwrap()), n.parse().unwrap(), Duration::from_secs(30))
+}
+
+/// Its id.
+pub fn attempt_id(name: &str) -> String {
+    attempt_of(name).id()
 }
 
 type Outcome = Result<Vec<Reply>, ConnectionError>;
 
 fn list(reply: Result<Reply, ConnectionError>) -> Outcome {
-    match reply? {
+    match bowline::wire::in_full(reply?) {
         Reply::Array(items) => Ok(items),
         other => panic!("{other:?}"),
     }
-}
-
-pub fn acquire_args(attempt_id: &str) -> [Arg<'_>; 9] {
-    use Arg::{Number, Text};
-    let (lease, span, ticket_ttl, max_waiters, not_after) = (30_000, 1, 10_000, 0, 0);
-    [
-        Text(attempt_id),
-        Text("try"),
-        Number(lease),
-        Number(span),
-        Number(ticket_ttl),
-        Number(max_waiters),
-        Number(not_after),
-        Text("test:inbox:"),
-        Number(1),
-    ]
 }
 
 /// The first word of the reply, such as `GRANTED`.
@@ -95,33 +100,40 @@ pub fn word(outcome: &Outcome) -> String {
     }
 }
 
-pub async fn acquire(connection: &dyn Connection, keys: &Keys, attempt_id: &str) -> Outcome {
-    let (keys, args) = (keys.all(), acquire_args(attempt_id));
-    list(connection.run(Call::new(script("lock_acquire"), &keys, &args)).await)
+async fn run(connection: &dyn Connection, request: Request) -> Outcome {
+    list(connection.run(Call::new(request.script, &request.keys(), &request.args())).await)
 }
 
-pub async fn release(connection: &dyn Connection, keys: &Keys, attempt_id: &str) -> Outcome {
-    let (keys, inbox) = (keys.all(), Arg::Text("test:inbox:"));
-    let args = [Arg::Text(attempt_id), inbox, Arg::Number(1), Arg::Text(""), Arg::Number(0), Arg::Number(0)];
-    list(connection.run(Call::new(script("lock_release"), &keys, &args)).await)
+pub async fn acquire(connection: &dyn Connection, keys: &Keys, attempt: &str) -> Outcome {
+    run(connection, keys.acquire(attempt)).await
+}
+
+pub async fn release(connection: &dyn Connection, keys: &Keys, attempt: &str) -> Outcome {
+    run(connection, keys.lock.release(attempt_of(attempt), None).expect("locks are held")).await
 }
 
 pub async fn inspect(connection: &dyn Connection, keys: &Keys) -> Outcome {
-    list(connection.run(Call::new(script("lock_inspect"), &keys.all(), &[])).await)
+    run(connection, keys.lock.inspect_lock()).await
 }
 
 /// Takes all `locks` in one batch.
-pub async fn acquire_all(connection: &dyn Connection, locks: &[Keys], attempt_id: &str) -> Vec<Outcome> {
-    let (keys, args) = (locks.iter().map(Keys::all).collect::<Vec<_>>(), acquire_args(attempt_id));
-    let script = script("lock_acquire");
-    let calls: Vec<Call<'_>> = keys.iter().map(|keys| Call::new(script, keys, &args)).collect();
-    connection.run_batch(&calls).await.into_iter().map(list).collect()
+pub async fn acquire_all(connection: &dyn Connection, locks: &[Keys], attempt: &str) -> Vec<Outcome> {
+    let requests: Vec<_> = locks.iter().map(|lock| lock.acquire(attempt)).collect();
+    let parts: Vec<_> = requests.iter().map(|request| (request.keys(), request.args())).collect();
+    connection.run_batch(&calls(&requests, &parts)).await.into_iter().map(list).collect()
 }
 
-/// The lines of `CLIENT LIST` that are connections of the library: nobody else in the tests speaks RESP3.
+/// The calls that send the requests, whose keys and arguments are `parts`.
+pub fn calls<'a>(requests: &[Request], parts: &'a [(Vec<&str>, Vec<Arg<'_>>)]) -> Vec<Call<'a>> {
+    requests.iter().zip(parts).map(|(request, (keys, args))| Call::new(request.script, keys, args)).collect()
+}
+
+/// The lines of `CLIENT LIST` that are connections of the library: nothing else in the tests speaks RESP3. Redis 6.2 does not say
+/// that, but which user it is.
 pub fn ours(server: &Server) -> Vec<String> {
     let all: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
-    all.lines().filter(|line| line.contains(" resp=3")).map(str::to_owned).collect()
+    let is_ours = |line: &&str| line.contains(" resp=3") || line.contains(" user=bowline ");
+    all.lines().filter(is_ours).map(str::to_owned).collect()
 }
 
 /// A field of a line of `CLIENT LIST`.

@@ -19,7 +19,7 @@ use super::server::process::{connect, free_cluster_port};
 
 /// How long the nodes may take to agree, with the longest node timeout that a test sets.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// A node that is asked and does not answer for so long is frozen.
+/// A node that does not answer within this time is taken to be frozen.
 const ANSWER: Duration = Duration::from_millis(500);
 pub const SLOTS: u16 = 16_384;
 
@@ -27,9 +27,9 @@ pub const SLOTS: u16 = 16_384;
 /// of them.
 pub struct Cluster {
     nodes: Vec<Server>,
-    /// Of each node, what the others call it.
+    /// The id of each node in the cluster.
     ids: Vec<String>,
-    /// Those that are frozen, and would make whoever asks them wait.
+    /// The frozen ones, which would not answer.
     frozen: Vec<bool>,
 }
 
@@ -61,6 +61,7 @@ impl Cluster {
             starting.into_iter().map(|node| node.join().expect("a node")).collect()
         });
         let ids = nodes.iter().map(|node| query(node, &["CLUSTER", "MYID"])).collect();
+        nodes.iter().for_each(Server::allow_shard_channels);
         let cluster = Self { frozen: vec![false; nodes.len()], nodes, ids };
         cluster.form(masters);
         cluster
@@ -156,7 +157,8 @@ impl Cluster {
         self.alive().find_map(ask).expect("a node that answers")
     }
 
-    /// Waits until all nodes that answer name a master for `key` that is `expected`, and that one serves it; returns it.
+    /// Waits until every node that answers names a master of `key` that `expected` accepts, and this master serves the key. Returns
+    /// the master.
     pub fn await_owner(&self, key: &str, expected: impl Fn(usize) -> bool) -> usize {
         let slot = self.slot_of(key);
         let mut owner = usize::MAX;
@@ -224,7 +226,7 @@ impl Cluster {
     fn form(&self, masters: usize) {
         for (n, node) in self.nodes.iter().enumerate() {
             let mut client = node.client();
-            // Without an epoch of its own, each would be given one by collisions, one after the other.
+            // Without an epoch of its own, each node would only get one after collisions, one node after the other.
             redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(n + 1).exec(&mut client).unwrap();
             if n < masters {
                 let first = |n: usize| n * usize::from(SLOTS) / masters;
@@ -237,7 +239,7 @@ impl Cluster {
         }
         for n in masters..self.nodes.len() {
             let master = &self.ids[n % masters];
-            // Refused until the node knows the master.
+            // The replica refuses until it knows the master.
             self.eventually("a replica knows its master", || {
                 self.ask::<()>(n, &["CLUSTER", "REPLICATE", master]).is_ok()
             });

@@ -4,17 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use bowline::{
-    Acknowledged, Call, Client, Connection, ConnectionError, Notice, RedisConnection, Reply, Topology, Warning,
-};
-use futures::stream::BoxStream;
+use bowline::{Call, Client, RedisConnection};
 
 use super::env::lock;
+use super::watched::{Sent, Watch, Watched};
 
-/// A client whose commands are counted, from after its creation on.
+/// A client whose commands are counted. The counts begin after its creation.
 #[derive(Clone, Debug)]
 pub struct TestClient {
     pub client: Client,
@@ -74,69 +70,23 @@ impl Counts {
         self.batches.store(0, Ordering::SeqCst);
         self.acknowledged.store(0, Ordering::SeqCst);
     }
-
-    fn count(&self, call: &Call<'_>) {
-        *lock(&self.runs).entry(call.script.name()).or_default() += 1;
-    }
 }
 
 /// Counts what it forwards.
-#[derive(Debug)]
-pub struct Counting<C = RedisConnection> {
-    pub inner: C,
-    pub counts: Arc<Counts>,
-}
+pub type Counting<C = RedisConnection> = Watched<C, Counts>;
 
-#[async_trait]
-impl<C: Connection> Connection for Counting<C> {
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.counts.count(&call);
-        self.inner.run(call).await
+impl Watch for Counts {
+    fn sent(&self, calls: &[Call<'_>], sent: Sent) {
+        match sent {
+            Sent::Alone => {}
+            Sent::InBatch => drop(self.batches.fetch_add(1, Ordering::SeqCst)),
+            Sent::Acknowledged => drop(self.acknowledged.fetch_add(1, Ordering::SeqCst)),
+        }
+        let mut runs = lock(&self.runs);
+        calls.iter().for_each(|call| *runs.entry(call.script.name()).or_default() += 1);
     }
 
-    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        self.counts.batches.fetch_add(1, Ordering::SeqCst);
-        calls.iter().for_each(|call| self.counts.count(call));
-        self.inner.run_batch(calls).await
-    }
-
-    async fn run_acknowledged(
-        &self,
-        calls: &[Call<'_>],
-        replicas: u32,
-        within: Duration,
-    ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        self.counts.acknowledged.fetch_add(1, Ordering::SeqCst);
-        calls.iter().for_each(|call| self.counts.count(call));
-        self.inner.run_acknowledged(calls, replicas, within).await
-    }
-
-    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        self.counts.subscribes.fetch_add(1, Ordering::SeqCst);
-        self.inner.subscribe(channel).await
-    }
-
-    fn topology(&self) -> Topology {
-        self.inner.topology()
-    }
-
-    fn node_of(&self, key: &str) -> u64 {
-        self.inner.node_of(key)
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        self.inner.warnings()
-    }
-
-    fn reconnects(&self) -> u64 {
-        self.inner.reconnects()
-    }
-
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.inner.without_runtime(within)
-    }
-
-    fn close(&self) {
-        self.inner.close();
+    fn subscribes(&self) {
+        self.subscribes.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use bowline::{Executor, Reply};
 
 pub use super::counted::{Counting, Counts, TestClient};
+use super::deployment::{self, Deployment};
 pub use super::run::{Runtime, run, run_embedded};
 use super::server::Server;
 use super::tracking::Tracking;
@@ -69,10 +70,12 @@ struct Inner {
     server_args: Mutex<Vec<String>>,
     /// Started when it is first needed.
     server: Mutex<Option<Server>>,
+    /// In its place, if one is wanted.
+    deployment: Mutex<Option<Deployment>>,
     /// In place of a real one.
     embedded: Option<bowline::embedded::Server>,
     leaves_keys: AtomicBool,
-    /// Panics of tasks that nobody waited for.
+    /// Panics of tasks that were not awaited.
     panics: Mutex<Vec<String>>,
 }
 
@@ -84,6 +87,7 @@ impl Inner {
             executor,
             server_args: Mutex::default(),
             server: Mutex::default(),
+            deployment: Mutex::default(),
             embedded: None,
             leaves_keys: AtomicBool::new(false),
             panics: Mutex::default(),
@@ -97,7 +101,8 @@ impl Inner {
             assert!(dump.values().all(|entry| entry.expires.is_some()), "a key without a TTL: {dump:?}");
             return dump.into_keys().map(|key| String::from_utf8(key).unwrap()).collect();
         }
-        lock(&self.server).as_ref().map_or_else(Vec::new, Server::keys)
+        let deployment = lock(&self.deployment).as_ref().map(Deployment::keys);
+        deployment.or_else(|| lock(&self.server).as_ref().map(Server::keys)).unwrap_or_default()
     }
 }
 
@@ -138,16 +143,34 @@ impl Env {
 
     /// The server of this test. Not to be held across an await.
     pub fn server(&self) -> impl DerefMut<Target = Server> + '_ {
+        assert!(!deployment::is_wanted(), "the test needs a server of its own");
         let mut guard = lock(&self.inner.server);
         if guard.is_none() {
             let args = lock(&self.inner.server_args).clone();
             *guard = Some(Server::start_with(&args.iter().map(String::as_str).collect::<Vec<_>>()));
         }
-        ServerRef(guard)
+        Ref(guard)
+    }
+
+    /// The deployment of this test. Not to be held across an await.
+    pub(super) fn deployment(&self) -> impl DerefMut<Target = Deployment> + '_ {
+        let mut guard = lock(&self.inner.deployment);
+        guard.get_or_insert_with(Deployment::take);
+        Ref(guard)
     }
 
     pub fn url(&self) -> String {
-        self.server().url()
+        if deployment::is_wanted() { self.deployment().url() } else { self.server().url() }
+    }
+
+    /// Exempts a key that the test creates without a TTL on purpose. To be called before it is created.
+    pub fn allow_forever(&self, key: &str) {
+        if deployment::is_wanted() { self.deployment().allow_forever(key) } else { self.server().allow_forever(key) }
+    }
+
+    /// `PTTL`: -1 has no TTL, -2 does not exist.
+    pub fn ttl_ms(&self, key: &str) -> i64 {
+        if deployment::is_wanted() { self.deployment().ttl_ms(key) } else { self.server().ttl_ms(key) }
     }
 
     /// Keys on the server, without the counters of the fencing tokens.
@@ -169,6 +192,9 @@ impl Env {
 
     /// Runs one command on the server, past everything that is tested.
     pub fn redis<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
+        if deployment::is_wanted() {
+            return self.deployment().run(command);
+        }
         let mut client = self.server().client();
         redis::cmd(command[0]).arg(&command[1..]).query(&mut client).unwrap()
     }
@@ -187,7 +213,12 @@ impl Env {
         self.inner.tracking.live()
     }
 
-    /// Waits for the tasks and timers; then the keys must be gone too, for nobody is left to remove them.
+    /// Timers set so far.
+    pub fn timers_set(&self) -> usize {
+        self.inner.tracking.timers_set()
+    }
+
+    /// Waits for the tasks and timers; then the keys must be gone, too, because nothing is left to remove them.
     pub(super) async fn nothing_is_left(&self) {
         let start = self.now();
         loop {
@@ -209,20 +240,24 @@ impl Env {
     pub(super) fn take_server(&self) -> Option<Server> {
         lock(&self.inner.server).take()
     }
+
+    pub(super) fn take_deployment(&self) -> Option<Deployment> {
+        lock(&self.inner.deployment).take()
+    }
 }
 
-struct ServerRef<'a>(MutexGuard<'a, Option<Server>>);
+struct Ref<'a, T>(MutexGuard<'a, Option<T>>);
 
-impl Deref for ServerRef<'_> {
-    type Target = Server;
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &T {
         self.0.as_ref().unwrap()
     }
 }
 
-impl DerefMut for ServerRef<'_> {
-    fn deref_mut(&mut self) -> &mut Server {
+impl<T> DerefMut for Ref<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
         self.0.as_mut().unwrap()
     }
 }

@@ -1,4 +1,4 @@
-//! A server that is none: it answers what a client says when it connects, and goes wrong at a point of that.
+//! A fake server: it answers the login of a client, and misbehaves at a chosen step.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Where it goes wrong.
+/// The step at which it misbehaves.
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
     /// It answers each login with this line.
     Login(&'static str),
-    /// It hangs up as soon as a client takes the connection for good.
+    /// It closes the connection as soon as the client considers it ready.
     HangsUp,
     /// It executes no script.
     Scripts(&'static str),
-    /// It has no subscriber of anything.
+    /// It reports no subscriber of any channel.
     Subscribers,
 }
 
-/// Dropping it ends it. Connections are counted.
+/// Counts its connections. It ends when it is dropped.
 pub struct Fake {
     port: u16,
     accepted: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
 }
 
-/// No test needs more, and no client that goes wrong may take the machine.
+/// More connections than any test needs. A client that dials without end is stopped here.
 const MOST: u64 = 5000;
 
 impl Fake {

@@ -14,6 +14,8 @@ pub mod bounded;
 pub mod cluster;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod counted;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+pub mod deployment;
 pub mod dump;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod env;
@@ -30,3 +32,4 @@ pub mod server;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod stepped;
 pub mod tracking;
+pub mod watched;

@@ -1,4 +1,4 @@
-//! A TCP proxy in front of a server, for what happens to connections and never to processes.
+//! A TCP proxy in front of a server, for faults of connections while the server works on.
 //!
 //! Faults apply to all connections, those that are open and those to come, until they are taken back.
 
@@ -25,10 +25,10 @@ struct Faults {
     accepted: u64,
     refuse: bool,
     stall: bool,
-    /// Connections with a smaller number say nothing any more.
+    /// Connections with a smaller number carry nothing any more.
     silent: u64,
     drop_replies: bool,
-    /// What clients say on new connections is on its way for so long.
+    /// The delay of requests on new connections.
     delay: Duration,
     /// Bytes from clients that still go through; then everything is cut.
     budget: Option<u64>,
@@ -101,17 +101,17 @@ impl Proxy {
         }
     }
 
-    /// What the server answers is swallowed; what it is asked still reaches it.
+    /// Swallows the server's answers. Requests still reach the server.
     pub fn drop_replies(&self, on: bool) {
         self.shared.lock().drop_replies = on;
     }
 
-    /// Puts a long way before the server: on new connections, what is asked arrives so much later.
+    /// Delays the requests on new connections.
     pub fn delay(&self, delay: Duration) {
         self.shared.lock().delay = delay;
     }
 
-    /// Nothing goes through in either direction. It is kept, and goes through afterwards.
+    /// Holds back the bytes of both directions until this is taken back.
     pub fn stall(&self, on: bool) {
         self.shared.lock().stall = on;
         self.shared.changed.notify_all();
@@ -200,7 +200,7 @@ impl Shared {
                 continue;
             }
             let allowed = faults.budget.map_or(read, |budget| read.min(usize::try_from(budget).unwrap_or(read)));
-            // Under the lock, so that what goes through and what is counted is the same.
+            // Counted under the lock, so that the count matches the bytes that went through.
             let sent = to.write_all(&buffer[..allowed]);
             faults.forwarded += allowed as u64;
             if let Some(budget) = &mut faults.budget {
@@ -219,7 +219,7 @@ impl Shared {
     }
 }
 
-/// What comes from there, later by so much, however much comes meanwhile.
+/// The bytes from `from`, each delayed, however many arrive meanwhile.
 fn late(mut from: TcpStream, delay: Duration) -> TcpStream {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

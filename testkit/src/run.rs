@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bowline::Executor;
 
+use super::deployment::Deployment;
 use super::env::Env;
 use super::server::Server;
 
@@ -30,7 +31,7 @@ pub enum Runtime {
     AsyncStd,
 }
 
-/// Held by every test; by one that runs alone for itself.
+/// Every test holds it shared. A test that runs alone holds it exclusively.
 static BESIDE: RwLock<()> = RwLock::new(());
 
 /// Runs `test`, and fails if it does not end, or leaves something behind. `E` is the environment, or made of it.
@@ -53,7 +54,7 @@ where
     in_peace(|| run_once(runtime, Env::new_embedded, move |env| test(env.into())));
 }
 
-/// How many tests of a binary have run once more. Where more fail, it is not the machine.
+/// How many tests of a binary have run once more. If many fail, the machine is not the reason.
 static AGAIN: AtomicU32 = AtomicU32::new(0);
 const MOST_AGAIN: u32 = 3;
 
@@ -69,7 +70,7 @@ fn in_peace(test: impl Fn()) {
     }
     let _alone = BESIDE.write().unwrap_or_else(PoisonError::into_inner);
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    // Not by `eprintln!`: the harness shows nothing of a test that passes in the end.
+    // Not printed by `eprintln!`, because the harness hides the output of a test that passes in the end.
     let name = thread::current().name().unwrap_or("a test").to_owned();
     let text = text.unwrap_or("?");
     let told =
@@ -79,7 +80,7 @@ fn in_peace(test: impl Fn()) {
     count(&name, text);
 }
 
-/// What a test of this very module says when it fails, which is no race.
+/// The message of tests that fail on purpose, which is no race.
 pub const ON_PURPOSE: &str = "on purpose";
 
 /// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all suites,
@@ -92,7 +93,7 @@ fn count(name: &str, text: &str) {
     let suite = std::env::args().next().unwrap_or_default();
     let suite = suite.rsplit('/').next().unwrap_or_default().to_owned();
     let line = format!("{suite}: {name}: {}\n", text.lines().next().unwrap_or_default());
-    // In one write, as other suites may write too.
+    // In one write, because other suites may write to the file at the same time.
     let written =
         File::options().create(true).append(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
     written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -119,17 +120,21 @@ where
         ended
     });
     let outcome = ended.recv_timeout(TEST_DEADLINE);
-    // Taken out here, whoever still holds the environment: a global executor's tasks are never dropped.
-    let server = env.try_recv().ok().and_then(|env: Env| env.take_server());
+    // Taken out here, because the tasks of a global executor are never dropped and may hold the environment.
+    let env: Option<Env> = env.try_recv().ok();
+    let (server, deployment) = env.map(|env| (env.take_server(), env.take_deployment())).unwrap_or_default();
     match outcome {
         Err(RecvTimeoutError::Timeout) => {
-            drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+            drop(catch_unwind(AssertUnwindSafe(|| drop((server, deployment)))));
             panic!("the test did not end within {TEST_DEADLINE:?}");
         }
         Ok(()) | Err(RecvTimeoutError::Disconnected) => match thread.join().and_then(|ended| ended) {
-            Ok(()) => server.into_iter().for_each(Server::finish),
+            Ok(()) => {
+                server.into_iter().for_each(Server::finish);
+                deployment.into_iter().for_each(Deployment::hand_on);
+            }
             Err(panic) => {
-                drop(catch_unwind(AssertUnwindSafe(|| drop(server))));
+                drop(catch_unwind(AssertUnwindSafe(|| drop((server, deployment)))));
                 resume_unwind(panic);
             }
         },

@@ -18,14 +18,14 @@ pub use super::server::sentinel::MASTER_NAME;
 use super::server::sentinel::{Watched, sentinel_arguments};
 
 const DEADLINE: Duration = Duration::from_secs(30);
-/// A process that is asked and does not answer for so long is frozen.
+/// A process that does not answer within this time is taken to be frozen.
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// The servers and the sentinels, each named by its index: server 0 is the first master. Dropping it kills all of them.
 pub struct Sentinels {
     servers: Vec<Server>,
     sentinels: Vec<Process>,
-    /// Those that are frozen, and would make whoever asks them wait.
+    /// The frozen ones, which would not answer.
     frozen: [bool; SENTINELS],
 }
 
@@ -137,7 +137,7 @@ impl Sentinels {
     pub fn fail_over(&self) -> usize {
         let master = self.master();
         self.eventually("the sentinels begin", || {
-            // Refused while another failover is under way, or no replica is good enough yet.
+            // Refused while another failover is under way or no replica is good enough.
             self.alive().any(|one| self.ask::<()>(one, &["SENTINEL", "FAILOVER", MASTER_NAME]).is_ok())
         });
         self.await_master(|server| server != master)
@@ -148,7 +148,8 @@ impl Sentinels {
         self.alive().find_map(|sentinel| self.master_of(sentinel)).expect("a sentinel that answers")
     }
 
-    /// Waits until all sentinels that answer name a master that is `expected`, and that one says so too; returns it.
+    /// Waits until every sentinel that answers names a master that `expected` accepts, and this server says that it is a master.
+    /// Returns the master.
     pub fn await_master(&self, expected: impl Fn(usize) -> bool) -> usize {
         let mut master = usize::MAX;
         self.eventually("all sentinels know another master", || {
@@ -200,7 +201,7 @@ impl Sentinels {
 
 impl Drop for Sentinels {
     fn drop(&mut self) {
-        // Or they would begin a failover.
+        // Killed first, because otherwise they would begin a failover.
         self.sentinels.iter_mut().for_each(Process::kill);
         self.servers.iter().for_each(Server::end_watch);
     }

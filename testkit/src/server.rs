@@ -35,9 +35,9 @@ impl Server {
 
     /// A server with further arguments, which win over the fixture's own.
     ///
-    /// With `BOWLINE_CLUSTER` set it is a cluster of its own, so that every suite can run over one.
+    /// With `BOWLINE_CLUSTER=1` it is a cluster of its own, so that every suite can run over one.
     pub fn start_with(args: &[&str]) -> Self {
-        if std::env::var_os("BOWLINE_CLUSTER").is_some() {
+        if std::env::var_os("BOWLINE_CLUSTER").is_some_and(|value| value == "1") {
             return Self::start_alone_in_a_cluster(args);
         }
         Self::start_on(free_port, args)
@@ -142,6 +142,13 @@ impl Server {
         self.watch().end();
     }
 
+    /// Fails if a key without a TTL was seen. From now on no key is exempt.
+    pub(crate) fn check(&self) {
+        self.watch().allowed.lock().unwrap().clear();
+        let seen = std::mem::take(&mut *self.watch().seen.lock().unwrap());
+        assert!(seen.is_empty(), "keys without a TTL: {seen:?}");
+    }
+
     fn watch(&self) -> &Watch {
         &self.watcher.as_ref().expect("the watcher runs as long as the server").watch
     }
@@ -183,6 +190,11 @@ pub fn documented_rights() -> Vec<&'static str> {
 /// Those that docs/acl.md adds for the nodes of a cluster.
 pub fn documented_rights_in_a_cluster() -> Vec<&'static str> {
     rights_after("ACL SETUSER bowline +asking ")
+}
+
+/// Those that docs/acl.md adds where there are shard channels. Older servers refuse them.
+pub fn documented_rights_to_shard_channels() -> Vec<&'static str> {
+    rights_after("ACL SETUSER bowline +pubsub|shardnumsub ")
 }
 
 /// What docs/acl.md adds for clients that wait for replicas.

@@ -41,7 +41,7 @@ impl Stepped {
         }
     }
 
-    /// How long the timers that are waited for have to go, the soonest first.
+    /// The remaining times of all timers in use, the shortest first.
     pub fn timers(&self) -> Vec<Duration> {
         let mut clock = self.clock.lock().unwrap();
         clock.timers.retain(|(_, timer)| !timer.is_canceled());

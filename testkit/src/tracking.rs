@@ -1,4 +1,4 @@
-//! An executor that counts the tasks and timers of whoever uses it.
+//! An executor that counts the tasks and timers of its users.
 
 use std::fmt;
 use std::future::Future;
@@ -21,6 +21,8 @@ pub struct Tracking {
 struct Live {
     tasks: AtomicUsize,
     sleeps: AtomicUsize,
+    /// All that there have been.
+    slept: AtomicUsize,
 }
 
 impl Tracking {
@@ -31,6 +33,11 @@ impl Tracking {
     /// Tasks and timers that are alive.
     pub fn live(&self) -> (usize, usize) {
         (self.live.tasks.load(Ordering::SeqCst), self.live.sleeps.load(Ordering::SeqCst))
+    }
+
+    /// Timers set so far.
+    pub fn timers_set(&self) -> usize {
+        self.live.slept.load(Ordering::SeqCst)
     }
 
     fn track(&self, future: BoxFuture<'static, ()>, count: fn(&Live) -> &AtomicUsize) -> BoxFuture<'static, ()> {
@@ -45,6 +52,7 @@ impl Executor for Tracking {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.live.slept.fetch_add(1, Ordering::SeqCst);
         self.track(self.executor.sleep(duration), |live| &live.sleeps)
     }
 

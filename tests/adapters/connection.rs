@@ -55,6 +55,7 @@ macro_rules! suite {
     ($on:path) => {
         suite!($on:
             answers_come_with_the_number_of_replicas the_wait_is_at_the_server_of_the_calls a_user_who_may_not_wait
+            a_wait_in_vain_leaves_time_for_its_answer
             replies_and_scripts_that_the_server_lost every_script_is_sent_whole_once_and_by_its_sha_later
             a_reconnect_sends_each_script_whole_once a_dropped_call_sends_its_script_all_the_same
             a_flush_sends_each_script_whole_few_times

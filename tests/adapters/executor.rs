@@ -38,7 +38,7 @@ fn spawns_from_any_thread(executor: &Arc<dyn Executor>) {
 
 fn sleeps_at_least_as_long_as_asked(executor: &Arc<dyn Executor>) {
     for duration in [Duration::ZERO, Duration::from_nanos(1), ms(1), ms(30)] {
-        // On a thread outside of the runtime, and inside of it.
+        // Once outside the runtime's threads, and once inside.
         let before = executor.now();
         block_on(executor.sleep(duration));
         assert!(executor.now() - before >= duration, "{duration:?}");

@@ -1,6 +1,6 @@
 //! `rediss://` against a real server with a certificate of an authority of its own.
 //!
-//! Whom to believe is read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test runs this
+//! The trusted authorities are read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test runs this
 //! binary again with the variable set.
 
 use std::net::TcpListener;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
+use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
@@ -17,7 +18,7 @@ use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConne
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-/// In the child: the port of the server that speaks TLS, of one whose certificate is by nobody, and of one that asks for a
+/// In the child: the port of the server that speaks TLS, of one whose certificate no authority has signed, and of one that asks for a
 /// certificate.
 const PORT: &str = "BOWLINE_TEST_TLS_PORT";
 const OTHER: &str = "BOWLINE_TEST_TLS_PORT_OTHER";
@@ -42,6 +43,7 @@ fn certificates_are_verified() {
         for (test, roots) in [
             ("child_believes", "ca.crt"),
             ("child_believes_sentinels", "ca.crt"),
+            ("child_believes_a_cluster", "ca.crt"),
             ("child_does_not_believe", "other.crt"),
             ("child_takes_one_port_for_the_other", "ca.crt"),
             ("child_has_no_certificate_of_its_own", "ca.crt"),
@@ -134,7 +136,7 @@ fn child_believes() {
                 assert_eq!(notices.next().await, None);
             });
         }
-        // A server that falls silent before the handshake, and one after it.
+        // Once the server is silent before the handshake, and once after it.
         let proxy = Proxy::start(port);
         let url = proxy.url().replace("redis://", "rediss://");
         let connection = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap();
@@ -195,6 +197,62 @@ fn child_believes_sentinels() {
     });
 }
 
+/// The nodes announce their ports with TLS.
+#[test]
+fn child_believes_a_cluster() {
+    if child_port().is_none() {
+        return;
+    }
+    let dir = std::env::var("SSL_CERT_FILE").unwrap();
+    let file = |name: &str| Path::new(&dir).with_file_name(name).to_str().unwrap().to_owned();
+    let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
+    let ports = cluster.nodes().iter().map(|node| {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+        let [certificate, key, ca] = ["server.crt", "server.key", "ca.crt"].map(file);
+        let files = ["tls-cert-file", &certificate, "tls-key-file", &key, "tls-ca-cert-file", &ca];
+        let all = [&["CONFIG", "SET", "tls-auth-clients", "no"], &files[..], &["tls-port", &port]].concat();
+        redis::cmd(all[0]).arg(&all[1..]).exec(&mut node.client()).unwrap();
+        // Redis 7.0 announces one port only.
+        for announced in ["cluster-announce-port", "cluster-announce-tls-port"] {
+            redis::cmd("CONFIG").arg(&["SET", announced, &port]).exec(&mut node.client()).unwrap();
+        }
+        port
+    });
+    let ports: Vec<String> = ports.collect();
+    on_each_runtime(|open| {
+        for (n, host) in ["localhost", "127.0.0.1"].into_iter().enumerate() {
+            futures::executor::block_on(async {
+                let url = format!("rediss-cluster://{host}:{}/", ports[n]);
+                // Until each node knows what the other one announces.
+                let connection = loop {
+                    let connection = open(url.clone(), config(BOUND / 2)).await.unwrap();
+                    let shown = format!("{connection:?}");
+                    if ports.iter().all(|port| shown.contains(port)) {
+                        break connection;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                };
+                for name in 0..10 {
+                    let keys = Keys::of(&name.to_string());
+                    assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+                    let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+                    assert_eq!(word(&release(&*blocking, &keys, "c1:1").await), "RELEASED");
+                }
+                let mut notices = connection.subscribe("bowline:inbox:test").await.unwrap();
+                connection.close();
+                while let Some(notice) = notices.next().await {
+                    assert_eq!(notice, bowline::Notice::Gap, "no message was sent");
+                }
+            });
+        }
+        let plain = format!("redis-cluster://localhost:{}/", ports[0]);
+        let error = futures::executor::block_on(open(plain, config(Duration::from_millis(800)))).unwrap_err();
+        assert!(error.to_string().contains("use rediss-cluster://"), "{error:#}");
+    });
+    // The nodes speak TLS with each other, on ports that are not their plain ones.
+    assert!(ports.iter().all(|port| cluster.nodes().iter().all(|node| *port != node.port().to_string())));
+}
+
 #[test]
 fn child_does_not_believe() {
     if child_port().is_none() {
@@ -206,7 +264,7 @@ fn child_does_not_believe() {
         let error = opened.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error}");
         assert!(error.to_string().contains("the server's certificate is not accepted"), "{error}");
-        // A server that says nothing.
+        // A server that never sends anything.
         let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("rediss://localhost:{}/", mute.local_addr().unwrap().port());
         let opened = futures::executor::block_on(open(url, config(Duration::from_millis(300))));
@@ -216,7 +274,7 @@ fn child_does_not_believe() {
     });
 }
 
-/// Each end speaks what the other does not.
+/// One end speaks TLS, and the other does not.
 #[test]
 fn child_takes_one_port_for_the_other() {
     if child_port().is_none() {

@@ -5,5 +5,6 @@ mod async_threads;
 mod lab;
 mod latch;
 mod lock;
+mod multi_lock;
 mod rw_lock;
 mod semaphore;

@@ -16,7 +16,7 @@ use bowline::{ConfigBuilder, blocking};
 use crate::support::env::{Counts, Env as AsyncEnv, Runtime};
 pub(crate) use client::Client;
 pub(crate) use guard::{LockGuard, Permit, ReadGuard, Upgrade, WriteGuard};
-pub(crate) use primitives::{CountDownLatch, Lock, RwLock, Semaphore};
+pub(crate) use primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 
 /// One thing, or what it is called in the other API.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What is true of the count-down latch, with futures and through the blocking facade (`lab`).
 
-// What only futures can do: be dropped half way, and wait in thousands.
+// Tests that need futures: dropped half-way, or waiting by the thousands.
 mod cancel;
 mod many;
 
@@ -13,14 +13,14 @@ use futures::future::{BoxFuture, join_all};
 
 on_every_server! {
     everybody_who_waits_is_let_through_at_zero_by_one_command,
-    an_open_latch_and_none_keep_nobody_waiting,
+    an_open_or_missing_latch_does_not_block,
     set_once_and_again_when_it_is_open,
     counting_down_below_zero_changes_nothing,
     counting_down_what_does_not_exist_leaves_nothing,
     bad_numbers_are_errors_and_nothing_is_sent,
     a_timeout_is_kept_and_leaves_nothing,
-    a_deleted_latch_is_told_and_lets_nobody_through,
-    an_expired_latch_lets_nobody_through,
+    waiters_of_a_deleted_latch_are_notified_and_fail,
+    waiters_of_an_expired_latch_fail,
     many_count_down_at_the_same_time,
     closing_the_client_ends_the_wait,
     an_uncontended_use_is_one_command_each;
@@ -54,7 +54,7 @@ pub(crate) async fn waiter(
 pub(crate) async fn end(env: &AsyncEnv, latch: &(impl Clone + Into<CountDownLatch>)) {
     let latch: CountDownLatch = latch.clone().into();
     latch.delete().await.unwrap();
-    env.eventually("nobody waits", async || env.keys().iter().all(|key| key == "bowline:latch:{a}:calls")).await;
+    env.eventually("no waiter is left", async || env.keys().iter().all(|key| key == "bowline:latch:{a}:calls")).await;
     env.leaves_keys();
 }
 
@@ -77,7 +77,7 @@ async fn everybody_who_waits_is_let_through_at_zero_by_one_command(env: Env) {
     end(&env, &one).await;
 }
 
-async fn an_open_latch_and_none_keep_nobody_waiting(env: Env) {
+async fn an_open_or_missing_latch_does_not_block(env: Env) {
     let latch = env.client().await.latch("a");
     env.soon("no latch", latch.wait()).await.unwrap();
     assert_eq!(latch.inspect().await.unwrap().remaining, None);
@@ -148,7 +148,7 @@ async fn a_timeout_is_kept_and_leaves_nothing(env: Env) {
     end(&env, &latch).await;
 }
 
-async fn a_deleted_latch_is_told_and_lets_nobody_through(env: Env) {
+async fn waiters_of_a_deleted_latch_are_notified_and_fail(env: Env) {
     let (a, b) = (env.client().await.latch("a"), env.client().await.latch("a"));
     a.try_set(1, TTL).await.unwrap();
     let waiters = [waiter(&env, &a).await, waiter(&env, &b).await];
@@ -165,7 +165,7 @@ async fn impatient(env: &Env) -> TestClient {
     env.client_with(|config| config.command_timeout(soon).retry_timeout(soon)).await
 }
 
-async fn an_expired_latch_lets_nobody_through(env: Env) {
+async fn waiters_of_an_expired_latch_fail(env: Env) {
     let latch = impatient(&env).await.latch("a");
     latch.try_set(1, Duration::from_millis(300)).await.unwrap();
     let error = env.soon("told", latch.wait()).await.unwrap_err();

@@ -13,7 +13,7 @@ mod operator;
 mod queue;
 mod wrong_type;
 
-// What only futures can do: be polled by hand, dropped half way, and run inside one another.
+// Tests that need futures: polled by hand, dropped half-way, or nested.
 mod cancel;
 mod cancel_others;
 mod client_scope;
@@ -55,7 +55,7 @@ pub(crate) async fn waiter(env: &AsyncEnv, lock: &(impl Clone + Into<Lock>)) -> 
     guard
 }
 
-/// The lock is free, and nobody has a claim on it that would have to expire first.
+/// The lock is free, and no ticket would have to expire first.
 pub(crate) async fn free_at_once(env: &AsyncEnv, lock: &(impl Clone + Into<Lock>)) {
     let lock: Lock = lock.clone().into();
     let guard = env.soon("the lock is free", lock.lock()).await.unwrap();

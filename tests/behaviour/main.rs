@@ -15,5 +15,6 @@ mod blocking;
 mod lab;
 mod latch;
 mod lock;
+mod multi_lock;
 mod rw_lock;
 mod semaphore;

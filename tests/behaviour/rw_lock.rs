@@ -6,7 +6,7 @@ mod exclusion;
 mod holder;
 mod queue;
 
-// What only futures can do: be dropped half way, and run inside one another.
+// Tests that need futures: dropped half-way, or nested.
 mod cancel;
 mod cohort;
 mod scope;

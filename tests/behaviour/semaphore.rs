@@ -2,7 +2,7 @@
 
 pub(crate) mod limit;
 
-// What only futures can do: be dropped half way.
+// Tests that need futures: dropped half-way.
 mod cancel;
 mod cohort;
 
@@ -79,7 +79,7 @@ async fn never_more_than_the_limit(env: Env) {
         })
         .collect();
     join_all(tasks).await;
-    // And no fewer.
+    // The limit is reached: no fewer permits fit.
     let mut permits = Vec::new();
     for n in 0..LIMIT {
         permits.push(clients[n as usize % 3].semaphore("a", LIMIT).acquire().await.unwrap());
@@ -120,10 +120,10 @@ async fn a_try_stays_behind_those_who_wait(env: Env) {
     let (a, b) = (env.client().await.semaphore("a", 3), env.client().await.semaphore("a", 3));
     let two = a.try_acquire_many(2).await.unwrap().expect("three are free");
     let waiting = waiter(&env, &b, 2).await;
-    assert!(a.try_acquire().await.unwrap().is_none(), "one is free, but somebody waits for two");
+    assert!(a.try_acquire().await.unwrap().is_none(), "one is free, but a waiter asks for two");
     two.release().await.unwrap();
     let two = env.soon("two", waiting).await.unwrap();
-    let one = a.try_acquire().await.unwrap().expect("one is free, and nobody waits");
+    let one = a.try_acquire().await.unwrap().expect("one is free, and there is no waiter");
     assert!(a.try_acquire().await.unwrap().is_none());
     one.release().await.unwrap();
     two.release().await.unwrap();

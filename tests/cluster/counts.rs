@@ -12,13 +12,14 @@ use crate::tests;
 
 tests! {
     an_uncontended_acquisition_and_release_are_two_commands,
+    calls_share_timers,
     a_thousand_holds_are_renewed_in_few_writes,
 }
 
 async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
     let cluster = Cluster::start(3, 0);
     let client = env.client_at(&cluster.user_url(), |config| config).await.unwrap();
-    // Connections to all masters, and the scripts there.
+    // Connects to all masters and loads the scripts there.
     for n in 0..20 {
         client.lock(&format!("warm:{n}")).lock().await.unwrap().release().await.unwrap();
     }
@@ -30,6 +31,24 @@ async fn an_uncontended_acquisition_and_release_are_two_commands(env: Env) {
     assert_eq!(client.counts.total(), 40);
     let after: u64 = cluster.nodes().iter().map(calls).sum();
     assert_eq!(after - before, 40, "as the servers count them");
+    client.close().await;
+}
+
+async fn calls_share_timers(env: Env) {
+    const PAIRS: usize = 300;
+    let cluster = Cluster::start(3, 0);
+    let client = env.client_at(&cluster.user_url(), |config| config).await.unwrap();
+    let names: Vec<_> = (0..10).map(|n| client.lock(&format!("name:{n}"))).collect();
+    for lock in &names {
+        lock.lock().await.unwrap().release().await.unwrap();
+    }
+    let before = env.timers_set();
+    for n in 0..PAIRS {
+        names[n % names.len()].lock().await.unwrap().release().await.unwrap();
+    }
+    // Timers of calls and of the connection's own work fire a few times per second, however many calls there are.
+    let timers = env.timers_set() - before;
+    assert!(timers < PAIRS / 2, "{timers} timers for {} calls", 2 * PAIRS);
     client.close().await;
 }
 
@@ -48,7 +67,7 @@ async fn a_thousand_holds_are_renewed_in_few_writes(env: Env) {
     let client = env.client_at(&cluster.user_url(), |config| config.lease(lease)).await.unwrap();
     let locks: Vec<_> = (0..HOLDS).map(|n| client.lock(&format!("name:{n}"))).collect();
     let guards = join_all(locks.iter().map(|lock| async { lock.lock().await.unwrap() })).await;
-    // The first round finds its rhythm.
+    // The renewals are in step from the second round on.
     env.eventually("the first round", async || client.counts.of("lock_renew") >= HOLDS as u64).await;
     client.counts.reset();
     let start = env.now();

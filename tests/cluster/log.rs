@@ -40,13 +40,26 @@ impl Log {
             for pair in grants.windows(2) {
                 let [first, second] = pair else { unreachable!() };
                 assert!(first.until <= second.from, "two held {name} at once");
-                assert!(first.token < second.token, "{name}: a smaller token later");
+                let (token, later) = (first.token, second.token);
+                let gap = second.from - first.until;
+                assert!(
+                    token < later,
+                    "{name}: a smaller token later: {token} of {}, then {later} of {}, {gap:?} after",
+                    first.task,
+                    second.task
+                );
             }
         }
         log.values().map(Vec::len).sum()
     }
 
-    /// The longest time in which nobody was granted anything of these names.
+    /// When the first of these names was granted after that.
+    pub(crate) fn first_since(&self, names: &[String], since: Instant) -> Option<Instant> {
+        let log = self.0.lock().unwrap();
+        names.iter().filter_map(|name| log.get(name)).flatten().map(|grant| grant.from).filter(|at| *at >= since).min()
+    }
+
+    /// The longest time without a grant of these names.
     pub(crate) fn longest_gap(&self, names: &[String]) -> std::time::Duration {
         let log = self.0.lock().unwrap();
         let mut times: Vec<Instant> = names.iter().filter_map(|name| log.get(name)).flatten().map(|g| g.from).collect();
@@ -59,7 +72,7 @@ impl Log {
 fn the_log_finds_what_it_looks_for() {
     use std::panic::catch_unwind;
     use std::time::Duration;
-    // Tokens can be had from a server only.
+    // Only a server issues tokens.
     let tokens: Vec<Token> = futures::executor::block_on(async {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _inside = runtime.enter();

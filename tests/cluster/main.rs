@@ -13,9 +13,14 @@ use bowline_testkit as support;
 mod acknowledged;
 mod connecting;
 mod counts;
+mod cut_off;
 mod failover;
+mod late;
 mod log;
+mod messages;
+mod moved;
 mod moving;
+mod runtimes;
 mod scene;
 mod slots;
 

@@ -18,7 +18,7 @@ tests! {
     no_script_stops_half_way_in_a_moving_slot,
 }
 
-/// What the other test looks for.
+/// Shows that the refusals exist for which the other test looks.
 async fn a_key_that_a_script_deletes_is_refused_in_a_moving_slot(_env: Env) {
     let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
     let (key, slot) = ("{a}", cluster.slot_of("{a}"));
@@ -31,7 +31,7 @@ async fn a_key_that_a_script_deletes_is_refused_in_a_moving_slot(_env: Env) {
     assert!(refused.to_string().contains("non local key"), "{refused}");
 }
 
-/// What holds `name` and waits for it, so that all of its keys are there.
+/// A holder and a waiter of `name`, so that all keys of the name exist.
 struct Contended {
     env: Env,
     client: Client,
@@ -63,7 +63,7 @@ async fn no_script_stops_half_way_in_a_moving_slot(env: Env) {
         let slot = cluster.slot_of(&format!("{{{case}}}"));
         let from = cluster.owner_of_slot(slot);
         cluster.open_slot(slot, from, 1 - from);
-        // It waits for the slot to have moved, if it has to.
+        // Waits until the slot has moved, if it has to.
         let moves = async {
             env.sleep(Duration::from_millis(300)).await;
             cluster.close_slot(slot, from, 1 - from);

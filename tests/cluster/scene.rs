@@ -14,7 +14,7 @@ use crate::support::env::{Env, TestClient};
 pub(crate) const CLIENTS: usize = 4;
 pub(crate) const WAITERS: usize = 64;
 pub(crate) const HOLDS: usize = 1_000;
-/// After a disturbance every waiter is served so often.
+/// How often every waiter is served after a disturbance.
 const AGAIN: usize = 2;
 /// Long enough for a busy machine, and short enough for renewals during the test.
 const LEASE: Duration = Duration::from_secs(15);
@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     env: Env,
     cluster: Arc<Mutex<Cluster>>,
     url: String,
-    log: Arc<Log>,
+    pub(crate) log: Arc<Log>,
     pub(crate) names: Vec<String>,
     clients: Vec<TestClient>,
     holds: Vec<LockGuard>,
@@ -37,7 +37,7 @@ impl Scene {
         let url = cluster.user_url();
         let mut clients = Vec::new();
         for n in 0..CLIENTS {
-            // One node's plain URL will do as well.
+            // The plain URL of one node works as well.
             let url = if n == 0 { user(&cluster.node(n).url()) } else { url.clone() };
             clients.push(env.client_at(&url, |config| config.lease(LEASE)).await.unwrap());
         }
@@ -77,7 +77,7 @@ impl Scene {
         }
     }
 
-    /// What the disturbance has cost.
+    /// Prints what the disturbance has cost.
     pub(crate) fn report(&self, what: &str) {
         println!("{what}: at most {:?} without a grant of its first name", self.log.longest_gap(&self.names[..1]));
     }
@@ -85,7 +85,7 @@ impl Scene {
     /// Nothing was lost: no hold, no waiter. Then everybody leaves, and nothing is left.
     pub(crate) async fn finish(self) -> usize {
         self.served_again().await;
-        // One that was not there before.
+        // A client that connects after the fault.
         let late = self.env.client_at(&self.url, |config| config).await.unwrap();
         for name in &self.names {
             late.lock(name).lock().await.unwrap().release().await.unwrap();
@@ -117,7 +117,7 @@ async fn work(client: Client, name: String, task: usize, log: Arc<Log>, stop: Ar
         let acquired = if fair { acquiring.fair().await } else { acquiring.await };
         let guard = match acquired {
             Ok(guard) => guard,
-            // For longer than the retry timeout nobody answered, which a waiter takes for a reason to start over.
+            // There was no answer for the retry timeout, so the waiter acquires again.
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Refused) => continue,
             Err(error) => panic!("{error}"),
         };
@@ -126,7 +126,7 @@ async fn work(client: Client, name: String, task: usize, log: Arc<Log>, stop: Ar
         if !guard.lost_signal().is_lost() {
             log.held(&name, task, token, from, Instant::now());
         }
-        // What is unknown is cleaned up in the background.
+        // If the outcome is unknown, the hold is cleaned up in the background.
         let _ = guard.release().await;
     }
 }

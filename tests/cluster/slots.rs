@@ -9,11 +9,11 @@ tests! {
     slots_move_there_and_back,
 }
 
-/// So many slots move, from the first one on.
+/// The number of slots that move, from slot 0 on.
 const MOVED: u16 = 500;
 
 async fn slots_move_there_and_back(env: Env) {
-    // No failover is wanted, however busy the machine is. Valkey waits for the replicas at each step of a move.
+    // A long timeout, so that no failover begins on a busy machine. Valkey waits for the replicas at each step of a move.
     let cluster = Cluster::start_with(3, 0, &["--cluster-node-timeout", "15000"]);
     let moves = |name: &String| cluster.slot_of(&format!("{{{name}}}")) < MOVED;
     let all = || (0..).map(|n| format!("name:{n}"));
@@ -40,7 +40,7 @@ fn move_slots(cluster: &Cluster, from: usize, to: usize) {
         };
         set(&mut clients[to], &["IMPORTING", &ids[from]]).unwrap();
         set(&mut clients[from], &["MIGRATING", &ids[to]]).unwrap();
-        // The old master keeps a slot in which there are keys, and one may have been written again.
+        // The old master does not give up a slot that has keys, and a key may have been written again.
         while set(&mut clients[from], &["NODE", &ids[to]]).is_err() {
             let keys: Vec<String> = cmd(&mut clients[from], &["CLUSTER", "GETKEYSINSLOT", &slot, "100"]).unwrap();
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

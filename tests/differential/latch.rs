@@ -3,9 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::steps::{KEYS, Step, Text, attempt_id, cut, inbox, keys_from, mostly, ticket_ttl};
-
-const LATCH: usize = 25;
+use crate::steps::{KEYS, LATCH, Step, Text, attempt_id, cut, inbox, keys_from, mostly, ticket_ttl};
 
 pub fn outdate() -> impl Strategy<Value = Step> {
     let ticket = attempt_id().prop_map(|id| Step::Outdate { tickets: KEYS[LATCH + 1], ticket: id });
@@ -13,7 +11,7 @@ pub fn outdate() -> impl Strategy<Value = Step> {
     prop_oneof![ticket, call]
 }
 
-/// Of clients that wait, and of calls, of which there are more.
+/// Ids of waiting clients and, more often, of calls.
 fn call_id() -> Text {
     prop_oneof![1 => attempt_id(), 2 => (3..30_u8).prop_map(|n| format!("c1:{n}"))].boxed()
 }

@@ -4,11 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::steps::{KEYS, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
-
-/// Where the keys of each begin.
-const SEMAPHORE: usize = 15;
-const READ_WRITE: usize = 20;
+use crate::steps::{
+    KEYS, NO_LOCK, READ_WRITE, SEMAPHORE, Step, Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one,
+    ticket_ttl,
+};
 
 type Call = (&'static str, Vec<String>, Vec<String>);
 
@@ -56,7 +55,7 @@ fn not_after() -> Text {
     mostly(&["0", "0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""])
 }
 
-/// A long list for those who promote: the limit, the inbox and whether all are counted.
+/// What every script that promotes is told: the limit, the inbox prefix and whether all subscribers are counted.
 fn site(at: usize) -> Vec<Text> {
     vec![limit(at), inbox(), counts_everyone()]
 }
@@ -86,7 +85,7 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         ("permit_heartbeat", keys_from(at, 5), args)
     });
     let renewed = vec(
-        (select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, 8]), attempt_id(), prop_oneof![lease(), one("0")]),
+        (select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), attempt_id(), prop_oneof![lease(), one("0")]),
         0..5,
     )
     .prop_map(|holds| {

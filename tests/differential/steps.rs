@@ -1,10 +1,13 @@
 //! What can happen, at random: scripts with arguments good and bad, bare commands, keys of other types, time.
 
-use crate::{latch, permits};
+use std::sync::LazyLock;
+
+use bowline::wire::Resource;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::{latch, permits};
 use commands::command;
 use scripts::{script, ticket};
 
@@ -13,39 +16,28 @@ mod scripts;
 
 pub use scripts::{Text, attempt_id, counts_everyone, cut, inbox, keys_from, mostly, one, ticket_ttl};
 
-/// Lock, queue, tickets and counter of two names, keys that are no lock's, and those of a semaphore and a read-write
-/// lock: permits, leases, queue, tickets and counter; and those of a latch.
-pub const KEYS: [&str; 28] = [
-    "p:lock:{a}",
-    "p:lock:{a}:queue",
-    "p:lock:{a}:tickets",
-    "p:lock:{a}:fence",
-    "p:lock:{b}",
-    "p:lock:{b}:queue",
-    "p:lock:{b}:tickets",
-    "p:lock:{b}:fence",
-    "x",
-    "",
-    "string",
-    "hash",
-    "list",
-    "zset",
-    "other",
-    "p:sem:{s}",
-    "p:sem:{s}:leases",
-    "p:sem:{s}:queue",
-    "p:sem:{s}:tickets",
-    "p:sem:{s}:fence",
-    "p:rw:{r}",
-    "p:rw:{r}:leases",
-    "p:rw:{r}:queue",
-    "p:rw:{r}:tickets",
-    "p:rw:{r}:fence",
-    "p:latch:{l}",
-    "p:latch:{l}:tickets",
-    "p:latch:{l}:calls",
-];
+/// The keys of two locks, keys of no primitive, and those of a semaphore, a read-write lock and a latch.
+pub static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let of = |resource: bowline::Result<Resource>| resource.unwrap().keys().into_iter().map(|key| &*key.leak());
+    let others = ["x", "", "string", "hash", "list", "zset", "other"].into_iter();
+    of(Resource::lock(PREFIX, "a"))
+        .chain(of(Resource::lock(PREFIX, "b")))
+        .chain(others)
+        .chain(of(Resource::semaphore(PREFIX, "s", 3)))
+        .chain(of(Resource::read_write(PREFIX, "r")))
+        .chain(of(Resource::latch(PREFIX, "l")))
+        .collect()
+});
 
+/// Where the keys of each begin.
+pub const LOCKS: [usize; 2] = [0, 4];
+pub const NO_LOCK: usize = 8;
+pub const SEMAPHORE: usize = 15;
+pub const READ_WRITE: usize = 20;
+pub const LATCH: usize = 25;
+
+const PREFIX: &str = "p";
+/// With [`PREFIX`]; a client follows.
 pub const INBOX: &str = "p:inbox:";
 pub const CLIENTS: [&str; 3] = ["c1", "c2", "c3"];
 
@@ -68,7 +60,7 @@ pub enum Step {
         tickets: &'static str,
         ticket: String,
     },
-    /// The step on servers that take no writes: the real one is a replica, of nobody.
+    /// The step on servers that take no writes: the real one is a replica without a primary.
     Readonly(Box<Step>),
     Listen(&'static str),
     Deafen(&'static str),
@@ -113,7 +105,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => vec(command(), 1..16).prop_map(Step::Commands),
         1 => select(SOURCES).prop_map(Step::Source),
         1 => select(&KEYS[..]).prop_map(Step::Expire),
-        1 => (select(vec![KEYS[2], KEYS[6]]), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
+        1 => (select(LOCKS.map(|lock| KEYS[lock + 2]).to_vec()), ticket()).prop_map(|(tickets, ticket)| Step::Outdate { tickets, ticket }),
         2 => permits::outdate(),
         1 => latch::outdate(),
         2 => readonly(),

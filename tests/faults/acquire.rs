@@ -1,4 +1,4 @@
-//! Requests for the lock that get lost, whose answers get lost, and that arrive when nobody wants them any more.
+//! Requests for the lock that get lost, whose answers get lost, and that arrive after they were given up.
 
 use bowline::ErrorKind;
 
@@ -158,8 +158,9 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     faults.always("lock_acquire", Fault::Slow(lease));
     let error = loop {
         match lock.lock().expires_after(lease).await {
-            // It overtook the clean-up of the one before, queued up, and was told by a message, which is not slow. If it were
-            // released in the background, the next one would do the same, and so on. On a busy machine its short lease may be over.
+            // This acquisition overtook the clean-up of the one before, queued up, and was granted by a message. Messages
+            // are not slowed down here. A release in the background would be overtaken in the same way by the next one, and
+            // so on. On a busy machine the short lease may be over.
             Ok(guard) => drop(guard.release().await),
             Err(error) => break error,
         }
@@ -189,7 +190,7 @@ async fn a_cancel_is_sent_until_it_is_answered(env: Env) {
         let held = other.lock("a").lock().await.unwrap();
         let cancels = faults.answered("lock_cancel");
         faults.next("lock_cancel", [fault.clone(), fault]);
-        // The queue is seen by the server before the client knows of it.
+        // The server sees the queued ticket before the client knows of it.
         let waits = async || waiting(&env, "a") == 1;
         drop_when(&env, "a ticket", lock.lock(), waits).await;
         let next = acquiring(&env, &third, "a");
@@ -200,7 +201,7 @@ async fn a_cancel_is_sent_until_it_is_answered(env: Env) {
         assert_eq!(holders(&env, "a").len(), 1);
         guard.release().await.unwrap();
     }
-    // A guard that is dropped is released the same way.
+    // A dropped guard is released in the same way.
     for fault in [Fault::LoseRequest, Fault::LoseReply] {
         let cancels = faults.answered("lock_cancel");
         faults.next("lock_cancel", [fault.clone(), fault]);

@@ -19,7 +19,7 @@ on_every_runtime! {
 fn reading(upgrade: Upgrade) -> ReadGuard {
     match upgrade {
         Upgrade::Shared(guard) => guard,
-        Upgrade::Writing(_) => panic!("somebody else reads"),
+        Upgrade::Writing(_) => panic!("there is another reader"),
     }
 }
 
@@ -27,7 +27,7 @@ fn key(name: &str) -> String {
     format!("bowline:rw:{{{name}}}")
 }
 
-/// Nobody holds the lock, long before any lease is over.
+/// The lock is free, long before any lease is over.
 async fn until_free(env: &Env, name: &str) {
     env.eventually("the lock is free", async || env.redis::<u64>(&["EXISTS", &key(name)]) == 0).await;
 }
@@ -40,7 +40,9 @@ async fn a_change_survives_lost_requests_and_replies(env: Env) {
         faults.next("permit_change", [fault.clone(), fault.clone()]);
         let reading = writing.downgrade().await.unwrap();
         faults.next("permit_change", [fault.clone(), fault]);
-        let Upgrade::Writing(writing) = reading.try_upgrade().await.unwrap() else { panic!("nobody else reads") };
+        let Upgrade::Writing(writing) = reading.try_upgrade().await.unwrap() else {
+            panic!("there is no other reader")
+        };
         assert_eq!(faults.calls("permit_change"), changes + 6);
         writing.release().await.unwrap();
         until_free(&env, "a").await;
@@ -66,7 +68,7 @@ async fn a_refused_upgrade_survives_lost_requests_and_replies(env: Env) {
     }
 }
 
-/// It would take the hold from the guard that the answer left it to, for a writer that nobody knows of.
+/// It would take the hold from the guard that the answer left it to, for a writer without a guard.
 async fn a_late_copy_of_a_refused_upgrade_changes_nothing(env: Env) {
     let other = env.client().await.rw_lock("a");
     let (client, faults) = faulty_client(&env, |config| config).await;
@@ -93,12 +95,12 @@ async fn a_change_that_is_never_answered_leaves_nothing(env: Env) {
     }
 }
 
-/// Closing has cleaned up what it might have become: sent after that, it would hold for nobody.
+/// Closing has cleaned up what it might have become: sent after that, it would make a hold without a guard.
 async fn a_change_is_not_sent_again_after_its_client_was_closed(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
     let (lock, waiting) = (client.rw_lock("a"), client.lock("b"));
     let writing = lock.write().await.unwrap();
-    // A clean-up that takes its time keeps the connection open.
+    // A slow clean-up keeps the connection open.
     let held = waiting.lock().await.unwrap();
     faults.always("lock_cancel", Fault::Slow(ms(1000)));
     faults.always("permit_change", Fault::LoseRequest);

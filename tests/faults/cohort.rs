@@ -17,7 +17,7 @@ on_every_runtime! {
     a_turn_dropped_half_way_leaves_nothing,
     a_late_copy_queues_nothing,
     a_cohort_does_not_wait_for_the_server_one_after_the_other,
-    whoever_came_later_has_its_own_time,
+    a_later_member_has_its_own_retry_timeout,
     closing_ends_the_cohort_before_the_server_answers,
     a_turn_is_told_who_else_of_its_client_was_granted,
 }
@@ -58,7 +58,7 @@ async fn a_turn_survives_lost_requests_and_replies(env: Env) {
     assert_eq!(faults.calls("lock_cancel"), 0);
 }
 
-/// The second copy finds nobody holding, and the same attempt id asks what became of it.
+/// The second copy finds no hold, and the same attempt id asks what became of it.
 async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
     let other = env.client().await;
     let (client, faults) = faulty_client(&env, |config| config).await;
@@ -76,7 +76,7 @@ async fn a_turn_whose_reply_is_lost_keeps_its_place(env: Env) {
     let next = env.soon("the next", next).await.unwrap();
     assert_holds(&env, &next);
     next.release().await.unwrap();
-    env.soon("whoever came later", behind).await.unwrap().release().await.unwrap();
+    env.soon("the later member", behind).await.unwrap().release().await.unwrap();
     assert_eq!(faults.calls("lock_cancel"), 0);
 }
 
@@ -120,15 +120,15 @@ async fn a_cohort_does_not_wait_for_the_server_one_after_the_other(env: Env) {
         let error = env.soon("it fails", waiting).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
     }
-    // The first, and the next who came a moment later.
+    // The first member, and the next one, which came a moment later.
     let all = faults.calls("lock_acquire") - tries;
     assert!(all <= 5 * tries, "{all} tries of {WAITERS}, {tries} of one alone");
     faults.heal();
     env.soon("it works again", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
 }
 
-/// The one in front fails first, and its error is not that of whoever has waited for less.
-async fn whoever_came_later_has_its_own_time(env: Env) {
+/// The one in front fails first, and the members that have waited for less do not get its error.
+async fn a_later_member_has_its_own_retry_timeout(env: Env) {
     let retry_timeout = ms(800);
     let (client, faults) = faulty_client(&env, |config| config.retry_timeout(retry_timeout)).await;
     faults.always("lock_acquire", Fault::LoseRequest);
@@ -176,7 +176,7 @@ async fn closing_ends_the_cohort_before_the_server_answers(env: Env) {
     drop(guard);
 }
 
-/// Permits are granted beside those of the turn: here those of a hold that nobody has noticed to be over.
+/// Permits are granted beside those of the turn: here those of a hold whose end has not been noticed.
 async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config.handoff_time(ms(0))).await;
     let (semaphore, other) = (client.semaphore("a", 5), env.client().await.semaphore("a", 5));
@@ -199,7 +199,7 @@ async fn a_turn_is_told_who_else_of_its_client_was_granted(env: Env) {
     until_queued(2).await;
     let second = acquiring(2, false);
     env.eventually("it stands in the cohort", async || client.stats().waiting == 3).await;
-    // The reply of the turn is all that can tell.
+    // Only the reply to the request can carry the message.
     faults.always("permit_heartbeat", Fault::Hang);
     let leases = "bowline:sem:{a}:leases";
     let [shortest] = env.redis::<[String; 1]>(&["ZRANGE", leases, "0", "0"]);

@@ -19,6 +19,7 @@ on_every_runtime! {
     a_client_whose_subscription_alone_has_moved_is_moved_as_a_whole,
     waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica,
     a_client_follows_its_address_to_the_new_primary,
+    what_the_new_primary_has_not_heard_of_is_released_again,
     a_renewal_on_a_silent_connection_is_sent_again_on_a_new_one,
     a_password_changed_under_a_client_is_denied,
 }
@@ -106,8 +107,8 @@ impl Contention {
             served.fetch_add(1, Ordering::SeqCst);
             env.sleep(ms(2)).await;
             self.inside.lock().unwrap().retain(|other| !Arc::ptr_eq(other, &guard));
-            // A release may find its hold taken back by the failover, which is no matter here.
-            let _ = Arc::into_inner(guard).expect("nobody else looks").release().await;
+            // The failover may have lost the hold, so the release may fail. That does not matter here.
+            let _ = Arc::into_inner(guard).expect("no other task has it").release().await;
         }
     }
 }
@@ -128,7 +129,7 @@ async fn only_commands_move(env: &Env) -> Result<(), String> {
         kill(pair.replica(), false);
         let before: Vec<u64> = served.iter().map(|served| served.load(Ordering::SeqCst)).collect();
         let start = env.now();
-        // A waiter that is told nothing asks after a third of its lease.
+        // A waiter without a message asks after a third of its lease.
         while wrong.is_ok()
             && !(pair.all_on_the_primary(2)
                 && served.iter().zip(&before).all(|(served, before)| served.load(Ordering::SeqCst) > before + 20))
@@ -162,7 +163,7 @@ fn one_link_redialled() {
     });
 }
 
-/// Nobody calls, so that no answer tells that the commands hang on a replica.
+/// No call is made, so no answer shows that the commands go to a replica.
 async fn a_client_whose_subscription_alone_has_moved_is_moved_as_a_whole(env: Env) {
     let mut pair = Pair::start();
     let clients = join_all((0..2).map(|_| pair.client(&env, 1500))).await;
@@ -174,7 +175,7 @@ async fn a_client_whose_subscription_alone_has_moved_is_moved_as_a_whole(env: En
         pair.change_places();
         assert_eq!(kill(pair.replica(), true), 2);
         env.eventually("both connections of both are on the new primary", async || pair.all_on_the_primary(2)).await;
-        // Renewals that the old primary refused were no loss.
+        // Renewals that the old primary refused did not lose the hold.
         held.release().await.unwrap();
         env.soon("the waiter", waiter).await.unwrap().release().await.unwrap();
     }
@@ -186,7 +187,7 @@ async fn waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica(
     let [primary, replica] = pair.servers.each_ref().map(Server::port);
     pair.proxy.take_turns([primary, replica, replica]);
     let clients = join_all((0..2).map(async |_| {
-        // The first connection may lead to the replica, and is refused.
+        // The first connection may lead to the replica, which refuses.
         loop {
             let url = pair.proxy.url().replace("redis://", "redis://bowline:secret@");
             if let Ok(client) = env.client_at(&url, |config| config).await {
@@ -220,7 +221,7 @@ async fn a_client_follows_its_address_to_the_new_primary(env: Env) {
     let reconnects = client.stats().reconnects;
     for n in 0..3 {
         pair.change_places();
-        // Whichever call is refused, it is tried again where it is not.
+        // A call that one server refused is tried again at the other one.
         let name = format!("b{n}");
         client.lock(&name).lock().await.unwrap().release().await.unwrap();
         client.rw_lock(&name).write().await.unwrap().release().await.unwrap();
@@ -267,7 +268,7 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
     rule(">new");
     redis::cmd("CLIENT").arg(&["KILL", "USER", "u"]).exec(&mut server.client()).unwrap();
     let lock = client.lock("a");
-    // While the first dial is under way, there is no word of the server yet.
+    // During the first dial, nothing is known about the server.
     env.eventually(
         "it is denied",
         async || matches!(lock.inspect().await, Err(error) if error.kind() == ErrorKind::Denied),
@@ -280,9 +281,42 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Denied, false), "{error}");
         assert!(format!("{error:#}").contains("WRONGPASS"), "{error:#}");
     }
-    // What is held is not lost: the lease decides.
+    // A hold is not lost by this. Only its lease decides.
     assert!(held.is_valid());
     rule(">old");
     env.eventually("it is let in again", async || lock.inspect().await.is_ok()).await;
+    held.release().await.unwrap();
+}
+
+/// The replica is promoted while it has holds whose releases it never gets.
+async fn what_the_new_primary_has_not_heard_of_is_released_again(env: Env) {
+    let mut pair = Pair::start();
+    let client = pair.client(&env, 60_000).await;
+    let (lock, semaphore) = (client.lock("a"), client.semaphore("a", 2));
+    let [released, dropped] = [lock.lock().await.unwrap(), client.lock("b").lock().await.unwrap()];
+    let permits = semaphore.acquire_many(2).await.unwrap();
+    let held = client.lock("held").lock().await.unwrap();
+    let holds = |server: &Server| {
+        let mut keys = server.keys();
+        keys.retain(|key| !key.ends_with(":fence"));
+        keys
+    };
+    let (all, one) = (holds(pair.primary()), ["bowline:lock:{held}"]);
+    assert!(all.len() > 3, "{all:?}");
+    env.eventually("the replica has them", async || holds(pair.replica()) == all).await;
+    pair.replica().promote();
+    released.release().await.unwrap();
+    permits.release().await.unwrap();
+    drop(dropped);
+    env.eventually("they are released", async || holds(pair.primary()) == one).await;
+    assert_eq!(holds(pair.replica()), all);
+    pair.proxy.lead_to(pair.replica().port());
+    pair.primary().demote(pair.replica());
+    pair.primary = 1 - pair.primary;
+    for subscriptions in [true, false] {
+        kill(pair.replica(), subscriptions);
+    }
+    env.eventually("they are released again", async || holds(pair.primary()) == one).await;
+    assert!(held.is_valid());
     held.release().await.unwrap();
 }

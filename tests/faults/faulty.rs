@@ -21,13 +21,13 @@ pub use connection::Faulty;
 #[derive(Clone, Debug)]
 pub enum Fault {
     Pass,
-    /// It never reaches the server; the caller is told that nobody knows.
+    /// It never reaches the server; the caller is told that the outcome is unknown.
     LoseRequest,
-    /// The server executes it; the caller is told that nobody knows.
+    /// The server executes it; the caller is told that the outcome is unknown.
     LoseReply,
     /// As `LoseReply`, but the caller is told only after [`Faults::release`].
     LoseReplyLater,
-    /// The caller is told at once that nobody knows; the server executes it at [`Faults::send_late`].
+    /// The caller is told at once that the outcome is unknown; the server executes it at [`Faults::send_late`].
     Late,
     /// It is not sent, and the caller is told so.
     Unreachable,
@@ -194,7 +194,7 @@ pub async fn faulty_client(env: &Env, configure: impl FnOnce(ConfigBuilder) -> C
     let builder = Config::builder().command_timeout(Duration::from_secs(2)).retry_timeout(Duration::from_secs(5));
     let config = configure(builder).build().unwrap();
     let (inject, injected) = mpsc::unbounded();
-    // Short deadlines are the client's: what goes on below the faults may take its time.
+    // The short deadlines are those of the client. The connection below the faults has more time.
     let below = Config::builder().command_timeout(Duration::from_secs(20)).build().unwrap();
     let inner = Arc::new(env.open(&env.url(), &below).await.unwrap());
     let faults =

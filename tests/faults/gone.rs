@@ -1,6 +1,6 @@
 //! Clients that are gone without a word, and runtimes that are shut down.
 //!
-//! A client is gone when its runtime is: its sockets close and nobody does anything for it any more. Only tokio's
+//! A client is gone when its runtime is: its sockets close, and no task works for it any more. Only tokio's
 //! runtimes can be shut down; the others that compete with it run on every runtime.
 #![cfg(feature = "tokio")]
 
@@ -30,11 +30,11 @@ struct Doomed {
 
 impl Doomed {
     fn start(url: &str, lease: Duration) -> Self {
-        // On a thread of its own: a runtime cannot be driven from inside another.
+        // On another thread, because a runtime cannot be driven from inside another one.
         let url = url.to_owned();
         let started = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            // It dies without a good-bye.
+            // The client ends without releasing anything.
             let config = Config::builder().lease(lease).shutdown_timeout(Duration::ZERO).build().unwrap();
             let client = runtime.block_on(bowline::tokio::connect_with(&url, config)).unwrap();
             Self { runtime: Some(runtime), client }
@@ -79,7 +79,7 @@ async fn a_dead_waiter_is_passed_over_at_once_and_its_ticket_expires(env: Env) {
     doomed.shut_down();
     patient.shut_down();
     held.release().await.unwrap();
-    // By 30 s sooner than the second ticket expires.
+    // 30 s before the second ticket expires.
     let guard = env.soon("the living", waiter).await.unwrap();
     assert_holds(&env, &guard);
     assert_eq!(waiting(&env, "a"), 2, "the dead keep their places for a while");
@@ -145,7 +145,8 @@ fn a_shutdown_is_told(runtime: tokio::runtime::Runtime) {
             let lock = lock.clone();
             move || futures::executor::block_on(async { lock.lock().await })
         });
-        // The members of a cohort behind it are woken by no other event: one has a ticket, and the others wait for the engine alone.
+        // No other event wakes the members of the cohort behind it. One has a ticket, and the others wait only for the
+        // engine.
         let line: Vec<_> = (0..4)
             .map(|_| {
                 let lock = lock.clone();
@@ -153,14 +154,14 @@ fn a_shutdown_is_told(runtime: tokio::runtime::Runtime) {
             })
             .collect();
         let (lock_key, queue) = ("bowline:lock:{a}", "bowline:lock:{a}:queue");
-        // Drives a current-thread runtime until the waiter stands in the queue.
+        // Drives the current-thread runtime until the waiter is queued.
         runtime.block_on(async {
             let start = Instant::now();
             while !server.keys().iter().any(|key| key == queue) || client.stats().waiting < 5 {
                 assert!(start.elapsed() < Duration::from_secs(10), "it does not wait");
                 tokio::time::sleep(ms(5)).await;
             }
-            // Its answer is on the way still.
+            // Its answer is still on the way.
             tokio::time::sleep(ms(50)).await;
         });
         assert!(guard.is_valid());
@@ -201,7 +202,7 @@ fn a_shutdown_of_a_current_thread_runtime_is_told() {
 fn a_runtime_may_be_dropped_right_after_its_client() {
     bounded(|| {
         let server = Server::start();
-        // Which of the two is noticed first is a matter of microseconds.
+        // A few microseconds decide which of the two is noticed first.
         for n in 0..60 {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             let client = runtime.block_on(bowline::tokio::connect(&server.url())).unwrap();

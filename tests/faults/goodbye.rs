@@ -206,7 +206,7 @@ fn those_who_wait_and_what_is_being_cleaned_up_go_too() {
         }
         let lock = scene.client.lock("a");
         scene.until("all wait", || scene.block_on(lock.inspect()).unwrap().waiters == 3);
-        // Under way, and not answered.
+        // The call is under way and not answered.
         scene.seen.lock().unwrap().cancels_hang = true;
         drop(scene.block_on(scene.client.lock("b").lock().into_future()).unwrap());
         assert!(scene.keys().contains(&"bowline:lock:{b}".to_owned()));
@@ -291,7 +291,7 @@ fn the_next_run_of_a_program_finds_everything_free() {
     bounded(move || {
         let server = crate::support::server::Server::start();
         for runtime in runtimes {
-            // The second finds it as the first has left it.
+            // The second run starts from the state that the first one has left.
             for _ in 0..2 {
                 let runtime = runtime();
                 let config = Config::builder().shutdown_timeout(ms(5000)).build().unwrap();

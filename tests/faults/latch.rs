@@ -85,7 +85,7 @@ async fn a_late_copy_of_a_count_down_does_not_count(env: Env) {
     assert!(latch.try_set(1, ms(100)).await.unwrap());
     faults.next("latch_count_down", [Fault::Late]);
     assert_eq!(latch.count_down().await.unwrap(), 0);
-    // Nor when the latch that it was for is over.
+    // The late copy has no effect either after its latch has ended.
     env.eventually("it ends", async || latch.inspect().await.unwrap().remaining.is_none()).await;
     assert!(latch.try_set(2, TTL).await.unwrap());
     faults.send_late().await[0].as_ref().unwrap();
@@ -152,7 +152,7 @@ async fn late_copies_that_may_come_later_than_the_first_change_nothing(env: Env)
 async fn a_first_copy_that_did_nothing_leaves_it_to_the_second(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
     let (latch, other) = (client.latch("a"), env.client().await.latch("a"));
-    // A latch is set before the second copy comes, which counts.
+    // The latch is set before the second copy arrives, which then counts it down.
     faults.next("latch_count_down", [Fault::LoseReply, Fault::Hang]);
     let counted = env.spawn({
         let latch = latch.clone();
@@ -164,7 +164,7 @@ async fn a_first_copy_that_did_nothing_leaves_it_to_the_second(env: Env) {
     assert_eq!(env.soon("the count", counted).await.unwrap(), 2);
     assert_eq!(other.count().await.unwrap(), 2);
     assert!(other.delete().await.unwrap());
-    // The second copy finds nothing, and the first comes when there is something.
+    // The second copy finds no latch. The first copy arrives when there is one.
     faults.next("latch_count_down", [Fault::Late]);
     assert_eq!(latch.count_down().await.unwrap(), 0);
     faults.next("latch_delete", [Fault::Late]);
@@ -185,7 +185,7 @@ async fn waiters_that_are_left_are_told_though_the_answer_was_lost(env: Env) {
     assert!(latch.try_set(1, TTL).await.unwrap());
     let waiters: Vec<_> = (0..1_100).map(|_| waits(&env, &waiting.latch("a"))).collect();
     until_waiting(&env, &latch, 1_100).await;
-    // And the call that tells the rest has no answer the first time.
+    // The call that notifies the remaining waiters gets no answer the first time.
     faults.next("latch_count_down", [Fault::LoseReply]);
     faults.next("latch_cancel", [Fault::LoseRequest, Fault::LoseReply]);
     assert_eq!(latch.count_down().await.unwrap(), 0);
@@ -257,10 +257,10 @@ async fn waiters_are_let_through_while_their_subscriptions_are_killed(env: Env) 
         assert!(other.try_set(1, TTL).await.unwrap());
         let waiters = [waits(&env, &client.latch("a")), waits(&env, &client.latch("a"))];
         until_waiting(&env, &other, 2).await;
-        // Once it listens again.
+        // After the subscription was restored.
         env.eventually("a kill", async || env.redis::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]) > 0).await;
         assert_eq!(other.count_down().await.unwrap(), 0);
-        // Long before its next heartbeat is due: it asks when it listens again.
+        // Long before its next heartbeat is due, because the client asks as soon as the subscription is restored.
         let start = env.now();
         for passed in env.soon("the waiters", join_all(waiters)).await {
             passed.unwrap();
@@ -280,7 +280,7 @@ async fn a_restart_without_data_is_told(env: Env) {
     for told in env.soon("the waiters", join_all(waiters)).await {
         assert_eq!(told.unwrap_err().kind(), ErrorKind::Lost);
     }
-    // There is none, and nothing to count.
+    // There is no latch, so nothing is counted down.
     assert_eq!(latch.count_down().await.unwrap(), 0);
     env.soon("no latch", latch.wait()).await.unwrap();
     env.leaves_keys();

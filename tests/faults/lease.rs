@@ -17,7 +17,7 @@ on_every_runtime! {
     a_hold_that_was_taken_for_gone_is_cleaned_up,
     a_late_renewal_does_not_revive_a_hold,
     an_extension_whose_replies_get_lost_is_sent_again,
-    an_extension_that_nobody_hears_of_leaves_nothing,
+    an_extension_whose_reply_is_lost_leaves_nothing,
     a_late_extension_shortens_nothing_and_revives_nothing,
     heartbeats_that_get_lost_are_made_up_for,
     a_waiter_whose_ticket_expired_queues_up_again,
@@ -55,7 +55,7 @@ async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) 
         assert!(told >= lease - ms(2) && told < lease + SLACK, "{told:?}");
         assert!(!guard.is_valid());
         assert!(faults.calls("lock_renew") >= 2);
-        // A renewal whose answer was lost has kept it; the holder has given it up, so it goes at once.
+        // A renewal whose answer was lost has kept the hold in Redis. The holder has given it up, so it is removed at once.
         env.eventually("it is cleaned up", async || faults.answered("lock_cancel") >= 1).await;
         until_free(&env, name).await;
         let error = guard.release().await.unwrap_err();
@@ -176,9 +176,9 @@ async fn a_waiter_whose_ticket_expired_queues_up_again(env: Env) {
     faults.always("lock_heartbeat", Fault::LoseRequest);
     let (held, waiter) = contended(&env, &other, &client).await;
     env.sleep(ttl + ms(100)).await;
-    // Nobody is served by this release: the ticket is dead. Somebody else may go first.
+    // This release grants to no waiter, because the ticket has expired. Another client may get the lock first.
     held.release().await.unwrap();
-    let passed = other.lock("a").try_lock().await.unwrap().expect("a dead ticket stands in nobody's way");
+    let passed = other.lock("a").try_lock().await.unwrap().expect("a dead ticket blocks no one");
     faults.heal();
     env.eventually("it queues up again", async || faults.calls("lock_acquire") == 2).await;
     until_waiting(&env, "a", 1).await;
@@ -233,7 +233,7 @@ async fn an_extension_whose_replies_get_lost_is_sent_again(env: Env) {
 }
 
 /// The server has extended the hold, and the client does not know: the lock is free when the client's lease is over.
-async fn an_extension_that_nobody_hears_of_leaves_nothing(env: Env) {
+async fn an_extension_whose_reply_is_lost_leaves_nothing(env: Env) {
     for dropped in [false, true] {
         let (client, faults) = faulty_client(&env, |config| config).await;
         let guard = client.lock("a").lock().expires_after(ms(600)).await.unwrap();

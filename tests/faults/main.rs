@@ -13,6 +13,7 @@ use bowline_testkit as support;
 
 mod acknowledged;
 mod acquire;
+mod background;
 mod change;
 mod cohort;
 mod failover;

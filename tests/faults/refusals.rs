@@ -147,7 +147,7 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         assert_eq!(calls("lock_heartbeat"), heartbeats + 1, "{line}");
         until_waiting(&env, line, 0).await;
 
-        // A clean-up that can never succeed is not tried again; the lease ends what it was for.
+        // A clean-up that can never succeed is not tried again. The lease ends the hold.
         let (short, faults) = faulty_client(&env, |config| config.lease(ms(400))).await;
         let short = short.lock(line);
         faults.next("lock_cancel", [Fault::Refuse(line)]);
@@ -166,7 +166,7 @@ async fn replies_that_no_script_gives_are_errors(env: Env) {
     let other = env.client().await;
     let replies = [
         Reply::Nil,
-        Reply::Integer(1),
+        Reply::Integer(-1),
         word("GRANTED"),
         Reply::Array(Vec::new()),
         Reply::Array(vec![word("GRANTED")]),
@@ -191,7 +191,7 @@ async fn replies_that_no_script_gives_are_errors(env: Env) {
         let guard = lock.lock().await.unwrap();
         faults.next("lock_force_release", no());
         assert_eq!(lock.force_release().await.unwrap_err().kind(), ErrorKind::Protocol, "{reply:?}");
-        // No sign that it is lost: a renewal that says so may follow.
+        // The refusal does not mean that the hold is lost. A renewal may report that later.
         let renewals = faults.answered("lock_renew");
         faults.next("lock_renew", no());
         faults.gap();

@@ -9,7 +9,7 @@ use crate::support::env::{Env, on_every_runtime};
 on_every_runtime! {
     behind_hundreds_of_expired_tickets_the_living_is_served,
     refused_requests_are_repeated_with_pauses,
-    a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released,
+    a_release_without_a_hold_is_a_loss_unless_an_earlier_one_may_have_released,
     a_release_survives_lost_requests_and_replies,
     a_release_hands_over_once_however_often_it_is_sent,
     a_release_that_is_refused_for_ever_ends_with_the_lease,
@@ -73,7 +73,7 @@ async fn a_release_that_is_refused_is_finished_in_the_background(env: Env) {
     let guard = client.lock("a").lock().await.unwrap();
     faults.always("lock_release", Fault::Refuse("LOADING Redis is loading the dataset in memory"));
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Refused);
-    // Long before its lease of 30 s.
+    // Long before the lease of 30 s ends.
     until_free(&env, "a").await;
     assert_eq!(faults.calls("lock_cancel"), 1);
 }
@@ -90,10 +90,10 @@ async fn a_late_release_does_not_touch_the_next_hold(env: Env) {
 }
 
 /// Two faults in a row, and then the server does not have the hold.
-async fn a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_released(env: Env) {
+async fn a_release_without_a_hold_is_a_loss_unless_an_earlier_one_may_have_released(env: Env) {
     let (client, faults) = faulty_client(&env, |config| config).await;
     let refused = || Fault::Refuse("LOADING Redis is loading the dataset in memory");
-    // Not executed, any of them: somebody else took it.
+    // None of the requests was executed, because another client acquired the lock.
     for before in [vec![], vec![Fault::Unreachable], vec![refused()], vec![refused(), Fault::Unreachable]] {
         let shown = format!("{before:?}");
         let guard = client.lock("a").lock().await.unwrap();
@@ -102,7 +102,7 @@ async fn a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_re
         let error = guard.release().await.expect_err(&shown);
         assert_eq!(error.kind(), ErrorKind::Lost, "{shown}: {error}");
     }
-    // One of them was, and released.
+    // One of the requests was executed and released the lock.
     for before in [
         vec![Fault::LoseReply],
         vec![Fault::LoseReply, Fault::Unreachable],
@@ -122,7 +122,7 @@ async fn a_release_that_finds_nobody_is_a_loss_unless_an_earlier_one_may_have_re
 /// One call drops 64 of them.
 async fn behind_hundreds_of_expired_tickets_the_living_is_served(env: Env) {
     let hour = |config: bowline::ConfigBuilder| config.lease(ms(3_600_000));
-    // Nobody looks by himself for as long as the test takes.
+    // No waiter asks by itself during the test.
     let (client, other) = (env.client_with(hour).await, env.client_with(hour).await);
     let held = client.lock("a").lock().await.unwrap();
     let dead = "for n = 1, 300 do

@@ -23,7 +23,7 @@ async fn work_that_its_lease_covered_is_done_whatever_the_server_says_afterwards
         assert_eq!(client.lock("a").lock().run(|_| async { 7 }).await.unwrap(), 7);
         let tried = client.lock("b").try_lock().run(|_| async { 7 }).await.unwrap();
         assert_eq!(tried, Some(7));
-        // By other scripts than the release.
+        // Other scripts than the release free the lock.
         until_free(&env, "a").await;
         until_free(&env, "b").await;
         faults.heal();

@@ -56,7 +56,7 @@ async fn a_pause_shorter_than_the_lease_loses_nothing(env: Env) {
     let other = env.client().await;
     let (guard, waiter) = contended(&env, &client, &other).await;
     env.redis::<()>(&["CLIENT", "PAUSE", "1000", "ALL"]);
-    // Answered when the pause is over.
+    // Answered after the pause.
     let start = env.now();
     assert!(client.lock("b").try_lock().await.unwrap().is_some());
     assert!(env.now() - start >= ms(500), "it was not paused");
@@ -68,7 +68,7 @@ async fn a_stop_shorter_than_the_lease_loses_nothing(env: Env) {
     let client = env.client_with(|config| config.lease(ms(5000)).command_timeout(ms(500))).await;
     let guard = client.lock("a").lock().await.unwrap();
     env.server().pause();
-    // Long enough for calls to run into their deadline.
+    // Long enough for calls to reach their deadline.
     let lock = client.lock("b");
     let acquired = env.spawn(async move { lock.lock().await });
     env.sleep(ms(1100)).await;
@@ -91,7 +91,7 @@ async fn a_stop_longer_than_the_lease_is_told(env: Env) {
     env.server().resume();
     let next = env.soon("the waiter", waiter).await.unwrap();
     assert!(next.token() > guard.token());
-    // Nothing that lay in the server's buffers disturbs it.
+    // The bytes that were left in the server's buffers do not disturb it.
     let renewals = other.counts.of("lock_renew");
     env.eventually("renewals", async || other.counts.of("lock_renew") > renewals).await;
     assert_holds(&env, &next);
@@ -120,7 +120,7 @@ async fn a_restart_without_data_is_told_and_waiters_are_served(env: Env) {
     env.server().restart();
     let start = env.now();
     assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Gone);
-    // Asked when the connection was back, and not when the next renewal was due.
+    // Asked as soon as the connection was restored, and not when the next renewal was due.
     assert!(env.now() - start < ms(5000), "{:?}", env.now() - start);
     assert!(!guard.is_valid());
     let (first, _, mut rest) = env.soon("the first waiter", futures::future::select_all(waiters)).await;

@@ -62,7 +62,7 @@ async fn waiters_are_served_while_their_subscriptions_are_killed(env: Env) {
     under_fire(&env, "pubsub").await;
 }
 
-/// The release finds nobody to tell and leaves the lock free. Nothing but the restored subscription makes the waiter ask
+/// The release finds no subscriber and leaves the lock free. Nothing but the restored subscription makes the waiter ask
 /// before a third of its lease of 30 s has passed.
 async fn a_waiter_that_did_not_listen_is_served_when_it_does_again(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
@@ -120,7 +120,7 @@ async fn cut_after(env: &Env, name: &str, bytes: Option<u64>, contended: bool) -
 async fn at_any_byte(env: &Env, contended: bool) {
     let whole = cut_after(env, "whole", None, contended).await;
     let cuts: BTreeSet<u64> = (0..40).map(|n| n * whole / 39).collect();
-    // Several at a time: most of it is waiting.
+    // Several at a time, because most of the time is waiting.
     for cuts in cuts.into_iter().collect::<Vec<_>>().chunks(10) {
         join_all(cuts.iter().map(async |bytes| {
             cut_after(env, &format!("cut after {bytes}"), Some(*bytes), contended).await;
@@ -199,7 +199,7 @@ async fn requests_that_were_stalled_do_no_harm(env: Env) {
     let held = other.lock("a").lock().await.unwrap();
     proxy.stall(false);
     let start = env.now();
-    // Late copies may have queued, no longer than a lease.
+    // Late copies of requests may have queued up for at most one lease.
     env.eventually("no ghost waits", async || {
         let state = other.lock("a").inspect().await.unwrap();
         state.waiters == 0
@@ -209,7 +209,7 @@ async fn requests_that_were_stalled_do_no_harm(env: Env) {
     assert_holds(&env, &held);
     held.release().await.unwrap();
     until_free(&env, "a").await;
-    // Its connection is made anew when it can, which may take longer than its retry timeout.
+    // Reconnecting may take longer than the retry timeout.
     env.eventually("it can lock again", async || match lock.try_lock().await {
         Ok(guard) => guard.is_some(),
         Err(error) => {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bowline::{
     Acquire, Arg, Call, Client, Config, ConfigBuilder, Connection, ConnectionError, CountDownLatch, Error, ErrorKind,
-    Executor, Holder, HolderState, LatchState, LatchWait, Lock, LockGuard, LockState, Loss, LossSignal, Notice, Permit,
-    PermitState, ReadGuard, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token,
-    Topology, TryAcquire, Upgrade, Warning, WriteGuard,
+    Executor, Holder, HolderState, LatchState, LatchWait, Lock, LockGuard, LockState, Loss, LossSignal, MasterState,
+    MultiGuard, MultiLock, NamedLoss, Notice, Permit, PermitState, ReadGuard, RedLock, RedLockBuilder, RedLockState,
+    RedLockStats, RedisConnection, Reply, RwLock, RwLockState, Script, Semaphore, SemaphoreState, Token, Topology,
+    TryAcquire, Upgrade, Warning, WriteGuard,
 };
 use futures::future::try_join_all;
 
@@ -26,18 +27,38 @@ fn sent<T: Send>(future: T) -> T {
     future
 }
 
+/// Bytes of an acquisition on the heap, which it keeps for as long as it waits.
+const LARGEST_WAITING: usize = 1024;
+
+fn kept_small<T: ?Sized>(waiting: &T) {
+    let bytes = size_of_val(waiting);
+    assert!(bytes <= LARGEST_WAITING, "{bytes} bytes");
+}
+
+#[tokio::test]
+async fn acquisitions_that_wait_are_small() {
+    let client = embedded_client().await;
+    let (lock, rw_lock) = (client.lock("a"), client.rw_lock("a"));
+    kept_small(&*lock.lock().into_future());
+    kept_small(&*lock.lock().non_fair().timeout(Duration::from_secs(1)).into_future());
+    kept_small(&*rw_lock.read().into_future());
+    kept_small(&*rw_lock.write().into_future());
+    kept_small(&*client.semaphore("a", 1).acquire().into_future());
+}
+
 #[test]
 fn every_type_is_send_and_sync() {
     kept::<(Client, Config, ConfigBuilder, RedisConnection)>();
-    kept::<(Lock, RwLock, Semaphore, CountDownLatch)>();
-    kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade, LossSignal)>();
+    kept::<(Lock, RwLock, Semaphore, CountDownLatch, MultiLock)>();
+    kept::<(LockGuard, ReadGuard, WriteGuard, Permit, Upgrade, LossSignal, MultiGuard, NamedLoss)>();
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
+    kept::<(RedLock, RedLockBuilder, RedLockState, MasterState, RedLockStats)>();
     shared::<(Call<'_>, Arg<'_>)>();
     kept::<(Acquire<LockGuard>, Acquire<ReadGuard>, Acquire<WriteGuard>, Acquire<Permit>)>();
     kept::<(TryAcquire<LockGuard>, TryAcquire<ReadGuard>, TryAcquire<WriteGuard>, TryAcquire<Permit>)>();
-    kept::<LatchWait>();
+    kept::<(LatchWait, Acquire<MultiGuard>, TryAcquire<MultiGuard>)>();
     kept::<(Arc<dyn Executor>, Arc<dyn Connection>)>();
 }
 
@@ -58,12 +79,15 @@ fn blocking_guards_of_a_thread_stay_on_it() {
     <blocking::Upgrade as NotSend<_>>::stays();
     <blocking::Acquire as NotSend<_>>::stays();
     <blocking::TryAcquire<WriteGuard> as NotSend<_>>::stays();
+    <blocking::Acquire<MultiGuard> as NotSend<_>>::stays();
+    <blocking::MultiGuard as NotSend<_>>::stays();
     shared_by_reference::<(blocking::LockGuard, blocking::ReadGuard, blocking::WriteGuard, blocking::Upgrade)>();
     shared_by_reference::<(blocking::Acquire, blocking::TryAcquire)>();
 
     kept::<(blocking::LockGuard<AnyThread>, blocking::ReadGuard<AnyThread>, blocking::WriteGuard<AnyThread>)>();
-    kept::<(blocking::Permit, blocking::Upgrade<AnyThread>)>();
+    kept::<(blocking::Permit, blocking::Upgrade<AnyThread>, blocking::MultiGuard<AnyThread>)>();
     kept::<(blocking::Client, blocking::Lock, blocking::RwLock, blocking::Semaphore, blocking::CountDownLatch)>();
+    kept::<(blocking::MultiLock, blocking::RedLock, blocking::RedLockBuilder)>();
     kept::<(blocking::Acquire<LockGuard, AnyThread>, blocking::TryAcquire<ReadGuard, AnyThread>)>();
     kept::<(blocking::Acquire<Permit, AnyThread>, blocking::LatchWait)>();
 }
@@ -85,6 +109,15 @@ async fn every_future_is_send_and_small() {
     drop(sent(lock.try_lock().into_future()));
     drop(sent(lock.lock().run(|_| async {})));
     drop(sent(lock.try_lock().run(|guard| async move { guard.token() })));
+    let red_lock = {
+        let server = bowline::embedded::Server::new;
+        let tokio = || bowline::tokio::Tokio::current().unwrap();
+        RedLock::new([client.clone(), server().client(tokio()).await.unwrap(), server().client(tokio()).await.unwrap()])
+    }
+    .unwrap();
+    drop(sent(red_lock.lock("b").into_future()));
+    drop(sent(red_lock.try_lock("b").into_future()));
+    drop(sent(red_lock.inspect("b")));
     drop(sent(lock.inspect()));
     drop(sent(lock.force_release()));
     drop(sent(guard.lost()));
@@ -101,7 +134,9 @@ async fn every_future_is_send_and_small() {
     drop(sent(rw_lock.inspect()));
     drop(sent(reading.lost()));
     drop(sent(reading.protect(async {})));
-    let Upgrade::Writing(writing) = sent(reading.try_upgrade()).await.unwrap() else { panic!("nobody else reads") };
+    let Upgrade::Writing(writing) = sent(reading.try_upgrade()).await.unwrap() else {
+        panic!("there is no other reader")
+    };
     drop(sent(writing.lost()));
     drop(sent(writing.protect(async {})));
     drop(sent(writing.release()));
@@ -121,6 +156,17 @@ async fn every_future_is_send_and_small() {
     drop(sent(permit.protect(async {})));
     drop(sent(permit.release()));
 
+    let all = client.lock_all(["a", "b"]);
+    let guard = sent(all.acquire().into_future()).await.unwrap();
+    drop(sent(all.try_acquire().into_future()));
+    drop(sent(all.acquire().run(|guard| async move { guard.is_valid() })));
+    drop(sent(all.try_acquire().run(|guard| async move { guard.is_valid() })));
+    drop(sent(guard.lost()));
+    drop(sent(guard.lost_signal().wait()));
+    drop(sent(guard.extend(Duration::from_secs(1))));
+    drop(sent(guard.protect(async {})));
+    drop(sent(guard.release()));
+
     let latch = client.latch("a");
     drop(sent(latch.try_set(1, Duration::from_secs(1))));
     drop(sent(latch.count_down()));
@@ -129,7 +175,7 @@ async fn every_future_is_send_and_small() {
     drop(sent(latch.inspect()));
     drop(sent(latch.delete()));
 
-    // However large the work is.
+    // The future stays small even if the work is large.
     async fn large<T>(_: T) -> usize {
         let room = [0_u8; 10 * LARGEST];
         tokio::task::yield_now().await;
@@ -166,6 +212,8 @@ async fn builders_own_what_they_need() {
     assert!(locked.await.unwrap().unwrap().is_valid());
     assert!(tried.await.unwrap().unwrap().is_some());
     assert_eq!(ran.await.unwrap().unwrap(), 2);
+    let all = tokio::spawn(client.lock_all(["c", "d"]).acquire().into_future());
+    assert!(all.await.unwrap().unwrap().is_valid());
 
     let names = ["x", "y", "z"];
     let all = try_join_all(names.map(|name| client.lock(name).lock().into_future())).await.unwrap();

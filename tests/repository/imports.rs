@@ -63,7 +63,7 @@ pub(super) fn imports(sources: &BTreeMap<Module, String>) -> Imports {
 /// The module that defines what the path names.
 fn resolve(files: &BTreeMap<&Module, File>, path: &[String]) -> Module {
     let mut path = path.to_vec();
-    // As many steps as a chain of re-exports may have.
+    // The most steps that a chain of re-exports may have.
     for _ in 0..8 {
         let length = (0..=path.len()).rev().find(|n| files.contains_key(&path[..*n].to_vec())).unwrap();
         let (module, rest) = (path[..length].to_vec(), &path[length..]);
@@ -138,7 +138,7 @@ fn is_word(c: char) -> bool {
 }
 
 fn begins_a_path(code: &str, at: usize) -> bool {
-    // `pub(in crate::x)` names no import.
+    // `pub(in crate::x)` is not an import.
     let before = &code[..at];
     before.chars().next_back().is_none_or(|c| !is_word(c) && c != ':') && !before.ends_with("(in ")
 }

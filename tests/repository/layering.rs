@@ -62,7 +62,7 @@ fn imports_go_down() {
             let allowed = match (own, entry(&layers, other)) {
                 (_, None) => false,
                 (Layer::Adapter, Some(_)) => true,
-                // The facade for programs without a runtime chooses one.
+                // The facade for programs without a runtime chooses one itself.
                 (_, Some((_, Layer::Adapter))) => module[0] == "blocking",
                 (Layer::Number(own), Some((_, Layer::Number(other)))) => other <= own,
             };

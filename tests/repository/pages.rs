@@ -38,7 +38,7 @@ fn links<'a>(text: &'a str, definitions: &HashMap<&'a str, &'a str>) -> Vec<(&'a
         if let Some(target) = rest.strip_prefix('(') {
             return Some((text, target.split_once(')')?.0));
         }
-        // The label behind a text is a link of its own here; the text before it is none, then.
+        // Here the label after a text is a link of its own, so the text before it is none.
         definitions.get(text).map(|target| (text, *target)).filter(|_| !rest.starts_with(": "))
     });
     found.chain(definitions.iter().map(|(label, target)| (*label, *target))).collect()
@@ -111,7 +111,7 @@ fn every_relative_link_of_a_page_leads_to_a_file_and_a_heading() {
 
 #[test]
 fn what_rustdoc_shows_has_no_link_into_the_repository() {
-    // As src/lib.rs puts them together. rustdoc itself checks the paths of Rust, and `scripts/links` what it has written.
+    // In the order of src/lib.rs. rustdoc checks the paths of Rust, and `scripts/links` checks rustdoc's output.
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let mut shown = Vec::new();
     for (targets, page) in [("src/links/readme.md", "README.md"), ("src/links/guide.md", "docs/guide.md")] {
@@ -163,7 +163,7 @@ fn what_rustdoc_shows_as_a_picture_is_the_file_that_github_shows() {
         assert!(!pictures.is_empty(), "{path} has no picture");
         for (description, label) in pictures {
             assert!(description.len() > 20, "{path}: {label} is not described for those who do not see it");
-            // `docs/a.svg` is the label everywhere, so that one definition serves both pages of rustdoc.
+            // The label is `docs/a.svg` on every page, so that one definition serves both pages of rustdoc.
             let file = root().join(path).parent().unwrap().join(targets[label]);
             assert_eq!(file.canonicalize().unwrap(), root().join(label).canonicalize().unwrap(), "{path}: {label}");
             let url = carried.get(label).unwrap_or_else(|| panic!("{label} is not in src/links: run scripts/pictures"));

@@ -46,7 +46,7 @@ fn a_resend_of_the_holder_keeps_the_token_and_refreshes_the_lease() {
         let (mut lab, a, token) = Lab::held();
         let key = lab.keys[0].clone();
         lab.raw(&["PEXPIRE", &key, "1000"]);
-        // Even when others wait, and when it is stale.
+        // A holder's copy is answered in the same way while others wait, and after `not_after`.
         lab.acquire(&attempt(2, 1));
         let late = a.not_after(1);
         assert_eq!(lab.acquire_as(mode, &late), Ok(Acquired::Granted(token)));
@@ -61,7 +61,7 @@ fn a_resend_of_a_waiter_keeps_its_place_and_refreshes_its_ticket() {
     lab.acquire(&b);
     lab.acquire(&c);
     lab.expire_ticket(&b);
-    // STALE is for what neither holds nor waits.
+    // `STALE` is only for attempts that neither hold nor wait.
     assert_eq!(lab.acquire(&b.clone().not_after(1)).queued(), 2);
     lab.assert_queue(&[&b, &c]);
     assert_eq!(lab.inspect().waiters, 2);
@@ -119,7 +119,7 @@ fn no_barging_past_a_live_reachable_ticket() {
 }
 
 #[test]
-fn whoever_asks_passes_waiters_that_cannot_be_told_and_their_tickets_stay() {
+fn an_acquisition_passes_unreachable_waiters_and_their_tickets_stay() {
     for mode in ["try", "wait"] {
         let (mut lab, _, _) = Lab::held();
         let (b, c, d) = (attempt(2, 1), attempt(3, 1), attempt(4, 1));
@@ -146,7 +146,7 @@ fn waiters_that_cannot_be_told_are_passed_by_one_that_can() {
 }
 
 #[test]
-fn in_a_cluster_nobody_is_passed() {
+fn in_a_cluster_no_waiter_is_passed() {
     let (mut lab, a, _) = Lab::held();
     lab.counts_everyone = false;
     let (b, c) = (attempt(2, 1), attempt(3, 1));

@@ -82,7 +82,7 @@ fn ten_thousand_dead_tickets() {
 fn crowd(lab: &mut Lab, dead: std::ops::Range<u32>) {
     lab.checked = false;
     lab.acquire(&attempt(1, 1).patient()).token();
-    // With its keys' times to live; the rest is put behind it, as the script would.
+    // The keys keep their times to live. The other tickets are added behind, in the form that the script writes.
     lab.acquire(&attempt(9, 0).patient());
     let (queue, tickets) = (lab.keys[1].clone(), lab.keys[2].clone());
     let (now, mut list, mut zset) = (lab.now(), redis::cmd("RPUSH"), redis::cmd("ZADD"));

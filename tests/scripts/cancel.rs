@@ -44,7 +44,7 @@ fn a_late_grant_is_released_and_handed_on() {
 }
 
 #[test]
-fn the_unknown_is_gone_and_nobody_is_hurt() {
+fn an_unknown_ticket_is_gone_and_others_are_untouched() {
     let (mut lab, a, _) = Lab::held();
     let b = attempt(2, 1);
     lab.acquire(&b);

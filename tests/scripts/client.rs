@@ -1,14 +1,14 @@
 //! `client_listeners`.
 
-use crate::lab::{INBOX, Lab, attempt};
+use crate::lab::{Lab, channel, lock};
 
 #[test]
 fn the_listeners_of_an_inbox_are_counted_and_nothing_is_changed() {
     let mut lab = Lab::new();
-    let client = |n| attempt(n, 1).id.split_once(':').unwrap().0.to_owned();
     let count = |lab: &mut Lab, n| {
-        let inbox = format!("{INBOX}{}", client(n));
-        lab.run("client_listeners", &["p:scratch".to_owned()], &[inbox], false, |words| words.next()).unwrap()
+        let request = lock("scratch").listeners(&channel(n));
+        let keys: Vec<String> = request.keys().into_iter().map(str::to_owned).collect();
+        lab.run(request.script.name(), &keys, &request.words(), false, |words| words.next()).unwrap()
     };
     assert_eq!(count(&mut lab, 1), 0);
     let _one = lab.listen(1);

@@ -8,7 +8,7 @@ use crate::latch::lab::{Counted, Deleted, Latch, Set, State as LatchState, call}
 use crate::permits::lab::{Permits, SPAN, writer};
 use crate::support::server::Server;
 
-fn node() -> Server {
+pub fn node() -> Server {
     let server = Server::start_with(&["--cluster-enabled", "yes"]);
     let mut client = server.client();
     let slots: Vec<u32> = (0..16_384).collect();
@@ -37,7 +37,7 @@ fn every_script_keeps_to_the_slot_of_the_name() {
     let token = lab.inspect().token.parse().unwrap();
     assert_eq!(lab.read(&inbox), [grant(&b, token)]);
     assert_eq!(lab.state(&b), State::Granted(token));
-    // Nobody on this node listens for the third client: it may be on another.
+    // The third client has no subscriber on this node, but may have one on another.
     assert_eq!(lab.cancel(&b), CANCEL_RELEASED);
     lab.assert_holder(&c);
     assert!(matches!(lab.force_release(&c), Forced::Released { .. }));

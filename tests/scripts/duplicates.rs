@@ -69,7 +69,7 @@ fn release_with_a_ticket() {
     let (first, second) = lab.twice(0, |lab| lab.release_for(&a, &next));
     assert!(matches!(first, Released::Granted(_)));
     assert_eq!(second, NOT_HELD);
-    // Long after, when all is over.
+    // The copy arrives long after the hold has ended.
     lab.release(&next);
     assert_eq!(lab.twice(0, |lab| lab.release_for(&a, &next)), (NOT_HELD, NOT_HELD));
     lab.assert_free();
@@ -109,7 +109,7 @@ fn heartbeat() {
     let (first, second) = lab.twice(REFRESH, |lab| lab.heartbeat(&[&b, &c]).states);
     assert_eq!(first, second);
     assert!(matches!(first[..], [State::Granted(_), State::Waiting]));
-    // After the end of both, nothing comes back.
+    // After both attempts have ended, a late copy revives neither.
     lab.cancel(&c);
     lab.cancel(&b);
     let gone = lab.twice(0, |lab| lab.heartbeat(&[&b, &c]).states);

@@ -79,7 +79,7 @@ fn a_wrong_fence_and_waiters() {
 }
 
 #[test]
-fn a_wrong_fence_and_nobody_waits() {
+fn a_wrong_fence_without_waiters() {
     let mut lab = Lab::new();
     wrong(&mut lab, FENCE);
     for mode in ["try", "wait"] {
@@ -88,7 +88,7 @@ fn a_wrong_fence_and_nobody_waits() {
     let (mut lab, a, _) = Lab::held();
     wrong(&mut lab, FENCE);
     lab.assert_refused("WRONGTYPE", |lab| lab.try_force_release(&a));
-    // What needs no token works.
+    // Scripts that need no token work.
     assert_eq!(lab.renew_one(&a), 1);
     assert_eq!(lab.release(&a), RELEASED);
 }
@@ -124,7 +124,7 @@ fn out_of_memory() {
     lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
     lab.assert_refused("OOM", |lab| lab.acquire_as("wait", &attempt(3, 1)));
     assert_eq!(lab.renew_one(&a), 1);
-    // What gives memory back works, and hands on.
+    // Scripts that free memory work, and hand the lock over.
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_holder(&b);
     assert_eq!(lab.release(&b), RELEASED);
@@ -162,7 +162,7 @@ fn a_user_who_may_not_publish() {
         lab.acquire(&c).queued();
         lab.acquire(&d).queued();
         assert_eq!(lab.cancel(&c), CANCELLED);
-        // An operator is told that the holder cannot be told.
+        // An operator gets an error if the holder cannot be notified.
         assert!(lab.try_force_release(&b).is_err());
         lab.assert_holder(&b);
         assert_eq!(lab.release(&b), RELEASED);
@@ -179,10 +179,10 @@ fn a_user_who_may_not_ask_who_listens() {
     lab.assert_free();
     lab.assert_queue(&[&b]);
     assert!(matches!(lab.state(&b), State::Granted(_)), "its own heartbeat tells it");
-    // That is where a client's check at connect finds it.
+    // A client's check at connect finds the same error.
     assert!(lab.try_force_release(&b).is_err());
     lab.assert_holder(&b);
-    // In a cluster nobody asks.
+    // Without counting subscribers, as in a cluster.
     let c = attempt(3, 1);
     lab.acquire(&c).queued();
     lab.counts_everyone = false;

@@ -63,7 +63,7 @@ fn the_next_hold_of_a_lock_is_written_before_the_old_one_goes() {
         assert_written_before_dropped(&monitor.calls(&mut lab, &key), "HSET", "HDEL");
         lab.checked = true;
         lab.assert_holder(&b);
-        // Nobody comes after it.
+        // No ticket waits behind it, so its release leaves only the counter.
         lab.release(&b);
         assert_eq!(lab.server.keys(), [lab.keys[3].clone()]);
     }
@@ -88,7 +88,7 @@ fn the_next_hold_of_permits_is_written_before_the_old_one_goes() {
             lab.checked = true;
             lab.assert_held(&[&b, &c]);
             assert_eq!(lab.raw_used(), 2);
-            // Once more for the other key.
+            // The same for the other key.
             lab.release(&b);
             lab.release(&c);
             lab.hold(&[&a]);

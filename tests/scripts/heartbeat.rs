@@ -61,7 +61,7 @@ fn ones_own_ticket_is_never_skipped() {
 }
 
 #[test]
-fn a_free_lock_goes_to_whoever_is_first() {
+fn a_free_lock_goes_to_the_first_ticket() {
     let (mut lab, _, _) = Lab::held();
     let (b, c) = (attempt(2, 1), attempt(3, 1));
     let inbox = lab.listen(2);
@@ -139,7 +139,7 @@ fn half_a_queue_is_dropped_and_its_waiters_are_told() {
             assert_eq!(lab.state(&c), State::Gone);
         }
     }
-    // One entry too few, not a whole key.
+    // One entry is missing, not the whole key.
     let (mut lab, _, _) = Lab::held();
     let (b, c) = (attempt(2, 1), attempt(3, 1));
     lab.acquire(&b);

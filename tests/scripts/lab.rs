@@ -16,13 +16,11 @@ mod outcome;
 
 pub use attempt::{Attempt, LEASE, TICKET_TTL, attempt, grant};
 pub use check::Around;
-pub use inbox::Inbox;
+pub use inbox::{Inbox, channel};
 pub use outcome::{
-    Acquired, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Cancelled, Forced, HeartbeatReply, Inspected, NOT_HELD,
-    RELEASED, Released, State, Words,
+    Acquired, Ahead, CANCEL_GONE, CANCEL_RELEASED, CANCELLED, Cancelled, Forced, HeartbeatReply, Inspected, NOT_HELD,
+    RELEASED, Released, Renewed, State, Words, is_held,
 };
-
-pub const INBOX: &str = "p:inbox:";
 
 pub struct Lab {
     pub server: Server,
@@ -30,6 +28,8 @@ pub struct Lab {
     /// Those of the primitive, in the order of its scripts; of a lock: lock, queue, tickets, fence.
     pub keys: Vec<String>,
     pub counts_everyone: bool,
+    /// Messages go through shard channels.
+    pub sharded: bool,
     /// Look at everything after every call, and at the clock. Off for bulk only.
     pub checked: bool,
     wrong: BTreeSet<String>,
@@ -45,7 +45,16 @@ impl Lab {
         let mut connection = server.client();
         load(&mut connection);
         let keys = keys_of("n");
-        Self { server, connection, keys, counts_everyone: true, checked: true, wrong: BTreeSet::new(), markers: 0 }
+        Self {
+            server,
+            connection,
+            keys,
+            counts_everyone: true,
+            sharded: false,
+            checked: true,
+            wrong: BTreeSet::new(),
+            markers: 0,
+        }
     }
 
     /// A lab where the first client's first attempt holds the lock, and its token.
@@ -102,7 +111,22 @@ impl Lab {
                 other => panic!("{other}"),
             }
         })?;
-        let Value::Array(reply) = reply else { panic!("{}: {reply:?}", script.name()) };
+        let word = |word: &str| Value::BulkString(word.into());
+        let reply = match reply {
+            Value::Array(reply) => reply,
+            Value::Int(micros) if script.name() == "lock_acquire" => {
+                vec![word("GRANTED"), word(&micros.to_string()), Value::Int(micros / 1000)]
+            }
+            Value::Int(held @ (0 | 1)) if script.name().ends_with("_release") => {
+                vec![word(["NOT_HELD", "RELEASED"][held as usize]), Value::Int(0), Value::Int(0)]
+            }
+            Value::BulkString(text) if script.name() == "permit_acquire" => {
+                let text = String::from_utf8(text).unwrap();
+                let (token, micros) = text.split_once(' ').unwrap();
+                vec![word("GRANTED"), word(token), Value::Int(micros.parse::<i64>().unwrap() / 1000)]
+            }
+            other => panic!("{}: {other:?}", script.name()),
+        };
         let mut words = Words(reply.into_iter());
         let mut now = if now_first { words.next() } else { 0 };
         let outcome = read(&mut words);
@@ -110,8 +134,8 @@ impl Lab {
             now = words.next();
         }
         assert_eq!(words.0.next(), None, "{} replied more than it should", script.name());
-        // A release without waiters does not read the clock.
-        let unread = now == 0 && script.name() == "lock_release";
+        // The reply of a release without waiters does not contain the time.
+        let unread = now == 0 && script.name().ends_with("_release");
         let in_time = unread || (earliest..=latest).contains(&now);
         assert!(in_time, "{} says {now}, not {earliest}..{latest}", script.name());
         Ok(outcome)
@@ -180,7 +204,7 @@ impl Lab {
         let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut self.connection).unwrap();
         let of = |line: &str| {
             let rest = line.strip_prefix("cmdstat_")?.strip_prefix(command)?;
-            // Since 7.0 a subcommand is counted by itself.
+            // Since Redis 7.0, subcommands are counted separately.
             let (subcommand, calls) = rest.split_once(":calls=")?;
             let calls = calls.split(',').next()?.parse::<u64>().ok()?;
             (subcommand.is_empty() || subcommand.starts_with('|')).then_some(calls)
@@ -221,17 +245,15 @@ pub fn tickets(attempts: &[&Attempt]) -> Vec<String> {
     attempts.iter().map(|attempt| attempt.ticket()).collect()
 }
 
-/// The keys of a semaphore, or of a read-write lock: permits, leases, queue, tickets, fence.
-pub fn permit_keys(permits: &wire::Resource) -> Vec<String> {
-    permits.keys()
-}
-
 pub fn keys_of(name: &str) -> Vec<String> {
     lock(name).keys()
 }
 
+/// The prefix of all clients in the labs.
+pub const PREFIX: &str = "p";
+
 pub fn lock(name: &str) -> wire::Resource {
-    wire::Resource::lock("p", name).unwrap()
+    wire::Resource::lock(PREFIX, name).unwrap()
 }
 
 fn load(connection: &mut Connection) {

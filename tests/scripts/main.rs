@@ -13,6 +13,7 @@
 use bowline_testkit as support;
 
 mod acquire;
+mod ask_ahead;
 mod bounds;
 mod cancel;
 mod client;
@@ -30,4 +31,6 @@ mod refusals;
 mod release;
 mod renew;
 mod replica;
+mod sharded;
 mod token;
+mod vote;

@@ -20,7 +20,7 @@ fn a_forced_release_fences_out_the_whole_span() {
     let a = attempt(1, 1).span(32);
     let old = lab.acquire(&a).token();
     let ahead = (lab.now_us() + 1_000_000_000).to_string();
-    // With the counter far ahead of the clock, only the counter decides.
+    // The counter is far ahead of the clock, so that only the counter decides.
     let fence = lab.keys[3].clone();
     lab.raw(&["SET", &fence, &ahead, "PX", "100000"]);
     let Forced::Released { token, .. } = lab.force_release(&a) else { panic!() };
@@ -72,7 +72,7 @@ fn a_free_lock_is_handed_on() {
     assert_eq!(lab.read(&inbox).len(), 1);
 }
 
-/// An operator who saw who holds the lock must not take it from somebody else.
+/// An operator who saw one holder must not take the lock from another.
 #[test]
 fn only_the_holder_that_was_named_is_forced_out() {
     let (mut lab, a, _) = Lab::held();

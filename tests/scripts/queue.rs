@@ -12,11 +12,11 @@ fn full_counts_the_living_only() {
     let late = attempt(9, 1).max_waiters(5);
     assert_eq!(lab.acquire(&late), Acquired::Full(5));
     assert_eq!(lab.acquire(&late.clone().max_waiters(4)), Acquired::Full(5));
-    // Whoever waits already keeps its place, and a try does not wait.
+    // A ticket that already waits keeps its place. A `try_` request does not wait.
     lab.acquire(&waiters[4]).queued();
     lab.try_acquire(&late).busy();
     lab.expire_ticket(&waiters[2]);
-    // The dead in the middle stay until they come to an end of the list: to search for them would take time.
+    // Expired tickets in the middle stay until they reach an end of the list, because searching for them would take time.
     assert_eq!(lab.acquire(&late).queued(), 6);
     lab.expire_ticket(&waiters[0]);
     lab.acquire(&attempt(10, 1).max_waiters(5)).queued();
@@ -68,7 +68,7 @@ fn who_finds_a_free_lock_with_a_full_queue_hands_it_over() {
     assert_eq!(lab.read(&inbox).len(), 1, "the head is told");
 }
 
-/// The head cannot be told, and keeps its place; whoever asks is passed on to as ever.
+/// The head cannot be told, and keeps its place. The caller is granted the lock as ever.
 #[test]
 fn who_finds_a_free_lock_with_a_full_queue_that_is_deaf_gets_it() {
     let (mut lab, _, _) = Lab::held();
@@ -139,7 +139,7 @@ fn operators_and_late_releases_call_again_too() {
 }
 
 #[test]
-fn when_all_are_dead_nobody_has_to_call_again() {
+fn when_all_are_dead_no_second_call_is_needed() {
     let (mut lab, a, live) = behind_the_dead(200);
     lab.expire_ticket(&live);
     assert_eq!(lab.release(&a), RELEASED);
@@ -156,12 +156,12 @@ fn many_unreachable_clients_are_looked_at_within_bounds() {
     let reachable = attempt(3, 1);
     lab.acquire(&reachable);
     lab.listen(3);
-    // The seventeenth client is not asked for; the lock stays free, and nobody passes those who wait.
+    // The seventeenth client is not checked. The lock stays free, and no request passes the waiters.
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_free();
     assert_eq!(lab.try_acquire(&attempt(4, 1)), Acquired::Busy { ttl: -2, more: false });
     assert_eq!(lab.acquire(&attempt(4, 2)), Acquired::Queued { ttl: -2, length: 22, more: false });
-    // Each of them can still come for it, and when their tickets are over the next is served.
+    // Each of them can still ask for the lock. When their tickets have expired, the next one is granted.
     for waiter in &deaf {
         lab.expire_ticket(waiter);
     }
@@ -226,7 +226,7 @@ fn a_subscription_that_was_cut_is_passed_and_served_when_it_asks() {
     assert_eq!(lab.state(&b), State::Waiting);
 }
 
-/// What was written into the list by somebody else is dropped, and the queue goes on.
+/// What another program wrote into the list is dropped, and the queue goes on.
 #[test]
 fn junk_in_the_queue_is_dropped() {
     let (mut lab, a, _) = Lab::held();
@@ -294,7 +294,7 @@ fn the_caller_needs_no_message_about_a_short_lease() {
     lab.acquire(&own).queued();
     assert_eq!(lab.release_listening(&a), ("RELEASED".to_owned(), vec![format!("ends 2000 {}", own.id)]));
     assert_eq!(lab.read(&inbox), [""; 0]);
-    // A heartbeat is told how much is left anyway.
+    // The answer to a heartbeat says how much of the lease is left in any case.
     let (mut lab, _, _) = Lab::held();
     let [inbox, _other] = [1, 2].map(|client| lab.listen(client));
     lab.acquire(&b).queued();

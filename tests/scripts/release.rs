@@ -3,14 +3,14 @@
 use crate::lab::{Lab, NOT_HELD, RELEASED, Released, attempt, grant};
 
 #[test]
-fn released_and_nobody_waits() {
+fn released_without_waiters() {
     let (mut lab, a, _) = Lab::held();
     assert_eq!(lab.release(&a), RELEASED);
     assert_eq!(lab.server.keys(), [lab.keys[3].clone()], "only the counter is left");
 }
 
 #[test]
-fn somebody_else_or_nobody_has_nothing_to_release() {
+fn without_the_hold_there_is_nothing_to_release() {
     let (mut lab, a, _) = Lab::held();
     assert_eq!(lab.release(&attempt(2, 1)), NOT_HELD);
     assert_eq!(lab.release(&attempt(1, 2)), NOT_HELD, "another attempt of the same client");
@@ -56,10 +56,10 @@ fn first_come_first_served_over_several_clients() {
 }
 
 #[test]
-fn whoever_listens_to_the_reply_hears_there_what_its_own_client_gets() {
+fn the_reply_names_grants_of_a_caller_that_listens_to_it() {
     let (mut lab, a, _) = Lab::held();
     let (own, other, last) = (attempt(1, 7), attempt(2, 1), attempt(1, 8));
-    // That nobody listens to its inbox does not matter.
+    // It makes no difference that its inbox has no subscriber.
     let inbox = lab.listen(2);
     for waiter in [&own, &other, &last] {
         lab.acquire(waiter);
@@ -70,7 +70,7 @@ fn whoever_listens_to_the_reply_hears_there_what_its_own_client_gets() {
     assert_eq!(lab.release_listening(&own), ("RELEASED".to_owned(), vec![]));
     let token = lab.inspect().token.parse().unwrap();
     assert_eq!(lab.read(&inbox), [grant(&other, token)]);
-    // A late copy has no such listener: as if nobody could be told.
+    // A late copy has no client that reads its reply, so no message goes that way.
     lab.expire_hold();
     assert_eq!(lab.release_listening(&own), ("NOT_HELD".to_owned(), vec![]));
     lab.assert_queue(&[&last]);
@@ -122,7 +122,7 @@ fn ones_own_ticket_passes_those_who_cannot_be_told() {
 }
 
 #[test]
-fn whoever_does_not_hold_queues_nothing() {
+fn a_release_without_a_hold_queues_nothing() {
     let (mut lab, a, _) = Lab::held();
     assert_eq!(lab.release_for(&attempt(2, 1), &attempt(2, 2)), NOT_HELD);
     lab.assert_queue(&[]);

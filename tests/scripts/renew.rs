@@ -34,6 +34,19 @@ fn three_hundred_holds_of_which_three_are_not() {
     }
 }
 
+/// A hold that was granted once more under the same attempt id has another token.
+#[test]
+fn a_renewal_reports_the_token_of_the_hold() {
+    let (mut lab, a, token) = Lab::held();
+    assert_eq!(lab.stored_token(&a), Ok(token.to_string()));
+    assert_eq!(lab.stored_token(&a.clone().lease(0)), Ok(token.to_string()), "only a look");
+    assert_eq!(lab.stored_token(&attempt(2, 1)), Err(0));
+    lab.release(&a);
+    let again = lab.acquire(&a).token();
+    assert!(again > token);
+    assert_eq!(lab.stored_token(&a), Ok(again.to_string()));
+}
+
 #[test]
 fn a_lease_of_zero_only_looks() {
     let (mut lab, a, _) = Lab::held();
@@ -56,13 +69,13 @@ fn nothing_shortens_a_lease_that_was_extended() {
     assert!(lab.lock_ttl() > 80_000);
     lab.heartbeat(&[&a.clone().lease(20_000)]);
     assert!(lab.lock_ttl() > 80_000);
-    // An equal lease begins anew.
+    // A renewal with the same lease starts the lease again.
     assert_eq!(lab.renew_one(&a.lease(90_000)), 1);
     assert!(lab.lock_ttl() > 89_000);
 }
 
 #[test]
-fn a_renewal_after_the_release_finds_nobody_and_creates_nothing() {
+fn a_renewal_after_the_release_finds_no_hold_and_creates_nothing() {
     let (mut lab, a, _) = Lab::held();
     lab.release(&a);
     assert_eq!(lab.renew_one(&a), 0);
@@ -70,7 +83,7 @@ fn a_renewal_after_the_release_finds_nobody_and_creates_nothing() {
     let b = attempt(2, 1).lease(10_000);
     lab.acquire(&b);
     assert_eq!(lab.renew_one(&a), 0);
-    assert!(lab.lock_ttl() <= 10_000, "nobody's renewal lengthens another's lease");
+    assert!(lab.lock_ttl() <= 10_000, "a renewal does not lengthen the lease of another hold");
 }
 
 #[test]

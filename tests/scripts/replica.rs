@@ -32,17 +32,17 @@ fn a_grant_that_was_not_made_is_not_heard_through_a_replica() {
     let inbox = lab.listen_at_replica(&replica, 2);
     lab.acquire(&b).queued();
     assert_eq!(lab.release(&a), RELEASED);
-    assert_eq!(lab.read(&inbox), [""; 0], "a message about a grant that nobody has");
+    assert_eq!(lab.read(&inbox), [""; 0], "a message about a grant that was undone");
     lab.assert_free();
     lab.assert_queue(&[&b]);
     let counter: u64 = redis::cmd("GET").arg(&lab.keys[3]).query(&mut lab.connection).unwrap();
     assert_eq!(counter, token, "a token was spent on a grant that was not made");
-    // The next one gets it, and the silent one may not believe that it has.
+    // The next waiter gets the lock. The waiter without a subscriber must not believe that it has the lock.
     lab.acquire(&c).granted();
     assert_eq!(lab.read(&inbox), [""; 0]);
     lab.release(&c);
     assert!(matches!(lab.state(&b), State::Granted(_)), "it asks, and is next");
-    // What is a fact at the master may be heard anywhere.
+    // A fact about the master may be heard from any server.
     assert!(matches!(lab.force_release(&b), Forced::Released { .. }));
     assert_eq!(lab.read(&inbox), [format!("revoked {}", b.id)]);
 }
@@ -62,7 +62,7 @@ fn permits_that_were_not_granted_are_not_heard_through_a_replica() {
     lab.assert_queue(&[&b]);
 }
 
-/// Somebody who watches all inboxes is not the client.
+/// A subscriber to all inboxes is not the client.
 #[test]
 fn a_pattern_is_no_subscription() {
     let (mut lab, a, _) = Lab::held();
@@ -73,7 +73,7 @@ fn a_pattern_is_no_subscription() {
     assert_eq!(lab.read(&watcher), [""; 0]);
     lab.assert_free();
     lab.assert_queue(&[&b]);
-    // Where a server does not know the subscribers of the others, it is told all the same.
+    // If the server cannot count all subscribers, the client is notified in any case.
     lab.counts_everyone = false;
     assert!(matches!(lab.try_acquire(&attempt(3, 1)), Acquired::Busy { .. }));
     lab.assert_holder(&b);
@@ -95,7 +95,7 @@ fn one_question_for_each_client() {
     assert_eq!(lab.executed("pubsub"), 2);
     lab.count_commands();
     assert!(matches!(lab.state(&waiters[0]), State::Granted(_)));
-    // The other two of that client stand behind, and had no heartbeat.
+    // The other two tickets of that client wait behind it and had no heartbeat.
     assert_eq!(lab.executed("pubsub"), 1);
 }
 

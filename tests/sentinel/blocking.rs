@@ -15,7 +15,7 @@ fn a_program_without_a_runtime_follows_the_master() {
         assert!(is_held_at(servers.server(0), &guard));
         guard.release().unwrap();
         let promoted = servers.fail_over();
-        // The next answer may still be one of the old master: it answers before the client has been told.
+        // The next answer may still come from the old master, which answers until the client learns of the failover.
         loop {
             let guard = client.lock("b").lock().block().unwrap();
             let moved = is_held_at(servers.server(promoted), &guard);
@@ -24,7 +24,7 @@ fn a_program_without_a_runtime_follows_the_master() {
                 released.unwrap();
                 break;
             }
-            // A grant of the old master may be lost with it.
+            // A grant of the old master may have been lost with it.
             assert!(released.is_ok() || released.is_err_and(|error| error.kind() == ErrorKind::Lost));
         }
         client.close().unwrap();

@@ -1,4 +1,4 @@
-//! Connecting: who is asked, and what is said when it does not work.
+//! Connecting: which sentinels are asked, and the errors when that fails.
 
 use std::net::TcpListener;
 
@@ -15,6 +15,7 @@ on_runtime! { run, tokio_many, TokioMulti,
     sentinels_that_are_away_are_done_without,
     a_sentinel_that_another_one_names_is_asked_too,
     a_client_that_starts_in_a_failover_waits_for_its_end,
+    a_client_that_connects_in_the_background_finds_the_master,
     the_sentinels_have_a_login_of_their_own,
     the_last_good_bye_finds_the_master
 }
@@ -31,9 +32,17 @@ async fn the_master_is_found(env: Env) {
     let guard = client.lock("a").lock().await.unwrap();
     assert!(is_held_at(servers.server(promoted), &guard));
     guard.release().await.unwrap();
-    // Two connections on the server, one on each sentinel.
+    // Two connections to the server, and one to each sentinel.
     let shown = format!("{:?}", env.open(&servers.url(), &Config::default()).await.unwrap());
     assert!(shown.contains("master mymaster of the sentinels 127.0.0.1:"), "{shown}");
+}
+
+async fn a_client_that_connects_in_the_background_finds_the_master(env: Env) {
+    let servers = Sentinels::start();
+    let client = env.client_at(&servers.user_url(), |config| config.connect_in_background(true)).await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    assert!(is_held_at(servers.server(0), &guard));
+    guard.release().await.unwrap();
 }
 
 async fn addresses_that_lead_to_no_sentinel(env: Env) {
@@ -65,7 +74,7 @@ async fn sentinels_that_are_away_are_done_without(env: Env) {
     let guard = client.lock("a").lock().await.unwrap();
     assert!(is_held_at(servers.server(0), &guard));
     guard.release().await.unwrap();
-    // Two of three elect.
+    // Two of three sentinels are a majority.
     servers.thaw_sentinel(1);
     let promoted = servers.fail_over();
     all_on(&env, &servers, 1, promoted, &[0]).await;
@@ -74,14 +83,14 @@ async fn sentinels_that_are_away_are_done_without(env: Env) {
     let error = env.open(&unknown, &Config::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert!(error.to_string().contains("know no master of the name \"yours\""), "{error}");
-    // A sentinel is no server.
+    // A sentinel is not a server for data.
     let sentinel = format!("redis://127.0.0.1:{}/", servers.sentinel_port(2));
     let error = env.open(&sentinel, &Config::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("redis-sentinel://"), "{error}");
 }
 
-/// The URL names one only, and that one ends.
+/// The URL names a single sentinel, which ends.
 async fn a_sentinel_that_another_one_names_is_asked_too(env: Env) {
     let mut servers = Sentinels::start();
     let known = format!("127.0.0.1:{}", servers.sentinel_port(0));
@@ -114,13 +123,13 @@ async fn the_sentinels_have_a_login_of_their_own(env: Env) {
             redis::cmd("ACL").arg(command).exec(&mut servers.sentinel_client(sentinel)).unwrap();
         }
     };
-    // As docs/acl.md has it, and the least of it that will do.
+    // The rights in docs/acl.md, and the smallest set of them that works.
     let page = include_str!("../../docs/acl.md");
     let rule = page.lines().filter_map(|line| line.strip_prefix("ACL SETUSER bowline on >PASSWORD ")).nth(1);
     let all: Vec<&str> = rule.expect("the command for sentinels").split(' ').collect();
     let needed: Vec<&str> =
         all.iter().copied().filter(|right| !matches!(*right, "+sentinel|sentinels" | "+sentinel|myid")).collect();
-    for (user, rights) in [("watcher", &all[..]), ("short", &needed), ("nobody", &["allchannels", "-@all"])] {
+    for (user, rights) in [("watcher", &all[..]), ("short", &needed), ("powerless", &["allchannels", "-@all"])] {
         says(&[&["SETUSER", user, "on", ">p@ss/word"], rights].concat());
     }
     let with = |user: &str, password: &str| {
@@ -148,14 +157,14 @@ async fn the_sentinels_have_a_login_of_their_own(env: Env) {
         says(&["SETUSER", "short", right]);
     }
     for (user, password, says) in
-        [("watcher", "bowline", "sentinel_user and sentinel_password"), ("nobody", "p@ss/word", "lacks a right")]
+        [("watcher", "bowline", "sentinel_user and sentinel_password"), ("powerless", "p@ss/word", "lacks a right")]
     {
         let error = env.open(&with(user, password), &Config::default()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
         assert!(error.to_string().contains(says), "{error}");
         assert!(!format!("{error:#} {error:?}").contains("p@ss"), "{error:?}");
     }
-    // The servers' own login is another matter.
+    // The login of the servers is another one.
     let wrong = with("watcher", "p@ss/word").replace("bowline:secret", "bowline:wr0ng");
     let error = env.open(&wrong, &Config::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
@@ -178,6 +187,6 @@ async fn the_last_good_bye_finds_the_master(env: Env) {
         assert_eq!(ours(servers.server(master)).len(), 1);
         drop(blocking);
         servers.fail_over();
-        redis::cmd("DEL").arg(&keys.all()).exec(&mut servers.server(servers.master()).client()).unwrap();
+        redis::cmd("DEL").arg(keys.all()).exec(&mut servers.server(servers.master()).client()).unwrap();
     }
 }

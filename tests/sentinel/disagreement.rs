@@ -1,4 +1,4 @@
-//! Sentinels that do not say the same, or the wrong thing.
+//! Sentinels that contradict each other, or are wrong.
 
 use bowline::{Config, Connection, ConnectionError, ErrorKind};
 use futures::FutureExt;
@@ -12,7 +12,7 @@ use crate::support::server::Server;
 on_every_runtime! {
     the_answer_with_the_highest_epoch_wins,
     a_server_that_the_sentinels_name_no_more_is_left_at_once,
-    what_the_old_master_has_answered_and_nobody_has_heard_does_not_count,
+    an_answer_of_the_old_master_that_is_lost_does_not_count,
     a_replica_is_not_taken_for_the_master,
 }
 
@@ -23,7 +23,7 @@ async fn the_answer_with_the_highest_epoch_wins(env: Env) {
     let client = client_at(&env, &url(&[&late.address(), &right.address(), &lost.address()])).await.unwrap();
     let guard = client.lock("a").lock().await.unwrap();
     assert!(is_held_at(&primary, &guard));
-    // The one that is right is gone, and what the others say is older than what is known.
+    // The sentinel with the right answer is gone. The others' answers are older than what the client knows.
     let connections = ours(&primary).len();
     drop(right);
     for n in 0..20 {
@@ -47,11 +47,11 @@ async fn a_server_that_the_sentinels_name_no_more_is_left_at_once(env: Env) {
         assert!(is_held_at(new, &guard) && !is_held_at(old, &guard));
         guard.release().await.unwrap();
     }
-    // The new one has never heard of it.
+    // The new master does not have the hold.
     env.soon("it is lost", held.lost()).await;
 }
 
-async fn what_the_old_master_has_answered_and_nobody_has_heard_does_not_count(env: Env) {
+async fn an_answer_of_the_old_master_that_is_lost_does_not_count(env: Env) {
     let [old, new] = [Server::start(), Server::start()];
     let sentinel = Fake::naming(&old, 1);
     let config = Config::default();
@@ -60,7 +60,7 @@ async fn what_the_old_master_has_answered_and_nobody_has_heard_does_not_count(en
     let mut called = None;
     for keys in &locks {
         let mut granted = acquire(&connection, keys, "c1:1").boxed();
-        // With several threads, the answer may be there at the first look.
+        // With several threads, the answer may be there at the first poll.
         if futures::poll!(&mut granted).is_pending() {
             called = Some((keys, granted));
             break;
@@ -72,7 +72,7 @@ async fn what_the_old_master_has_answered_and_nobody_has_heard_does_not_count(en
     env.eventually("the connection moves", async || (ours(&old).len(), ours(&new).len()) == (0, 1)).await;
     assert!(matches!(granted.await, Err(ConnectionError::Unknown(_))));
     assert_eq!(word(&acquire(&connection, keys, "c1:2").await), "GRANTED");
-    // Without a runtime, the sentinel is asked as well, and so is the server for its role.
+    // Without a runtime, the client also asks the sentinel, and the server for its role.
     let replica = Server::start_with(&Server::FOLLOWS_AT_ONCE);
     replica.follow(&new);
     assert!(connection.without_runtime(ms(5000)).is_some());
@@ -89,7 +89,7 @@ async fn a_replica_is_not_taken_for_the_master(env: Env) {
     let named = format!("127.0.0.1:{}, which the sentinels name as the master, is a replica", replica.port());
     assert!(error.to_string().contains(&named), "{error}");
     assert!(format!("{error:#}").contains("READONLY"), "{error:#}");
-    // A client that connects in the middle of a failover waits for its end.
+    // A client that connects during a failover waits for its end.
     let connecting = env.spawn({
         let env = env.clone();
         async move { client_at(&env, &url).await }

@@ -70,7 +70,7 @@ impl Crowd {
 async fn wait(env: Env, lock: Lock) -> Instant {
     let guard = lock.lock().await.unwrap();
     let granted = env.now();
-    // The failover may have lost the hold, if no replica had heard of it.
+    // The failover may have lost the hold, if no replica had received it.
     let _ = guard.release().await;
     granted
 }
@@ -116,7 +116,7 @@ async fn waiters_are_served_after_the_master_is_killed(env: Env) {
     let named = when_named(&servers, 0);
     let killed = env.now();
     servers.kill(0);
-    // Told to nobody until there is a master again.
+    // No server receives the release until there is a master again.
     let released = env.spawn(async move { first.release().await });
     let granted = in_the_end(&env, "all are served", join_all(waiters)).await;
     let _ = released.await;
@@ -146,7 +146,8 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
             let (lock, stop, passed) = (crowd.clients[n % CLIENTS].lock("a"), stop.clone(), passed.clone());
             env.spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
-                    // A release that the old master took and the new one has not heard of blocks the lock for a lease.
+                    // If the old master executed a release that the new one has not received, the lock stays held for a
+                    // lease.
                     let guard = lock.lock().lease(ms(2000)).await.unwrap();
                     passed.fetch_add(1, Ordering::SeqCst);
                     let _ = guard.release().await;
@@ -160,7 +161,7 @@ async fn a_manual_failover_is_followed_while_the_old_master_still_grants(env: En
         let (old, promoted) = (master, servers.fail_over());
         env.eventually("no connection is left on the old master", async || ours(servers.server(old)).is_empty()).await;
         let (left, demoted) = (env.now() - began, when_demoted(servers.server(old)));
-        // From now on the clients know.
+        // From now on the clients know the new master.
         let before = passed.load(Ordering::SeqCst);
         env.eventually("they go on", async || passed.load(Ordering::SeqCst) > before + 200).await;
         for n in 0..50 {
@@ -193,7 +194,7 @@ async fn a_master_that_stands_still_and_comes_back_is_not_used_again(env: Env) {
     let _ = released.await;
     servers.thaw(0);
     let (thawed, demoted) = (env.now(), when_demoted(servers.server(0)));
-    // One that connects now as well.
+    // A client that connects now does, too.
     let newcomer = client(&env, &servers).await;
     for n in 0..200 {
         let client = if n % 2 == 0 { &newcomer } else { &crowd.clients[n % CLIENTS] };

@@ -13,7 +13,7 @@ use crate::executor::Process;
 use crate::guard::{Guard, How, Waits, What};
 use crate::judge::view::permits;
 use crate::random::Random;
-use crate::world::{Got, MS, Workload, World};
+use crate::world::{Faults, Got, MS, Workload, World};
 
 /// When a future is dropped before it is done.
 pub enum GiveUp {
@@ -162,16 +162,16 @@ impl Actor {
         let done = guard.protect(self.executor.sleep(work)).await;
         if let Err(error) = &done {
             self.log(name, guard, &error.to_string());
-            self.world.lost(self, name, guard, guard.lost().await);
+            self.world.lost(name, guard, guard.lost().await);
         }
         done.is_ok()
     }
 
     /// Releases the guard, or drops it.
     pub async fn let_go(&mut self, name: &str, guard: Arc<Guard>) {
-        self.world.gone(self, name, &guard);
+        self.world.gone(name, &guard);
         let Some(guard) = Arc::into_inner(guard) else { return };
-        // What is over before the release arrives is not handed over by it.
+        // If the hold is over when the release arrives, the release hands nothing over.
         if guard.remaining() > self.world.longest_delay + MS {
             self.world.handing_over(&guard.what().key(name));
         }
@@ -205,7 +205,7 @@ impl Actor {
                 self.world.must(entered || !guard.is_valid(), || format!("{name}: re-entry got another hold"));
                 let got = if entered { Got::Entered { units: guard.units() } } else { Got::Granted };
                 self.world.acquired(self, name, started, &inner, got);
-                self.world.gone(self, name, &inner);
+                self.world.gone(name, &inner);
             }
             Err(error) if error.kind() == ErrorKind::WouldDeadlock => {
                 let expected = (guard.what(), what) == (What::Read, What::Write);
@@ -220,9 +220,9 @@ impl Actor {
         if !matches!(guard.what(), What::Read | What::Write) || !self.random.one_in(2) {
             return Some(guard);
         }
-        self.world.gone(self, name, &guard);
+        self.world.gone(name, &guard);
         let (was, token) = (guard.what(), guard.token());
-        let guard = Arc::into_inner(guard).expect("nobody else has it");
+        let guard = Arc::into_inner(guard).expect("no other task has it");
         let gives_up = self.maybe_gives_up(6, 5 * MS);
         let awake = self.world.machine.awake(self.process);
         let changed = async {
@@ -278,7 +278,11 @@ impl Actor {
         let expected = match error.kind() {
             ErrorKind::TimedOut | ErrorKind::QueueFull | ErrorKind::Lost | ErrorKind::OverLimit => true,
             ErrorKind::Unavailable => self.world.faults.any(),
-            ErrorKind::Refused => self.world.faults.freezes || self.world.faults.failovers,
+            ErrorKind::Refused => {
+                let Faults { freezes, failovers, forks, cluster, .. } = self.world.faults;
+                freezes || failovers || forks || cluster
+            }
+            ErrorKind::Unacknowledged => self.world.faults.acknowledged,
             _ => false,
         };
         self.world.must(expected, || format!("{}: {error}", self.name));

@@ -20,7 +20,7 @@ mod processes;
 pub struct Machine {
     start: Instant,
     history: Mutex<String>,
-    /// One seed was asked for: its history is read by somebody.
+    /// One seed was asked for, so its history will be read.
     verbose: bool,
     state: Mutex<State>,
     _counted: Counted,
@@ -40,7 +40,7 @@ struct State {
     /// What the dead were doing: not another line of it may run before the end, drops included.
     buried: Vec<BoxFuture<'static, ()>>,
     /// By how many millionths the clocks of processes are fast.
-    rates: HashMap<Process, i64>,
+    rates: BTreeMap<Process, i64>,
     /// How many sleeps that are over one poll may still see.
     budget: u32,
 }
@@ -98,7 +98,7 @@ impl Machine {
                 freezes: HashMap::new(),
                 dead: BTreeSet::new(),
                 buried: Vec::new(),
-                rates: HashMap::new(),
+                rates: BTreeMap::new(),
                 budget: SLEEPS_PER_POLL,
             }),
             _counted: Counted::new("machine"),
@@ -119,7 +119,7 @@ impl Machine {
         let _ = writeln!(self.history.lock().unwrap(), "{now:>12.3} ms  {}", line.as_ref());
     }
 
-    /// What is worth a line only when somebody looks for a bug.
+    /// What is worth a line only in the search for a bug.
     pub fn log_detail(&self, line: impl FnOnce() -> String) {
         if self.verbose {
             self.log(line());
@@ -165,7 +165,7 @@ impl Machine {
                         drop(state);
                         drop(future);
                     }
-                    // Killed by itself.
+                    // The process has killed itself.
                     None => state.buried.push(future),
                 }
             } else if self.pass_time(limit)? {

@@ -1,8 +1,8 @@
 //! The seeds that found something, and what has shown it since: workload and faults grow, and with them what a seed does.
 
-use crate::world::Workload::{Latches, Locks, Permits};
+use crate::world::Workload::{Latches, Leases, Locks, Permits};
 use crate::world::{Faults, Workload, run};
-use crate::{CRASHES, EVERYTHING, FREEZES, LOSSES, NETWORK, NONE};
+use crate::{ACKNOWLEDGED, CRASHES, EVERYTHING, FREEZES, LOSSES, NETWORK, NONE};
 
 const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, NETWORK, 1, "a ticket queued up after it was said to be gone: mutant gone_trusted_after_resend"),
@@ -17,10 +17,17 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, EVERYTHING, 504_849, "the judge: a lease that began in the moment of the answer, but after it"),
     (Permits, NONE, 18, "a client counted a fraction of a millisecond more than it asked for: checked at every grant"),
     (Permits, FREEZES, 508_718, "a full queue handed over twice in one call, and not to the caller: script test"),
-    (Permits, FREEZES, 401_461, "a dead head dropped by who found a full queue, and nobody let in: script test"),
+    (
+        Permits,
+        FREEZES,
+        401_461,
+        "a call that found a full queue dropped a dead head and promoted no ticket: script test",
+    ),
     (Permits, FREEZES, 500_117, "the judge: a change leaves the ticket that a late copy of its request queued up"),
     (Permits, LOSSES, 501_303, "the judge: a reader inside a writer of a cohort was asked for when the cohort was"),
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
+    (Locks, ACKNOWLEDGED, 1, "a ticket granted once more by a new master: mutant token_not_compared"),
+    (Leases, ACKNOWLEDGED, 69, "the same, with leases that are extended"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),
 ];

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use bowline::wire::{PREFIX, Resource};
 use bowline::{
     Acquire, Client, Held, Holder, LockGuard, Loss, Permit, ReadGuard, Reentrant, Result, TryAcquire, WriteGuard,
 };
@@ -32,7 +33,7 @@ impl What {
         }
     }
 
-    /// Acquires it for nobody in particular, however long that takes.
+    /// Acquires it without a holder and without a time limit.
     pub async fn acquire(self, client: Client, name: &'static str) -> Result<Guard> {
         self.acquire_as(true, client, name).await
     }
@@ -50,12 +51,17 @@ impl What {
 
     /// The key of who holds it.
     pub fn key(self, name: &str) -> String {
-        let kind = match self {
-            Self::Lock => "lock",
-            Self::Read | Self::Write => "rw",
-            Self::Permits(_) => "sem",
+        self.resource(name).main().to_owned()
+    }
+
+    /// As its clients address it.
+    pub fn resource(self, name: &str) -> Resource {
+        let resource = match self {
+            Self::Lock => Resource::lock(PREFIX, name),
+            Self::Read | Self::Write => Resource::read_write(PREFIX, name),
+            Self::Permits(_) => Resource::semaphore(PREFIX, name, permits(name)),
         };
-        format!("bowline:{kind}:{{{name}}}")
+        resource.unwrap()
     }
 }
 

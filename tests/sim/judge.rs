@@ -1,15 +1,17 @@
 //! Watches the server, and who can reach it: the invariants that a script, a call or the passing of time can break.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::executor::Machine;
-use crate::network::Link;
+use crate::network::Reach;
 use view::View;
 use waits::Attempt;
 
 mod calls;
+mod forks;
 mod grants;
 mod known;
 pub mod latch;
@@ -21,13 +23,22 @@ mod waits;
 
 pub use grants::{arg, may_be_long};
 pub use known::Known;
-pub use server::Executed;
+pub use server::{Clock, Executed};
+pub use waits::PAUSE;
+
+/// A process, and what it reaches the servers by.
+type Reached = (usize, Weak<dyn Reach>);
 
 pub struct Judge {
     machine: Arc<Machine>,
     longest_delay: OnceLock<Duration>,
+    replicas: OnceLock<Duration>,
+    /// Every client is told of its grants, whether it listens or not.
+    tells_everyone: AtomicBool,
+    /// Clients hear through one inbox for each slot.
+    sharded: AtomicBool,
     /// By the client's uuid: its process and its link.
-    clients: Mutex<HashMap<String, (usize, Weak<Link>)>>,
+    clients: Mutex<HashMap<String, Reached>>,
     state: Mutex<State>,
 }
 
@@ -37,12 +48,31 @@ struct State {
     attempts: HashMap<String, Attempt>,
     latches: latch::Latches,
     limits: limits::Limits,
-    /// By the client's uuid: how many subscriptions, and when the last one was made.
-    listeners: HashMap<String, (usize, Duration)>,
+    forsaken: forks::Forsaken,
+    /// By inbox.
+    listeners: HashMap<String, Listener>,
     /// Until when the server stood or stands still.
     server_calm: Duration,
     looked: Duration,
     violation: Option<String>,
+}
+
+/// The subscriptions to an inbox.
+#[derive(Clone, Copy, Default)]
+struct Listener {
+    count: usize,
+    /// When the last one was made.
+    since: Duration,
+    /// When there were none any more.
+    silent_since: Duration,
+}
+
+/// The inbox of a client, for one slot if messages are sharded.
+pub fn inbox(client: &str, slot: Option<&str>) -> String {
+    match slot {
+        Some(slot) => format!("{client} in {slot}"),
+        None => client.to_owned(),
+    }
 }
 
 #[derive(Default)]
@@ -59,6 +89,15 @@ struct Name {
     highest: u64,
 }
 
+impl Listener {
+    fn change(&mut self, count: usize, now: Duration) {
+        if count == 0 {
+            self.silent_since = now;
+        }
+        self.count = count;
+    }
+}
+
 impl Name {
     fn look(&mut self, now: Duration, server: Duration) {
         let since = std::mem::take(&mut self.fits);
@@ -72,15 +111,34 @@ impl Judge {
         Arc::new(Self {
             machine: machine.clone(),
             longest_delay: OnceLock::new(),
+            replicas: OnceLock::new(),
+            tells_everyone: AtomicBool::default(),
+            sharded: AtomicBool::default(),
             clients: Mutex::default(),
             state: Mutex::default(),
         })
     }
 
     /// A client, and how it is reached. No delay is longer than that.
-    pub fn introduce(&self, client: String, process: usize, link: &Arc<Link>, longest_delay: Duration) {
+    pub fn introduce(&self, client: String, process: usize, reach: Arc<dyn Reach>, longest_delay: Duration) {
         self.longest_delay.get_or_init(|| longest_delay);
-        self.clients.lock().unwrap().insert(client, (process, Arc::downgrade(link)));
+        self.clients.lock().unwrap().insert(client, (process, Arc::downgrade(&reach)));
+    }
+
+    /// No server knows all who listen.
+    pub fn tells_everyone(&self) {
+        self.tells_everyone.store(true, Ordering::Relaxed);
+    }
+
+    /// Clients hear through one inbox for each slot, and its master knows all who listen.
+    pub fn shards_messages(&self) {
+        self.tells_everyone.store(false, Ordering::Relaxed);
+        self.sharded.store(true, Ordering::Relaxed);
+    }
+
+    /// Grants wait for replicas: one batch after the other, each for so long at most.
+    pub fn waits_for_replicas(&self, longest: Duration) {
+        self.replicas.get_or_init(|| longest);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -104,27 +162,33 @@ impl Judge {
     }
 
     /// A subscription begins or ends, at the server.
-    pub fn listens(&self, client: &str, begins: bool) {
+    pub fn listens(&self, inbox: &str, begins: bool) {
         let now = self.machine.now();
-        self.machine.log_detail(|| format!("    {client} {} listening", if begins { "begins" } else { "stops" }));
+        self.machine.log_detail(|| format!("    {inbox} {} listening", if begins { "begins" } else { "stops" }));
         let mut state = self.lock();
-        let listener = state.listeners.entry(client.to_owned()).or_default();
+        let listener = state.listeners.entry(inbox.to_owned()).or_default();
         if begins {
-            *listener = (listener.0 + 1, now);
-        } else {
-            listener.0 -= 1;
+            listener.since = now;
         }
+        listener.change(if begins { listener.count + 1 } else { listener.count - 1 }, now);
     }
 
-    /// A failover has brought the client so many subscriptions more, or fewer. It does not know: nothing was interrupted.
-    pub fn listens_elsewhere(&self, client: &str, count: usize, here: bool) {
+    /// Another master has brought the inbox so many subscriptions more, or fewer. The client does not know: nothing was
+    /// interrupted.
+    pub fn listens_elsewhere(&self, inbox: &str, count: usize, here: bool) {
+        let now = self.machine.now();
         let mut state = self.lock();
-        let listener = state.listeners.entry(client.to_owned()).or_default();
-        listener.0 = if here { listener.0 + count } else { listener.0 - count };
+        let listener = state.listeners.entry(inbox.to_owned()).or_default();
+        listener.change(if here { listener.count + count } else { listener.count - count }, now);
     }
 
-    /// Clients that the server still has subscriptions of.
+    /// Inboxes that the server still has subscriptions of.
     pub fn listeners(&self) -> Vec<String> {
-        self.lock().listeners.iter().filter(|(_, (n, _))| *n > 0).map(|(client, _)| client.clone()).collect()
+        self.lock()
+            .listeners
+            .iter()
+            .filter(|(_, listener)| listener.count > 0)
+            .map(|(inbox, _)| inbox.clone())
+            .collect()
     }
 }

@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::time::Duration;
 
+use bowline::wire::{PREFIX, Resource};
 use bowline::{CountDownLatch, ErrorKind, Result};
 
 use crate::actor::Actor;
@@ -44,11 +45,11 @@ impl Actor {
         let gives_up = self.maybe_gives_up(4, 60 * MS);
         let awake = self.world.machine.awake(self.process);
         let (latch, judge) = (self.client.latch(&name), &self.world.server.judge);
-        let n = judge.latch_used(&format!("bowline:latch:{{{name}}}"));
+        let n = judge.latch_used(Resource::latch(PREFIX, &name).unwrap().main());
         let done = self.or_give_up(self.as_use(n, used.of(&latch)), gives_up).await;
         let told = done.as_ref().map(|done| done.as_ref().map(drop).map_err(|error| error.kind()));
         let waited = told.filter(|_| matches!(used, Use::Wait(_)));
-        judge.latch_left(n, matches!(done, Some(Ok(_))), waited, self.world.server.now());
+        judge.latch_left(n, matches!(done, Some(Ok(_))), waited, &self.world.server.clock());
         self.in_time(&name, awake, deadline);
         match done {
             Some(Ok(outcome)) => {

@@ -22,7 +22,7 @@ type Slot = Mutex<Option<Arc<Guard>>>;
 
 impl Actor {
     pub async fn use_lease(&mut self) {
-        // All tasks of all processes are polled by one thread: none of them may see the scope of another.
+        // One thread polls all tasks of all processes. No task may see the scope of another one.
         self.world.must(Holder::current().is_none(), || format!("{} is in the scope of another task", self.name));
         let name = self.random.pick(&self.names).clone();
         let what = if self.random.one_in(2) { What::Lock } else { self.what(&name) };
@@ -68,7 +68,7 @@ impl Actor {
                 let least = (lease - drift(lease)).max(before).saturating_sub(took + MS);
                 let left = guard.remaining();
                 self.world.must(left >= least, || format!("I14 {name}: extended by {lease:?}, {left:?} are left"));
-                self.world.keeps(self, name, guard);
+                self.world.keeps(name, guard);
                 let longer = asked + took + lease > promise.from + promise.lasts;
                 if longer { Promise { from: asked + took, lasts: lease } } else { promise }
             }
@@ -98,13 +98,13 @@ impl Actor {
         self.ends_in_time(name, &guard, &promise);
         let held = self.executor.now() - promise.from;
         if self.world.calm {
-            // After a wait it may have been counted from a third of the lease before, and messages take time.
+            // After a wait, the limit may count from up to a third of the lease before the grant, and messages take time.
             let least = (limit - drift(limit)).saturating_sub(lease / 3 + 8 * self.world.longest_delay + 2 * MS);
             self.world.must(kept || held >= least, || format!("I14 {name}: lost after {held:?} of {limit:?}"));
         }
-        // Another permit or reader of the client may have the very same lease.
+        // Another permit or reader of the client may have exactly the same lease.
         if !self.world.faults.any() && matches!(what, What::Lock | What::Write) {
-            // In Redis as well: the last renewal has asked for what was left, and was under way for a while.
+            // The same applies in Redis: the last renewal has asked for the rest of the time, and was under way for a while.
             let most = limit.saturating_sub(held) + self.world.longest_delay + drift(limit) + MS;
             let left = self.world.left(self, name, &guard);
             self.world.must(left <= most, || format!("I14 {name}: {held:?} of {limit:?}, and {left:?} left in Redis"));
@@ -112,7 +112,7 @@ impl Actor {
         self.let_go(name, guard).await;
     }
 
-    /// I14: nobody renews a fixed lease, or one beyond its limit.
+    /// I14: a fixed lease is not renewed, nor one beyond its limit.
     fn ends_in_time(&self, name: &str, guard: &Guard, promise: &Promise) {
         let left = guard.remaining();
         let most = promise.lasts.saturating_sub(self.executor.now() - promise.from);
@@ -142,14 +142,14 @@ impl Actor {
         let ended =
             self.or_give_up(acquire.run(|guard| self.inside(name, started, &slot, wrap(guard), work)), gives_up);
         let ended: Option<Result<What>> = ended.await;
-        // The work was stopped where it stood.
+        // The work was stopped in the middle.
         let stopped = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(guard) = &stopped {
             let lost = matches!(&ended, Some(Err(error)) if error.kind() == ErrorKind::Lost);
             self.world.must(ended.is_none() || lost, || format!("{name}: the section ended before its work"));
             self.world
                 .must(!lost || !guard.is_valid(), || format!("{name}: the work was stopped, and the guard is valid"));
-            self.world.gone(self, name, guard);
+            self.world.gone(name, guard);
         }
         match ended {
             Some(Ok(what)) => self.world.log(format!("{} {name} {what:?} section done", self.name)),
@@ -167,7 +167,7 @@ impl Actor {
         *slot.lock().unwrap() = Some(guard.clone());
         self.executor.sleep(work).await;
         *slot.lock().unwrap() = None;
-        self.world.gone(self, name, &guard);
+        self.world.gone(name, &guard);
         drop(guard);
         self.world.handing_over(&what.key(name));
         what

@@ -1,4 +1,4 @@
-//! What operators do to semaphores, and what that does to whoever asks for more.
+//! What operators do to semaphores, and what that does to requests for more.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Actor {
         let (judge, now) = (&self.world.server.judge, self.world.machine.now());
         let right = !told || judge.was_less(key, units, started);
         self.world.must(right, || format!("I5 {} is told that {units} are over the limit of {key}", self.name));
-        // That its ticket is gone, and then why: three messages.
+        // Three messages: that the ticket is gone, the question why, and the answer.
         let bound = 3 * self.world.longest_delay + MS;
         let late = judge.less_for(key, units).map(|since| since.min(now - started)).filter(|since| *since > bound);
         self.world.must(late.is_none() || self.world.faults.any(), || {

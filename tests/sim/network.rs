@@ -1,5 +1,6 @@
 //! The network between a process and the server: delays, cuts, lost and late requests, lost messages.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use bowline::{Call, ConnectionError, Executor, Notice, Reply};
 use event_listener::Event;
 use futures::channel::mpsc;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::census::Counted;
@@ -15,12 +17,15 @@ use crate::executor::Machine;
 use crate::nodes::Node;
 use carrier::Sent;
 
+mod acknowledging;
 mod carrier;
 mod connection;
+mod ends;
 mod faults;
 mod subscription;
 
 pub use connection::SimConnection;
+pub use subscription::carry;
 
 /// As the adapters do it: every call has a deadline.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
@@ -36,13 +41,21 @@ fn one_link_redialled() -> bool {
     false
 }
 
+/// How a call comes to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Behind an `ASKING`.
+    pub asking: bool,
+    /// The answer is not awaited: the call is a second copy, or its sender has given up.
+    pub late: bool,
+}
+
 /// The server's side: executes one call at once, at the server's own time.
 pub trait Backend: Send + Sync + 'static {
     /// The server that the address leads to now.
     fn primary(&self) -> Node;
 
-    /// `late` if nobody waits for the answer: the call is a second copy, or its sender has given up.
-    fn execute(&self, node: Node, process: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError>;
+    fn execute(&self, node: Node, process: usize, call: Call<'_>, way: Way) -> Result<Reply, ConnectionError>;
 
     /// A process makes this call. It may never be sent.
     fn called(&self, call: Call<'_>);
@@ -55,6 +68,21 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How long the server stands still from now.
     fn frozen_for(&self) -> Duration;
+
+    /// How often it was restarted. What reached it before is lost with its sockets.
+    fn restarts(&self) -> u64;
+
+    /// The number of the last write at that server.
+    fn written(&self, node: Node) -> u64;
+
+    /// As `WAIT`: until so many replicas have the write of that number, or that time has come. Says how many have it.
+    fn acknowledged(
+        &self,
+        node: Node,
+        number: u64,
+        replicas: u32,
+        until: Duration,
+    ) -> BoxFuture<'_, Result<u32, ConnectionError>>;
 }
 
 /// One process's connection to the server.
@@ -88,6 +116,8 @@ struct State {
     silent: Option<u64>,
     /// How much longer than usual messages take.
     lag: Duration,
+    /// How much longer than usual everything takes.
+    slow: Duration,
     /// When the last disturbance was over, or will be.
     disturbed: Duration,
     closed: bool,
@@ -95,12 +125,28 @@ struct State {
     last_arrival: Duration,
     last_reply: Duration,
     last_message: Duration,
+    /// The last write on the connection that waits for replicas, which belongs to the command connection of that number.
+    acknowledging: (u64, u64),
+    /// Calls that wait for replicas, by command connection and number of replicas: how many were sent, and how many of these are over.
+    turns: BTreeMap<(u64, u32), (u64, u64)>,
     /// How many calls were made, are under way, and were under way at most.
     calls: usize,
     under_way: usize,
     most: usize,
     /// Where requests of the connection of that number go.
     pipe: Option<(u64, mpsc::UnboundedSender<Sent>)>,
+}
+
+/// What a client reaches the servers by.
+pub trait Reach: Send + Sync {
+    /// Since when everything gets through both ways; `None` while it does not.
+    fn calm_since(&self) -> Option<Duration>;
+}
+
+impl Reach for Link {
+    fn calm_since(&self) -> Option<Duration> {
+        self.calm()
+    }
 }
 
 impl fmt::Debug for Link {
@@ -134,11 +180,14 @@ impl Link {
                 twice: false,
                 silent: None,
                 lag: Duration::ZERO,
+                slow: Duration::ZERO,
                 disturbed: Duration::ZERO,
                 closed: false,
                 last_arrival: Duration::ZERO,
                 last_reply: Duration::ZERO,
                 last_message: Duration::ZERO,
+                acknowledging: (0, 0),
+                turns: BTreeMap::new(),
                 calls: 0,
                 under_way: 0,
                 most: 0,
@@ -150,14 +199,19 @@ impl Link {
         })
     }
 
-    /// Since when everything gets through both ways; `None` while it does not.
-    pub fn calm_since(&self) -> Option<Duration> {
-        let (now, primary) = (self.machine.now(), self.backend.primary());
+    fn calm(&self) -> Option<Duration> {
+        let primary = self.backend.primary();
+        let proven = self.look(|state| state.proven == Some(state.commands) && state.node == primary);
+        self.undisturbed().filter(|_| proven)
+    }
+
+    /// The same, whatever the subscription is proven to be.
+    pub fn undisturbed(&self) -> Option<Duration> {
+        let now = self.machine.now();
         self.look(|state| {
             let silent = state.silent == Some(state.commands);
             let broken = state.down || state.messages_down || state.mute || silent || state.closed;
-            let proven = state.proven == Some(state.commands) && state.node == primary;
-            let up = !broken && proven && state.lag.is_zero();
+            let up = !broken && state.lag.is_zero() && state.slow.is_zero();
             (up && state.disturbed <= now).then_some(state.disturbed)
         })
     }
@@ -177,7 +231,7 @@ impl Link {
         result
     }
 
-    /// What nobody waits for.
+    /// Changes the state without waking a task.
     fn note<T>(&self, note: impl FnOnce(&mut State) -> T) -> T {
         note(&mut self.state.lock().unwrap())
     }
@@ -206,8 +260,9 @@ impl Link {
         }
     }
 
-    fn delay(&self) -> Duration {
-        self.machine.random(|random| random.between(self.shortest, self.longest))
+    pub fn delay(&self) -> Duration {
+        let slow = self.look(|state| state.slow);
+        self.machine.random(|random| random.between(self.shortest, self.longest)) + slow
     }
 }
 

@@ -1,157 +1,106 @@
-//! The servers behind the one address: a primary and, where a run has failovers, a replica that is behind it.
+//! The servers behind one address, or those of a cluster: masters, and the replicas that are behind them.
 //!
-//! What a script writes arrives at the replica later, and so does every message that it publishes, whether somebody heard
-//! it at the primary or not; as with Redis, which replicates both.
+//! What a script writes arrives at each replica later, and so does every message that it publishes, whether it had a subscriber at
+//! the master or not; as with Redis, which replicates both. A failover makes a replica the master. The old master follows it, or
+//! goes on for a while and knows nothing of it.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use bowline::embedded::{Content, EmbeddedConnection, Entry, Server};
-use bowline::{Connection, Notice};
-use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt};
+use bowline::ConnectionError;
+use bowline::embedded::{EmbeddedConnection, Server};
+use event_listener::Event;
+use futures::future::{Either, select};
 
 use crate::executor::{Machine, WORLD};
 use crate::judge::view::Dump;
-use crate::network::at_once;
-use crate::storm::READONLY;
+use place::{Messages, Place};
 
-/// One of the servers. The first is the primary until a failover.
+mod clocks;
+mod failover;
+mod inbox;
+mod place;
+mod slots;
+
+use clocks::Clocks;
+pub use failover::Failover;
+pub use inbox::{reader, slot_of};
+pub use place::{LOCAL_KEYS, SHARDED, SPY, dump};
+use slots::Slots;
+pub use slots::{Map, slot};
+
+/// One of the servers. The first is a master until a failover.
 pub type Node = usize;
 
-/// Where a primary with a replica is told of everything that is published.
-const STREAM: &str = "everything";
-
-/// Stands before a script of such a primary.
-pub const SPY: &str = r"local redis = (function(server)
-  local function spied(run)
-    return function(command, ...)
-      if command == 'PUBLISH' then
-        local channel, message = ...
-        server.call('PUBLISH', 'everything', channel .. '\n' .. message)
-      end
-      return run(command, ...)
-    end
-  end
-  return {call = spied(server.call), pcall = spied(server.pcall)}
-end)(redis)
-";
-
-/// Writes one key as it is elsewhere.
-const RESTORE: &str = r"
-redis.call('DEL', KEYS[1])
-local command, ttl, step = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-for i = 4, #ARGV, step do redis.call(command, KEYS[1], unpack(ARGV, i, i + step - 1)) end
-if #ARGV > 3 and ttl > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-";
+/// How long a message is under way from one server of a cluster to another.
+pub const BUS: Duration = Duration::from_micros(200);
 
 pub struct Nodes {
     machine: Arc<Machine>,
     state: Mutex<State>,
+    /// Something has arrived at a replica, or a name has another master.
+    arrived: Event,
 }
 
 struct State {
-    nodes: Vec<Place>,
-    primary: Node,
-    /// How late what the primary does arrives at the replica.
+    places: Vec<Place>,
+    shards: Vec<Shard>,
+    /// Masters that were replaced and do not know it, with their shard, and how far behind they will be.
+    astray: Vec<(Node, usize, Duration)>,
+    /// `None`: no cluster, but one master behind one address.
+    slots: Option<Slots>,
+    /// When something was last done to the masters and the slots.
+    altered: Duration,
+    /// `None`: all show the same.
+    clocks: Option<Clocks>,
+}
+
+/// A master, and those that follow it.
+struct Shard {
+    master: Node,
+    followers: Vec<Follower>,
+}
+
+struct Follower {
+    node: Node,
+    /// How late what the master does arrives.
     lag: Duration,
+    /// Nothing arrives before that.
+    stalled: Duration,
     on_the_way: VecDeque<Record>,
 }
 
-struct Place {
-    server: Server,
-    connection: Arc<EmbeddedConnection>,
-    /// What is published there.
-    published: BoxStream<'static, Notice>,
-}
-
-/// What a script has left, and the messages that it has published, by their channels.
+/// What a script has left, and the messages that it has published.
+#[derive(Clone)]
 struct Record {
     due: Duration,
-    dump: Dump,
-    messages: Vec<(String, String)>,
-}
-
-pub fn dump(server: &Server) -> Dump {
-    let text = |key: Vec<u8>| String::from_utf8(key).unwrap();
-    server.dump().into_iter().map(|(key, entry)| (text(key), entry)).collect()
-}
-
-impl Place {
-    fn new(machine: &Arc<Machine>, time: Duration) -> Self {
-        let server = Server::starting_at(time);
-        let connection = Arc::new(server.connect(machine.process(WORLD)));
-        let published = at_once(connection.subscribe(STREAM)).unwrap();
-        Self { server, connection, published }
-    }
-
-    /// Makes it what it should be, key by key.
-    fn become_as(&self, wanted: &Dump) {
-        let found = dump(&self.server);
-        let gone = found.keys().filter(|key| !wanted.contains_key(*key));
-        gone.for_each(|key| self.restore(key, None));
-        let differs = wanted.iter().filter(|(key, entry)| found.get(*key) != Some(entry));
-        differs.for_each(|(key, entry)| self.restore(key, Some(entry)));
-    }
-
-    fn restore(&self, key: &str, entry: Option<&Entry>) {
-        let now = self.server.now();
-        let ttl = entry.and_then(|entry| entry.expires).map(|ends| ends.as_millis() as i64 - now.as_millis() as i64);
-        let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
-        let (command, step, items): (_, _, Vec<String>) = match entry.map(|entry| &entry.content) {
-            // It is about to expire.
-            _ if ttl.is_some_and(|ttl| ttl <= 0) => ("DEL", 1, Vec::new()),
-            Some(Content::String(value)) => ("SET", 1, vec![text(value)]),
-            Some(Content::List(items)) => ("RPUSH", 1, items.iter().map(text).collect()),
-            Some(Content::Hash(fields)) => ("HSET", 2, fields.iter().flat_map(|(f, v)| [text(f), text(v)]).collect()),
-            Some(Content::SortedSet(members)) => {
-                ("ZADD", 2, members.iter().flat_map(|(m, score)| [score.to_string(), text(m)]).collect())
-            }
-            _ => ("DEL", 1, Vec::new()),
-        };
-        let mut args = vec![command.to_owned(), ttl.unwrap_or(0).to_string(), step.to_string()];
-        args.extend(items);
-        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        self.server.eval(RESTORE, &[key.as_bytes()], &args).unwrap();
-    }
-
-    /// What has been published since the last time.
-    fn messages(&mut self) -> Vec<(String, String)> {
-        let mut messages = Vec::new();
-        while let Some(Some(Notice::Message(message))) = self.published.next().now_or_never() {
-            let message = String::from_utf8(message).unwrap();
-            let (channel, message) = message.split_once('\n').unwrap();
-            messages.push((channel.to_owned(), message.to_owned()));
-        }
-        messages
-    }
+    number: u64,
+    dump: Arc<Dump>,
+    messages: Arc<Messages>,
 }
 
 impl State {
-    fn has_replica(&self) -> bool {
-        self.nodes.len() > 1
+    fn shard_of(&mut self, master: Node) -> Option<&mut Shard> {
+        self.shards.iter_mut().find(|shard| shard.master == master)
     }
 
-    /// The replica executes what has arrived.
-    fn arrive(&mut self, record: Record) {
-        let replica = &self.nodes[1 - self.primary];
-        replica.server.refuse_writes(None);
-        replica.become_as(&record.dump);
-        replica.server.refuse_writes(Some(READONLY));
-        for (channel, message) in record.messages {
-            let published = [channel.as_bytes(), message.as_bytes()];
-            replica.server.eval("return redis.call('PUBLISH', ARGV[1], ARGV[2])", &[], &published).unwrap();
-        }
+    /// A replica executes what has arrived.
+    fn arrive(&mut self, node: Node, record: &Record) {
+        let place = &mut self.places[node];
+        place.follow(&record.dump);
+        place.repeat(&record.messages);
+        place.written = record.number;
     }
 }
 
 impl Nodes {
     pub fn new(machine: &Arc<Machine>) -> Self {
-        let primary = Place::new(machine, Duration::from_secs(1_800_000_000));
-        let state = State { nodes: vec![primary], primary: 0, lag: Duration::ZERO, on_the_way: VecDeque::new() };
-        Self { machine: machine.clone(), state: Mutex::new(state) }
+        let place = Place::new(machine, clocks::START, 0);
+        let shards = vec![Shard { master: 0, followers: Vec::new() }];
+        let (astray, altered) = (Vec::new(), Duration::ZERO);
+        let state = State { places: vec![place], shards, astray, slots: None, altered, clocks: None };
+        Self { machine: machine.clone(), state: Mutex::new(state), arrived: Event::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -160,81 +109,166 @@ impl Nodes {
 
     /// Where the address leads.
     pub fn primary(&self) -> Node {
-        self.lock().primary
+        self.lock().shards[0].master
     }
 
-    pub fn has_replica(&self) -> bool {
-        self.lock().has_replica()
+    /// Whether another server must hear of what is written and published.
+    pub fn is_spied(&self) -> bool {
+        let state = self.lock();
+        state.slots.is_some() || state.shards.iter().any(|shard| !shard.followers.is_empty())
     }
 
     /// The primary.
     pub fn server(&self) -> Server {
         let state = self.lock();
-        state.nodes[state.primary].server.clone()
+        state.places[state.shards[0].master].server.clone()
     }
 
     pub fn at(&self, node: Node) -> (Server, Arc<EmbeddedConnection>) {
-        let place = &self.lock().nodes[node];
+        let place = &self.lock().places[node];
         (place.server.clone(), place.connection.clone())
     }
 
-    pub fn set_clock(&self, now: Duration) {
-        self.lock().nodes.iter().for_each(|place| place.server.set_clock(now));
-    }
-
-    /// From now on there is a replica, which is as far behind.
+    /// From now on every master has one more replica, which is as far behind.
     pub fn replicate(&self, lag: Duration) {
-        let mut state = self.lock();
-        let primary = state.nodes[state.primary].server.clone();
-        if !state.has_replica() {
-            let replica = Place::new(&self.machine, primary.now());
-            replica.become_as(&dump(&primary));
-            replica.server.refuse_writes(Some(READONLY));
-            state.nodes.push(replica);
-        }
-        state.lag = lag;
+        let shards = self.lock().shards.len();
+        (0..shards).for_each(|at| self.replicate_one(at, lag));
     }
 
-    /// The primary has changed, or published something.
-    pub fn changed(self: &Arc<Self>) {
+    fn replicate_one(&self, at: usize, lag: Duration) {
         let mut state = self.lock();
-        if !state.has_replica() {
+        let primary = state.shards[at].master;
+        let server = state.places[primary].server.clone();
+        let mut replica = state.place(&self.machine);
+        replica.follow(&dump(&server));
+        replica.written = state.places[primary].written;
+        state.places.push(replica);
+        let node = state.places.len() - 1;
+        state.shards[at].followers.push(Follower { node, lag, stalled: Duration::ZERO, on_the_way: VecDeque::new() });
+    }
+
+    /// For a while, nothing arrives at one of the replicas; says which.
+    pub fn stall(self: &Arc<Self>, draw: u64, duration: Duration) -> Option<Node> {
+        let now = self.machine.now();
+        let mut state = self.lock();
+        let mut followers: Vec<_> = state.shards.iter_mut().flat_map(|shard| &mut shard.followers).collect();
+        let count = followers.len().max(1) as u64;
+        let follower = followers.get_mut((draw % count) as usize)?;
+        follower.stalled = now + duration;
+        for record in &mut follower.on_the_way {
+            record.due = record.due.max(now + duration);
+        }
+        let node = follower.node;
+        drop(followers);
+        drop(state);
+        self.deliver_after(duration);
+        Some(node)
+    }
+
+    /// The server has executed something, and `wrote`, as far as the caller can see.
+    pub fn changed(self: &Arc<Self>, node: Node, wrote: bool) {
+        let mut state = self.lock();
+        let (messages, marked) = state.places[node].news();
+        if !wrote && !marked && messages.is_empty() {
             return;
         }
-        let primary = state.primary;
-        let (dump, messages) = (dump(&state.nodes[primary].server), state.nodes[primary].messages());
-        let last = state.on_the_way.back().map_or(Duration::ZERO, |record| record.due);
-        let due = (self.machine.now() + state.lag).max(last);
-        state.on_the_way.push_back(Record { due, dump, messages });
-        drop(state);
-        let (nodes, world) = (self.clone(), self.machine.process(WORLD));
-        self.machine.process(WORLD).spawn(Box::pin(async move {
-            world.sleep(due.saturating_sub(nodes.machine.now())).await;
-            let mut state = nodes.lock();
-            while state.on_the_way.front().is_some_and(|record| record.due <= nodes.machine.now()) {
-                let record = state.on_the_way.pop_front().unwrap();
-                state.arrive(record);
+        let messages = if state.slots.is_some() {
+            // Over the bus of the cluster, unless the node is cut off from it.
+            if !state.astray.iter().any(|(astray, ..)| *astray == node) {
+                self.broadcast(node, messages);
             }
+            Vec::new()
+        } else {
+            messages
+        };
+        let place = &mut state.places[node];
+        place.written += u64::from(wrote || marked);
+        let (number, dump) = (place.written, Arc::new(dump(&place.server)));
+        let record = Record { due: Duration::ZERO, number, dump, messages: Arc::new(messages) };
+        let now = self.machine.now();
+        let Some(shard) = state.shard_of(node) else { return };
+        for follower in &mut shard.followers {
+            let last = follower.on_the_way.back().map_or(Duration::ZERO, |record| record.due);
+            let due = (now + follower.lag).max(last).max(follower.stalled);
+            follower.on_the_way.push_back(Record { due, ..record.clone() });
+            self.deliver_after(due.saturating_sub(now));
+        }
+    }
+
+    fn deliver_after(self: &Arc<Self>, duration: Duration) {
+        let nodes = self.clone();
+        let sleep = self.machine.process(WORLD).sleep(duration);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            sleep.await;
+            nodes.deliver();
         }));
     }
 
-    /// The replica becomes the primary, and the other way round. What has not arrived is `lost`, or arrives before. Those
-    /// who are connected stay where they are. Says what has become of the last writes.
-    pub fn fail_over(&self, lost: bool) -> String {
+    /// A moment later all other servers tell their subscribers.
+    fn broadcast(self: &Arc<Self>, from: Node, messages: Messages) {
+        let (nodes, sleep) = (self.clone(), self.machine.process(WORLD).sleep(BUS));
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            sleep.await;
+            let state = nodes.lock();
+            let astray = |node: &Node| state.astray.iter().any(|(astray, ..)| astray == node);
+            let others = (0..state.places.len()).filter(|node| *node != from && !astray(node));
+            others.for_each(|node| state.places[node].repeat(&messages));
+        }));
+    }
+
+    /// What is due arrives.
+    fn deliver(&self) {
+        let now = self.machine.now();
         let mut state = self.lock();
-        let mut told = String::new();
-        let records: Vec<Record> = state.on_the_way.drain(..).collect();
-        let _ = write!(told, "{} writes {}", records.len(), if lost { "are lost" } else { "arrive before" });
-        for record in records.into_iter().filter(|_| !lost) {
-            state.arrive(record);
+        let mut arrived = Vec::new();
+        for follower in state.shards.iter_mut().flat_map(|shard| &mut shard.followers) {
+            while follower.on_the_way.front().is_some_and(|record| record.due <= now) {
+                arrived.extend(follower.on_the_way.pop_front().map(|record| (follower.node, record)));
+            }
         }
-        state.primary = 1 - state.primary;
-        let primary = state.primary;
-        let (new, old) = (&state.nodes[primary], &state.nodes[1 - primary]);
-        new.server.refuse_writes(None);
-        old.server.refuse_writes(None);
-        old.become_as(&dump(&new.server));
-        old.server.refuse_writes(Some(READONLY));
-        told
+        arrived.iter().for_each(|(node, record)| state.arrive(*node, record));
+        drop(state);
+        self.arrived.notify(usize::MAX);
+    }
+
+    /// The number of the last write at that server.
+    pub fn written(&self, node: Node) -> u64 {
+        self.lock().places[node].written
+    }
+
+    /// Until so many replicas have the write of that number, or that time has come. Says how many have it. The wait ends with an
+    /// error when the server is demoted.
+    pub async fn acknowledged(
+        &self,
+        node: Node,
+        number: u64,
+        replicas: u32,
+        until: Duration,
+    ) -> Result<u32, ConnectionError> {
+        let world = self.machine.process(WORLD);
+        let demoted = self.lock().places[node].demoted;
+        loop {
+            let arrived = self.arrived.listen();
+            if self.lock().places[node].demoted != demoted {
+                let line = "UNBLOCKED force unblock from blocking operation, instance state changed";
+                return Err(ConnectionError::refused(line));
+            }
+            let count = self.followers_with(node, number);
+            let left = until.saturating_sub(self.machine.now());
+            if count >= replicas || left.is_zero() {
+                return Ok(count);
+            }
+            if let Either::Right(_) = select(arrived, world.sleep(left)).await {
+                return Ok(self.followers_with(node, number));
+            }
+        }
+    }
+
+    /// How many of those that follow the server have the write of that number.
+    fn followers_with(&self, node: Node, number: u64) -> u32 {
+        let mut state = self.lock();
+        let Some(shard) = state.shard_of(node) else { return 0 };
+        let followers: Vec<Node> = shard.followers.iter().map(|follower| follower.node).collect();
+        followers.into_iter().filter(|follower| state.places[*follower].written >= number).count() as u32
     }
 }

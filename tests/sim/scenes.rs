@@ -7,13 +7,16 @@ use crate::number;
 use crate::scripts::Scripts;
 use crate::stage::{Played, Stage, play};
 
+mod cluster;
 mod cohort;
 mod failovers;
 mod latch;
 mod leases;
 mod many;
+mod masters;
 mod queue;
 mod requests;
+mod sharded;
 
 /// How many seeds a scene has.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 1 } else { 50 };
@@ -60,6 +63,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("half_a_queue", |stage| Box::pin(queue::half_a_queue(stage))),
     ("newcomers", |stage| Box::pin(queue::newcomers(stage))),
     ("long_cohort", |stage| Box::pin(cohort::long_cohort(stage))),
+    ("busy_cohort", |stage| Box::pin(cohort::busy_cohort(stage))),
     ("slow_cohort", |stage| Box::pin(cohort::slow_cohort(stage))),
     ("robbed_cohort", |stage| Box::pin(cohort::robbed_cohort(stage))),
     ("left_cohort", |stage| Box::pin(cohort::left_cohort(stage))),
@@ -80,12 +84,30 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("parted_links", |stage| Box::pin(failovers::parted_links(stage))),
     ("demoted_server", |stage| Box::pin(failovers::demoted_server(stage))),
     ("lost_writes", |stage| Box::pin(failovers::lost_writes(stage))),
+    ("cut_off_master", |stage| Box::pin(failovers::cut_off_master(stage))),
+    ("lost_grant", |stage| Box::pin(failovers::lost_grant(stage))),
+    ("late_successor", |stage| Box::pin(failovers::late_successor(stage))),
+    ("asked_a_replica", |stage| Box::pin(failovers::asked_a_replica(stage))),
+    ("lost_reply", |stage| Box::pin(cluster::lost_reply(stage))),
+    ("heard_elsewhere", |stage| Box::pin(cluster::heard_elsewhere(stage))),
+    ("cut_off_listener", |stage| Box::pin(cluster::cut_off_listener(stage))),
+    ("handed_over_in_a_moving_slot", |stage| Box::pin(cluster::handed_over_in_a_moving_slot(stage))),
+    ("moving_slot", |stage| Box::pin(cluster::moving_slot(stage))),
+    ("moved_inbox", |stage| Box::pin(sharded::moved_inbox(stage))),
+    ("opening_inbox", |stage| Box::pin(sharded::opening_inbox(stage))),
+    ("idle_inbox", |stage| Box::pin(sharded::idle_inbox(stage))),
     ("clock_forward", |stage| Box::pin(requests::clock_forward(stage))),
     ("refused_set", |stage| Box::pin(latch::refused_set(stage))),
     ("idle_count", |stage| Box::pin(latch::idle_count(stage))),
     ("later_copy", |stage| Box::pin(latch::later_copy(stage))),
     ("late_count", |stage| Box::pin(latch::late_count(stage))),
     ("rest_of_a_latch", |stage| Box::pin(latch::rest_of_a_latch(stage))),
+    ("refused_proposal", |stage| Box::pin(masters::refused_proposal(stage))),
+    ("early_turn", |stage| Box::pin(masters::early_turn(stage))),
+    ("regained_vote", |stage| Box::pin(masters::regained_vote(stage))),
+    ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
+    ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
+    ("late_loss", |stage| Box::pin(masters::late_loss(stage))),
 ];
 
 /// What is found with a mutant is the mutant's: without one, nothing is.

@@ -1,26 +1,37 @@
 //! The embedded server in the simulation, looked at after every script.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bowline::embedded::Entry;
 use bowline::{Arg, Call, Connection, ConnectionError, Notice, Reply, Script};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::census::Counted;
 use crate::executor::{Machine, WORLD};
+use crate::guard::What;
 use crate::judge::latch::{is_first, is_telling, living};
 use crate::judge::view::{Dump, is_used, locks, queue, view};
 use crate::judge::{Executed, Judge, Known, arg, may_be_long, twice};
-use crate::network::{Backend, at_once};
-use crate::nodes::{self, Node, Nodes, SPY};
+use crate::network::{Backend, Way, at_once};
+use crate::nodes::{self, LOCAL_KEYS, Node, Nodes, SHARDED, SPY, slot};
 use crate::random::Random;
 use crate::scripts::Scripts;
 
-/// How many waiters of a latch one call tells: as it is, and one.
-const MOST_TOLD: [(&str, &str); 2] = [("'LIMIT', 0, 1000 + 1)", "'LIMIT', 0, 1 + 1)"), ("#ids > 1000\n", "#ids > 1\n")];
+mod failovers;
+mod listeners;
+
+use listeners::{Listeners, Listening};
+
+/// How many waiters of a latch one call tells, as it is sent: as it is, and one.
+const MOST_TOLD: [(&str, &str); 2] = [("'LIMIT',0,1000+1)", "'LIMIT',0,1+1)"), ("#ids>1000\n", "#ids>1\n")];
+/// The same as it is written, and as a mutant has it.
+const MOST_TOLD_WRITTEN: [(&str, &str); 2] =
+    [("'LIMIT', 0, 1000 + 1)", "'LIMIT', 0, 1 + 1)"), ("#ids > 1000\n", "#ids > 1\n")];
 
 /// Those that wait for a latch, by the only script fragment that does so in portions.
 fn tells_waiters(script: &Script) -> bool {
@@ -28,8 +39,8 @@ fn tells_waiters(script: &Script) -> bool {
 }
 
 fn one_at_a_time(source: &str) -> String {
-    // A mutant may have taken them away.
-    MOST_TOLD.iter().fold(source.to_owned(), |source, (most, one)| source.replace(most, one))
+    // A mutant may have removed them.
+    MOST_TOLD.iter().chain(&MOST_TOLD_WRITTEN).fold(source.to_owned(), |source, (most, one)| source.replace(most, one))
 }
 
 #[test]
@@ -43,12 +54,14 @@ fn the_portion_of_waiters_stands_in_the_scripts() {
 
 pub struct SimServer {
     machine: Arc<Machine>,
-    nodes: Arc<Nodes>,
+    pub nodes: Arc<Nodes>,
     scripts: Scripts,
     pub judge: Arc<Judge>,
     listening: Arc<Mutex<Listeners>>,
     random: Mutex<Random>,
     frozen_until: Mutex<Duration>,
+    /// How often it was restarted, and when it last was.
+    restarts: Mutex<(u64, Duration)>,
     /// What it answers to writes, and until when.
     refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
@@ -73,6 +86,7 @@ impl SimServer {
             listening: Arc::default(),
             random: Mutex::new(Random::new(machine.random(Random::next))),
             frozen_until: Mutex::default(),
+            restarts: Mutex::default(),
             refusal: Mutex::default(),
             set_back: Mutex::default(),
             evicted: Mutex::new(false),
@@ -84,16 +98,20 @@ impl SimServer {
     }
 
     fn dump(&self) -> Dump {
-        nodes::dump(&self.nodes.server())
+        self.nodes.truth()
     }
 
     pub fn keys(&self) -> Vec<String> {
         self.dump().into_keys().collect()
     }
 
+    pub fn entry(&self, key: &str) -> Option<Entry> {
+        self.dump().remove(key)
+    }
+
     /// How many tickets stand in the queue of a lock.
     pub fn waiters(&self, name: &str) -> usize {
-        self.queued(&format!("bowline:lock:{{{name}}}"))
+        self.queued(&What::Lock.key(name))
     }
 
     /// The same of any primitive, by the key of who holds it.
@@ -103,17 +121,17 @@ impl SimServer {
 
     /// Holds and tickets that live.
     pub fn living(&self) -> Vec<String> {
-        let (dump, now) = (self.dump(), self.nodes.server().now());
+        let dump = self.dump();
         let of = |lock: String| {
-            let view = view(&dump, &lock);
+            let (view, now) = (view(&dump, &lock), self.nodes.now_of(&lock));
             let tickets = view.queue.into_iter().filter(|ticket| ticket.lives(now)).map(|ticket| ticket.id);
             let holds = view.holds.into_iter().filter(|hold| hold.lives(now)).map(|hold| hold.id);
             holds.chain(tickets).collect::<Vec<_>>()
         };
-        locks(&dump).into_iter().flat_map(of).chain(living(&dump, now)).collect()
+        locks(&dump).into_iter().flat_map(of).chain(living(&dump, self.now())).collect()
     }
 
-    /// Whoever opens or deletes a latch tells one of those who wait; the others take more calls.
+    /// A call that opens or deletes a latch tells one waiter. The others take more calls.
     pub fn tell_one_at_a_time(&self) {
         self.one_at_a_time.store(true, Ordering::Relaxed);
         self.judge.one_is_told();
@@ -121,7 +139,8 @@ impl SimServer {
 
     /// What is left of the lease of a hold.
     pub fn left(&self, known: &Known<'_>) -> Duration {
-        self.judge.left(known, self.nodes.server().now())
+        let left = self.judge.left(known, self.nodes.now_of(known.key));
+        self.machine.takes(self.nodes.clock_of(known.key), left)
     }
 
     /// By how much longer than it should something may live.
@@ -134,12 +153,18 @@ impl SimServer {
         if self.unwatched.load(Ordering::Relaxed) {
             return;
         }
-        self.judge.look_now_and_then(|| self.nodes.server().now());
+        self.judge.look_now_and_then(&self.clock());
+    }
+
+    /// The first thing that was wrong with what it has done, or left undone until now.
+    pub fn violation(&self) -> Option<String> {
+        self.look();
+        self.judge.violation()
     }
 
     /// The server stands still: requests that reach it are executed afterwards.
     pub fn freeze(&self, duration: Duration) {
-        self.judge.look(self.nodes.server().now());
+        self.judge.look(&self.clock());
         let until = self.machine.now() + duration;
         *self.frozen_until.lock().unwrap() = until;
         self.judge.server_stands_still(until);
@@ -147,7 +172,7 @@ impl SimServer {
 
     /// The server refuses writes for a while, with that line. Commands that read go on.
     pub fn refuse(self: &Arc<Self>, line: &str, duration: Duration) {
-        self.judge.look(self.nodes.server().now());
+        self.judge.look(&self.clock());
         let until = self.machine.now() + duration;
         *self.refusal.lock().unwrap() = Some((line.to_owned(), until));
         self.judge.server_stands_still(until);
@@ -172,24 +197,40 @@ impl SimServer {
         }
     }
 
+    /// The process of the server ends, and starts again at once, with its data or without. Those who are connected must be cut off.
+    pub fn restart(&self, with_data: bool) {
+        let mut restarts = self.restarts.lock().unwrap();
+        *restarts = (restarts.0 + 1, self.machine.now());
+        drop(restarts);
+        self.nodes.server().restart();
+        if !with_data {
+            self.flush();
+        }
+    }
+
+    /// For how long its process has run.
+    pub fn uptime(&self) -> Duration {
+        self.machine.now() - self.restarts.lock().unwrap().1
+    }
+
     pub fn flush(&self) {
-        self.judge.look(self.nodes.server().now());
+        self.judge.look(&self.clock());
         self.nodes.server().flush_all();
-        self.judge.damaged(&self.dump(), self.nodes.server().now());
-        self.nodes.changed();
+        self.judge.damaged(&self.dump(), &self.clock());
+        self.nodes.changed(self.nodes.primary(), true);
     }
 
     /// Drops one key, as a server that is short of memory may.
     pub fn evict(&self, draw: u64) -> Option<String> {
-        self.judge.look(self.nodes.server().now());
+        self.judge.look(&self.clock());
         let keys = self.keys();
         let key = keys.get(draw as usize % keys.len().max(1))?;
         *self.evicted.lock().unwrap() = true;
         self.nodes.server().refuse_writes(None);
         self.nodes.server().eval("return redis.call('DEL', KEYS[1])", &[key.as_bytes()], &[]).unwrap();
         self.nodes.server().refuse_writes(self.refusal.lock().unwrap().as_ref().map(|(line, _)| &**line));
-        self.judge.damaged(&self.dump(), self.nodes.server().now());
-        self.nodes.changed();
+        self.judge.damaged(&self.dump(), &self.clock());
+        self.nodes.changed(self.nodes.primary(), true);
         Some(key.clone())
     }
 
@@ -198,14 +239,19 @@ impl SimServer {
     }
 
     pub fn step_clock(&self, by: Duration, forward: bool) {
-        let now = self.nodes.server().now();
-        self.judge.look(now);
-        self.nodes.set_clock(if forward { now + by } else { now - by });
+        self.judge.look(&self.clock());
+        self.nodes.move_clocks(by, forward);
         if !forward {
             *self.set_back.lock().unwrap() += by;
         }
-        self.judge.look(self.nodes.server().now());
-        self.judge.damaged(&self.dump(), self.nodes.server().now());
+        self.judge.look(&self.clock());
+        self.judge.damaged(&self.dump(), &self.clock());
+    }
+
+    /// What the clock of the server shows that has the key.
+    pub fn clock(&self) -> impl Fn(&str) -> Duration + use<> {
+        let nodes = self.nodes.clone();
+        move |key| nodes.now_of(key)
     }
 
     /// From now on nothing is looked at: with thousands of names that would take too long.
@@ -213,7 +259,7 @@ impl SimServer {
         self.unwatched.store(true, Ordering::Relaxed);
     }
 
-    /// Somebody holds so many locks, `held 0` and so on.
+    /// A client holds so many locks, `held 0` and so on.
     pub fn occupy(&self, names: usize, lease: Duration) {
         let source = "for n = 0, ARGV[1] - 1 do \
             local lock = 'bowline:lock:{held ' .. n .. '}' \
@@ -223,33 +269,20 @@ impl SimServer {
         self.nodes.server().eval(source, &[], &[names.as_bytes(), lease.as_bytes()]).unwrap();
     }
 
-    /// From now on there is a replica, which is as far behind.
-    pub fn replicate(&self, lag: Duration) {
-        self.nodes.replicate(lag);
-    }
-
-    /// The replica becomes the primary, with the last writes or without. Who is connected stays where he is.
-    pub fn fail_over(&self, lost: bool) -> String {
-        self.judge.look(self.now());
-        let told = self.nodes.fail_over(lost);
-        self.listening.lock().unwrap().moved(&self.judge, self.nodes.primary());
-        if let Some((line, _)) = &*self.refusal.lock().unwrap() {
-            self.nodes.server().refuse_writes(Some(line));
-        }
-        if lost {
-            self.judge.damaged(&self.dump(), self.now());
-        }
-        told
-    }
-
     fn run(&self, node: Node, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let (server, connection) = self.nodes.at(node);
         let mut source = self.scripts.altered(call.script).map(str::to_owned);
         if self.one_at_a_time.load(Ordering::Relaxed) && tells_waiters(call.script) {
             source = Some(one_at_a_time(source.as_deref().unwrap_or(call.script.source())));
         }
-        if self.nodes.has_replica() {
+        if self.nodes.is_spied() {
             source = Some(format!("{SPY}{}", source.as_deref().unwrap_or(call.script.source())));
+        }
+        if self.nodes.is_leaving(node, slot(call.keys[0])) {
+            source = Some(format!("{LOCAL_KEYS}{}", source.as_deref().unwrap_or(call.script.source())));
+        }
+        if self.nodes.is_sharded() {
+            source = source.map(|source| format!("{SHARDED}{source}"));
         }
         let Some(source) = source else { return at_once(connection.run(call)) };
         let keys: Vec<&[u8]> = call.keys.iter().map(|key| key.as_bytes()).collect();
@@ -273,14 +306,16 @@ impl SimServer {
     }
 
     /// I10: now and then the same call comes once more, at once.
-    fn once_more(&self, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
-        let now = self.nodes.server().now();
+    fn once_more(&self, node: Node, call: Call<'_>, before: &Dump, reply: &Reply, after: &Dump) {
+        let now = self.nodes.at(node).0.now();
         let long = locks(before).into_iter().any(|lock| may_be_long(&view(before, &lock), now));
-        // The next call tells the next waiters.
+        // If the first copy has deleted keys of a slot that moves, the second one looks for them on the other node.
+        let long = long || self.nodes.is_leaving(node, slot(call.keys[0]));
+        // Not repeated if the script notifies waiters, because a second call would notify the next ones.
         if long || is_telling(after, call.keys[0]) || !is_used(call.keys[0]) || !self.random.lock().unwrap().one_in(8) {
             return;
         }
-        let again = self.run(self.nodes.primary(), call).unwrap();
+        let again = self.run(node, call).unwrap();
         let now_ms = now.as_millis() as f64;
         self.judge.found(twice::check(&call, (reply, &again), (after, &self.dump()), now_ms));
     }
@@ -291,42 +326,55 @@ impl Backend for SimServer {
         self.nodes.primary()
     }
 
-    fn execute(&self, node: Node, _: usize, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
+    fn execute(&self, node: Node, _: usize, call: Call<'_>, way: Way) -> Result<Reply, ConnectionError> {
+        if let Some(line) = self.nodes.redirect(node, call.keys, way.asking) {
+            self.machine.log_detail(|| format!("    {} at {node}: {line}", call.script.name()));
+            return Err(ConnectionError::refused(&line));
+        }
         if self.unwatched.load(Ordering::Relaxed) {
             return self.run(node, call);
         }
-        if node != self.nodes.primary() {
+        if !self.nodes.is_master(node) {
+            let before = nodes::dump(&self.nodes.at(node).0);
             let reply = self.run(node, call);
+            let after = nodes::dump(&self.nodes.at(node).0);
+            self.nodes.changed(node, before != after);
+            if self.nodes.is_astray(node) {
+                self.judge.executed_astray(call, &before, &after);
+            }
             self.machine.log_detail(|| format!("    {} at a replica: {reply:?}", call.script.name()));
             return reply;
         }
-        let now = self.nodes.server().now();
-        if is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
-            // The network executes requests twice, to see what copies do that clients send. Such a copy none sends.
+        let (now, clock) = (self.nodes.at(node).0.now(), self.clock());
+        if way.late && is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
+            // The network executes requests twice, to see the effects of copies that clients send. No client sends such a
+            // copy.
             return Err(ConnectionError::Closed);
         }
-        self.judge.look(now);
+        self.judge.look(&clock);
         let before = self.dump();
+        let hears = self.nodes.is_sharded().then(|| self.listening.lock().unwrap().at(node, slot(call.keys[0])));
         let reply = self.run(node, call);
         let after = self.dump();
         self.check(call.script.name(), &after);
         if let Err(refusal) = &reply {
-            // It stopped at its first write.
+            // The script stopped at its first write.
             let half = (before != after).then(|| format!("I12 {} was refused half-way: {refusal}", call.script.name()));
             self.judge.found(half);
             self.machine.log_detail(|| format!("    {}: {refusal}", call.script.name()));
             return reply;
         }
         let word = reply.as_ref().map_or("", twice::word);
-        // One that was refused or came too late is sent again as it was.
+        // A request that was refused or came too late is sent again unchanged.
         if is_first(&call) && !matches!(word, "" | "STALE" | "MORE") && before == after {
             self.idle.lock().unwrap().insert(arg(&call, 0).to_owned());
         }
-        self.judge.executed(Executed { call, late, word, before: &before, after: &after, server: now });
+        let (late, before, after) = (way.late, &before, &after);
+        self.judge.executed(Executed { call, late, word, before, after, server: now, clock: &clock, hears });
         if let Ok(reply) = &reply {
-            self.once_more(call, &before, reply, &after);
+            self.once_more(node, call, before, reply, after);
         }
-        self.nodes.changed();
+        self.nodes.changed(node, before != after);
         reply
     }
 
@@ -344,8 +392,7 @@ impl Backend for SimServer {
 
     fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
         let messages = at_once(self.nodes.at(node).1.subscribe(channel)).unwrap();
-        let client = channel.strip_prefix("bowline:inbox:").unwrap();
-        let listening = Listening::new(self, node, client);
+        let listening = Listening::new(self, node, channel);
         messages
             .map(move |message| {
                 let _ = &listening;
@@ -357,52 +404,22 @@ impl Backend for SimServer {
     fn frozen_for(&self) -> Duration {
         self.frozen_until.lock().unwrap().saturating_sub(self.machine.now())
     }
-}
 
-/// How many subscriptions each client has on each server. The judge knows of those on the primary.
-#[derive(Default)]
-struct Listeners {
-    primary: Node,
-    all: BTreeMap<(Node, String), usize>,
-}
-
-impl Listeners {
-    fn moved(&mut self, judge: &Judge, primary: Node) {
-        self.primary = primary;
-        for ((node, client), count) in &self.all {
-            judge.listens_elsewhere(client, *count, *node == primary);
-        }
-    }
-}
-
-/// A subscription, counted for as long as it lives.
-struct Listening {
-    judge: Arc<Judge>,
-    all: Arc<Mutex<Listeners>>,
-    node: Node,
-    client: String,
-}
-
-impl Listening {
-    fn new(server: &SimServer, node: Node, client: &str) -> Self {
-        let (judge, all, client) = (server.judge.clone(), server.listening.clone(), client.to_owned());
-        let listening = Self { judge, all, node, client };
-        listening.count(true);
-        listening
+    fn restarts(&self) -> u64 {
+        self.restarts.lock().unwrap().0
     }
 
-    fn count(&self, begins: bool) {
-        let mut all = self.all.lock().unwrap();
-        let count = all.all.entry((self.node, self.client.clone())).or_default();
-        *count = if begins { *count + 1 } else { *count - 1 };
-        if self.node == all.primary {
-            self.judge.listens(&self.client, begins);
-        }
+    fn written(&self, node: Node) -> u64 {
+        self.nodes.written(node)
     }
-}
 
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.count(false);
+    fn acknowledged(
+        &self,
+        node: Node,
+        number: u64,
+        replicas: u32,
+        until: Duration,
+    ) -> BoxFuture<'_, Result<u32, ConnectionError>> {
+        Box::pin(self.nodes.acknowledged(node, number, replicas, until))
     }
 }

@@ -10,8 +10,12 @@ use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
 
 use crate::census::nothing_stays;
+use crate::cluster::{Cluster, SimCluster};
 use crate::executor::{Machine, Process, WORLD};
+use crate::fleet::Fleet;
+use crate::guard::What;
 use crate::network::{Link, SimConnection};
+use crate::nodes::BUS;
 use crate::random::Random;
 use crate::scripts::Scripts;
 use crate::server::SimServer;
@@ -32,14 +36,20 @@ pub type Played = Result<(), String>;
 pub struct Stage {
     pub machine: Arc<Machine>,
     pub server: Arc<SimServer>,
+    /// All servers of the scene, whose judges are asked.
+    servers: Servers,
+    scripts: Scripts,
     /// The world's, which no fault touches.
     executor: Arc<dyn Executor>,
     /// Nothing takes longer on its way between a process and the server.
     pub hop: Duration,
     pub random: Random,
     links: Vec<Arc<Link>>,
+    clusters: Vec<Arc<Cluster>>,
     clients: Vec<Client>,
 }
+
+type Servers = Arc<Mutex<Vec<Arc<SimServer>>>>;
 
 /// Plays the scene with that seed, which decides every delay and whose turn it is. Returns its history too.
 pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: Scripts) -> (Played, String) {
@@ -57,24 +67,34 @@ fn play_on(
     scene: fn(Stage) -> BoxFuture<'static, Played>,
     scripts: Scripts,
 ) -> (Played, String) {
-    let server = SimServer::new(machine, scripts);
+    let server = SimServer::new(machine, scripts.clone());
+    let servers: Servers = Arc::new(Mutex::new(vec![server.clone()]));
     let executor = machine.process(WORLD);
     let mut random = Random::new(!seed);
     let hop = *random.pick(&[MS / 2, 2 * MS, 20 * MS]);
     let ended = Arc::new(Mutex::new(None));
-    let (stage, played) = ((machine.clone(), server.clone(), executor.clone()), ended.clone());
+    let (stage, played) = ((machine.clone(), servers.clone(), executor.clone()), ended.clone());
     executor.spawn(Box::pin(async move {
-        let (machine, server, executor) = stage;
-        let stage = Stage { machine, server, executor, hop, random, links: Vec::new(), clients: Vec::new() };
+        let (machine, servers, executor) = stage;
+        let stage = Stage {
+            machine,
+            server,
+            servers,
+            scripts,
+            executor,
+            hop,
+            random,
+            links: Vec::new(),
+            clusters: Vec::new(),
+            clients: Vec::new(),
+        };
         let outcome = scene(stage).await;
         *played.lock().unwrap() = Some(outcome);
     }));
-    let stuck = machine.run_until(LIMIT, || {
-        server.look();
-        ended.lock().unwrap().is_some() || server.judge.violation().is_some()
-    });
+    let violation = || servers.lock().unwrap().iter().find_map(|server| server.violation());
+    let stuck = machine.run_until(LIMIT, || violation().is_some() || ended.lock().unwrap().is_some());
     let outcome = ended.lock().unwrap().take();
-    let outcome = match (server.judge.violation(), outcome) {
+    let outcome = match (violation(), outcome) {
         (Some(violation), _) => Err(violation),
         (None, Some(outcome)) => outcome,
         (None, None) => Err(format!("I3 the scene came to no end: {stuck:?}")),
@@ -85,16 +105,45 @@ fn play_on(
 impl Stage {
     /// Starts another process. The first is number 1.
     pub async fn enter(&mut self, lease: Duration) -> Process {
+        self.enter_acknowledged(lease, 0).await
+    }
+
+    /// The same; so many replicas must acknowledge each of its grants.
+    pub async fn enter_acknowledged(&mut self, lease: Duration, replicas: u32) -> Process {
         let process = self.links.len() + 1;
         let link = Link::new(&self.machine, self.server.clone(), process, MS / 10, self.hop);
         self.links.push(link.clone());
         let id = Uuid::from_u64_pair(self.random.next(), self.random.next() | 1);
-        self.server.judge.introduce(id.to_string(), process, &link, self.hop);
+        self.server.judge.introduce(id.to_string(), process, link.clone(), self.hop);
         let executor = self.machine.process(process);
-        let config = Config::builder().lease(lease).client_id(id).build().unwrap();
+        let config = Config::builder().lease(lease).client_id(id).acknowledged_by(replicas).build().unwrap();
         let client = Client::connect(executor, Arc::new(SimConnection(link)), config);
         self.clients.push(client.await.unwrap());
         process
+    }
+
+    /// Starts a process that uses the cluster. Scenes of clusters have no other ones.
+    pub async fn enter_cluster(&mut self, lease: Duration) -> Process {
+        let process = self.clusters.len() + 1;
+        let cluster = Cluster::new(&self.machine, &self.server, process, (MS / 10, self.hop));
+        self.clusters.push(cluster.clone());
+        let id = Uuid::from_u64_pair(self.random.next(), self.random.next() | 1);
+        self.server.judge.introduce(id.to_string(), process, cluster.clone(), self.hop + BUS);
+        let config = Config::builder().lease(lease).client_id(id).build().unwrap();
+        let client = Client::connect(self.machine.process(process), Arc::new(SimCluster(cluster)), config);
+        self.clients.push(client.await.unwrap());
+        process
+    }
+
+    /// So many servers that know nothing of each other.
+    pub fn fleet(&self, count: usize) -> Arc<Fleet> {
+        let fleet = Fleet::new(&self.machine, count, (MS / 10, self.hop), &self.scripts);
+        self.servers.lock().unwrap().extend(fleet.servers().iter().cloned());
+        fleet
+    }
+
+    pub fn cluster(&self, process: Process) -> &Arc<Cluster> {
+        &self.clusters[process - 1]
     }
 
     pub fn link(&self, process: Process) -> &Arc<Link> {
@@ -153,7 +202,7 @@ impl Stage {
     }
 
     pub async fn until_locked(&self, locked: bool) {
-        let key = format!("bowline:lock:{{{NAME}}}");
+        let key = What::Lock.key(NAME);
         while self.server.keys().contains(&key) != locked {
             self.sleep(MS / 20).await;
         }

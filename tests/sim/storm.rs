@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::executor::{Process, WORLD};
 use crate::network::Link;
+use crate::nodes::Failover;
 use crate::random::Random;
 use crate::world::{MS, World};
 
@@ -42,7 +43,7 @@ impl Storm {
             executor.sleep(calm).await;
             self.strike();
         }
-        // Whatever stands still or is down comes back by itself.
+        // Everything that is frozen or down recovers by itself.
     }
 
     fn strike(&mut self) {
@@ -58,11 +59,14 @@ impl Storm {
             kinds.extend([4, 5, 13]);
         }
         if faults.losses {
-            // One or the other: data lost and a clock set back together may take tokens back, which is no bug.
+            // Only one of the two: if data is lost and the clock is set back, tokens may go back, which is not a bug.
             kinds.extend(if self.sets_clock { [8, 8] } else { [6, 7] });
         }
         if faults.failovers {
             kinds.extend([14, 14]);
+        }
+        if faults.forks {
+            kinds.extend([14, 15, 16, 16, 17]);
         }
         if faults.crashes && self.links.len() > 1 {
             kinds.push(9);
@@ -86,7 +90,7 @@ impl Storm {
                 format!("{process} cut off for {outage:?}")
             }
             11 => {
-                self.lose();
+                self.world.lose();
                 self.world.server.flush();
                 for link in &self.links {
                     link.cut(true, true, outage);
@@ -118,8 +122,13 @@ impl Storm {
                 self.world.server.refuse(line, outage);
                 format!("for {outage:?}, writes are answered {line}")
             }
-            14 => {
-                let told = self.world.server.fail_over(false);
+            14..=16 => {
+                let how = [Failover::Orderly, Failover::Lossy, Failover::Split][kind as usize - 14];
+                let draw = if faults.forks { self.random.next() } else { 0 };
+                let told = self.world.server.fail_over(how, draw);
+                if how == Failover::Split {
+                    self.world.server.heal_after(long);
+                }
                 let parts = self.links.iter().map(|link| {
                     link.failed_over();
                     let (commands, messages) = (self.random.one_in(2), self.random.one_in(2));
@@ -131,18 +140,19 @@ impl Storm {
                 let parts: Vec<String> = parts.collect();
                 format!("a failover: {told}; cut for {outage:?}: {parts:?}")
             }
+            17 => self.world.server.stall(self.random.next(), long),
             6 => {
-                self.lose();
+                self.world.lose();
                 self.world.server.flush();
                 "FLUSHALL".to_owned()
             }
             7 => {
-                self.lose();
+                self.world.lose();
                 let key = self.world.server.evict(self.random.next());
                 format!("evicted {key:?}")
             }
             8 => {
-                self.lose();
+                self.world.lose();
                 let forward = self.random.one_in(2);
                 self.world.server.step_clock(long, forward);
                 format!("the server's clock {} {long:?}", if forward { "forward" } else { "back" })
@@ -159,12 +169,7 @@ impl Storm {
         self.world.log(format!("-- {what}"));
     }
 
-    fn lose(&self) {
-        let now = self.world.machine.now();
-        self.world.state.lock().unwrap().lost_at = Some(now);
-    }
-
-    /// The process ends without another word. Its guards stay valid to the end of their leases, and nobody else may
+    /// The process ends without another word. Its guards stay valid to the end of their leases, and no other process may
     /// hold the lock until then.
     fn crash(&self, process: Process) {
         self.world.machine.kill(process);

@@ -1,5 +1,5 @@
 //! The cancellation sweep: every operation, in every situation, dropped after every number of polls. Nothing of it may
-//! remain, and whoever comes next is served. How to add an operation: `docs/simulation.md`.
+//! remain, and the next waiter is served. How to add an operation: `docs/simulation.md`.
 
 use std::fmt::Debug;
 
@@ -74,7 +74,7 @@ fn sweep_all(faults: &[Fault], few: u64, many: u64) {
     for operation in OPERATIONS.iter().filter(asked_for) {
         let mut count = Count::default();
         for &fault in faults {
-            // What a connecting client does is nobody else's business.
+            // The calls of a client that is connecting get no faults.
             let contentions = if operation.before == Before::Nothing { &CONTENTIONS[..1] } else { &CONTENTIONS };
             for &contention in contentions {
                 for seed in seeds.clone() {

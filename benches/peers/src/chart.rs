@@ -10,10 +10,12 @@ use crate::peer::Peer;
 const TASKS: &str = "1x64";
 
 /// Four metrics of all locks. Times and rates are relative to bowline's fair lock, because they mean nothing on another
-/// machine; commands are counts. Without every lock there is no picture.
+/// machine; commands are counts. Without every lock there is no picture, but Redisson may be missing.
 pub(crate) fn draw(report: &Report) -> Result<()> {
+    let measured = |peer: &Peer| report.get(&format!("{TASKS}-{}", peer.name()), "commands").is_some();
+    let peers: Vec<Peer> = Peer::ALL.into_iter().filter(|peer| !peer.is_redisson() || measured(peer)).collect();
     let values = |what: &str, metric: &str| -> Option<Vec<f64>> {
-        Peer::ALL.iter().map(|peer| report.get(&format!("{what}-{}", peer.name()), metric)).collect()
+        peers.iter().map(|peer| report.get(&format!("{what}-{}", peer.name()), metric)).collect()
     };
     let to_bowline = |values: Vec<f64>| values.iter().map(|value| value / values[0]).collect();
     let Some(free) = values("pair", "p50_us").map(to_bowline) else { return Ok(()) };
@@ -27,8 +29,9 @@ pub(crate) fn draw(report: &Report) -> Result<()> {
         ("64 tasks, commands", commands),
     ];
     let panels = panels.map(|(title, values)| Panel { title: title.to_owned(), values });
-    let ours = Peer::ALL.iter().take_while(|peer| peer.is_ours()).count();
+    let ours = peers.iter().take_while(|peer| peer.is_ours()).count();
     let title =
         "One lock, empty sections. Times and rates are multiples of bowline (fair); commands are per acquisition.";
-    chart::panels("peers", title, &Peer::ALL.map(Peer::name), ours, &panels)
+    let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
+    chart::panels("peers", title, &names, ours, &panels)
 }

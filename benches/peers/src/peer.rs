@@ -6,38 +6,67 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_benches::Result;
+use bowline_benches::server::Server;
+use futures::future::try_join_all;
 use redis::aio::MultiplexedConnection;
+
+use crate::majority::{DELETE_OWN, Majority};
+use crate::redisson::Redisson;
+use crate::runner::Runner;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Bowline,
     BowlineNonFair,
+    Redisson,
+    RedissonFair,
     Redissun,
     RedissunFair,
     Rslock,
     /// `SET NX PX` until it succeeds, and a script that deletes what is one's own.
     Polling,
+    /// bowline's, over all servers.
+    RedLock,
+    /// Over all servers.
+    RslockOverAll,
+    /// As redsync does it: `SET NX PX` to all servers at the same time, until a majority has taken it. What a minority has taken is
+    /// deleted, and the pause before the next round is random.
+    PollingAll,
 }
 
 /// As long as bowline's default, where the peer has none.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Deletes the key if it still has the value.
-const DELETE_OWN: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
-
 impl Peer {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Bowline, Self::BowlineNonFair, Self::Redissun, Self::RedissunFair, Self::Rslock, Self::Polling];
+    /// On one server.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Bowline,
+        Self::BowlineNonFair,
+        Self::Redisson,
+        Self::RedissonFair,
+        Self::Redissun,
+        Self::RedissunFair,
+        Self::Rslock,
+        Self::Polling,
+    ];
+
+    /// Over several servers.
+    pub(crate) const OVER_ALL: [Self; 3] = [Self::RedLock, Self::RslockOverAll, Self::PollingAll];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bowline => "bowline",
             Self::BowlineNonFair => "bowline-nonfair",
+            Self::Redisson => "redisson",
+            Self::RedissonFair => "redisson-fair",
             Self::Redissun => "redissun",
             Self::RedissunFair => "redissun-fair",
             Self::Rslock => "rslock",
             Self::Polling => "set-nx",
+            Self::RedLock => "redlock",
+            Self::RslockOverAll => "rslock-all",
+            Self::PollingAll => "set-nx-all",
         }
     }
 
@@ -45,25 +74,43 @@ impl Peer {
         matches!(self, Self::Bowline | Self::BowlineNonFair)
     }
 
+    /// Whether it is a program of its own, which needs Java.
+    pub(crate) fn is_redisson(self) -> bool {
+        matches!(self, Self::Redisson | Self::RedissonFair)
+    }
+
+    /// Commands per acquisition that the server does not count apart from those that scripts call. After a release, Redisson
+    /// deletes the key in which its script has noted the result, and the script itself deletes the lock.
+    pub(crate) fn uncounted_commands(self) -> f64 {
+        if self.is_redisson() { 1.0 } else { 0.0 }
+    }
+
     /// The commands that it sends: what its scripts call in the server is part of them.
     pub(crate) fn commands(self) -> &'static [&'static str] {
         match self {
-            Self::Bowline | Self::BowlineNonFair => &["eval", "evalsha"],
+            Self::Bowline | Self::BowlineNonFair | Self::RedLock => &["eval", "evalsha"],
+            Self::Redisson | Self::RedissonFair => &["eval", "evalsha", "script|load", "subscribe", "unsubscribe"],
             Self::Redissun | Self::RedissunFair => {
                 &["eval", "evalsha", "script|load", "subscribe", "unsubscribe", "wait"]
             }
-            Self::Rslock | Self::Polling => &["eval", "evalsha", "script|load", "set"],
+            Self::Rslock | Self::Polling | Self::RslockOverAll | Self::PollingAll => {
+                &["eval", "evalsha", "script|load", "set"]
+            }
         }
     }
 
-    /// A client of its own. Names are not shared: each keeps something else under them.
-    pub(crate) async fn open(self, url: &str, name: &str) -> Result<Taker> {
+    /// A client of its own of the first server, or of all of them. Names are not shared: each keeps something else under them.
+    pub(crate) async fn open(self, servers: &[Server], name: &str) -> Result<Runner> {
         let name = format!("bench:{}:{name}", self.name());
-        Ok(match self {
+        let urls: Vec<&str> = servers.iter().map(|server| &*server.url).collect();
+        let url = *urls.first().ok_or("there is no server")?;
+        Ok(Runner::Tasks(match self {
             Self::Bowline | Self::BowlineNonFair => {
                 let client = bowline::tokio::connect(url).await?;
                 Taker::Bowline { lock: client.lock(&name), fair: self == Self::Bowline, _client: client }
             }
+            Self::Redisson => return Ok(Runner::Redisson(Redisson::start(url, "lock", &name).await?)),
+            Self::RedissonFair => return Ok(Runner::Redisson(Redisson::start(url, "fair", &name).await?)),
             Self::Redissun => Taker::Redissun(redissun::Client::builder().url(url).build().await?.lock(name)),
             Self::RedissunFair => {
                 Taker::RedissunFair(redissun::Client::builder().url(url).build().await?.fair_lock(name))
@@ -73,7 +120,15 @@ impl Peer {
                 let connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
                 Taker::Polling(connection, redis::Script::new(DELETE_OWN).into(), name.into())
             }
-        })
+            Self::RedLock => {
+                let clients = try_join_all(urls.iter().map(|url| bowline::tokio::connect(url))).await?;
+                // The servers were just started, so they have lost no hold.
+                let locks = bowline::RedLock::builder(clients).durable(true).build()?;
+                Taker::RedLock(locks, name.into())
+            }
+            Self::RslockOverAll => Taker::Rslock(rslock::LockManager::new(urls), name.into()),
+            Self::PollingAll => Taker::PollingAll(Majority::open(&urls).await?, name.into()),
+        }))
     }
 }
 
@@ -85,35 +140,41 @@ pub(crate) enum Taker {
     RedissunFair(redissun::FairLock),
     Rslock(rslock::LockManager, Arc<str>),
     Polling(MultiplexedConnection, Arc<redis::Script>, Arc<str>),
+    RedLock(bowline::RedLock, Arc<str>),
+    PollingAll(Majority, Arc<str>),
 }
 
 impl Taker {
-    /// Acquires and releases. Returns how long it waited.
-    pub(crate) async fn once(&self) -> Result<Duration> {
+    /// Acquires, calls `section`, and releases. Returns how long it waited.
+    pub(crate) async fn once(&self, section: impl FnOnce()) -> Result<Duration> {
         let start = Instant::now();
         Ok(match self {
             Self::Bowline { lock, fair, .. } => {
                 let acquire = lock.lock();
                 let guard = if *fair { acquire.fair() } else { acquire.non_fair() }.await?;
                 let waited = start.elapsed();
+                section();
                 guard.release().await?;
                 waited
             }
             Self::Redissun(lock) => {
                 let guard = lock.lock().await?;
                 let waited = start.elapsed();
+                section();
                 guard.unlock().await?;
                 waited
             }
             Self::RedissunFair(lock) => {
                 let guard = lock.lock().await?;
                 let waited = start.elapsed();
+                section();
                 guard.unlock().await?;
                 waited
             }
             Self::Rslock(manager, name) => {
                 let guard = manager.acquire(name.as_bytes(), LEASE).await?;
                 let waited = start.elapsed();
+                section();
                 guard.release().await;
                 waited
             }
@@ -125,7 +186,26 @@ impl Taker {
                     tokio::time::sleep(Duration::from_millis(25 + random() % 50)).await;
                 }
                 let waited = start.elapsed();
+                section();
                 let () = delete_own.key(&**name).arg(value).invoke_async(&mut connection).await?;
+                waited
+            }
+            Self::RedLock(locks, name) => {
+                let guard = locks.lock(name).await?;
+                let waited = start.elapsed();
+                section();
+                guard.release().await?;
+                waited
+            }
+            Self::PollingAll(majority, name) => {
+                let value = random();
+                while !majority.take(name, value, LEASE).await? {
+                    majority.give_back(name, value).await?;
+                    tokio::time::sleep(Duration::from_millis(50 + random() % 150)).await;
+                }
+                let waited = start.elapsed();
+                section();
+                majority.give_back(name, value).await?;
                 waited
             }
         })

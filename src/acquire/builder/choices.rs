@@ -1,5 +1,7 @@
-//! The options that both builders collect, and the request that they make.
+//! The options that both builders collect, and the requests that they make.
 
+use std::slice;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::request::Request;
@@ -7,14 +9,30 @@ use crate::config::{MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
+use crate::runtime::Executor;
 
+/// One primitive to acquire, and how much of it.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
-    pub(super) primitive: Primitive,
-    operation: &'static str,
-    amount: u32,
+pub(crate) struct Part {
+    pub(crate) primitive: Primitive,
+    /// The number of units, or of tokens to reserve.
+    pub(crate) amount: u32,
+}
+
+/// Most acquisitions are of one part, which needs no allocation.
+#[derive(Clone, Debug)]
+enum Parts {
+    One(Part),
+    Several(Arc<[Part]>),
+}
+
+/// The choices of a caller. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    parts: Parts,
+    pub(crate) operation: &'static str,
     pub(super) fair: bool,
-    pub(super) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     pub(super) lease: Option<Duration>,
     pub(super) expires_after: Option<Duration>,
     pub(super) at_most: Option<Duration>,
@@ -24,11 +42,18 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+    pub(crate) fn of_one(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+        Self::new(Parts::One(Part { primitive: primitive.clone(), amount }), operation)
+    }
+
+    pub(crate) fn of_several(parts: &[Part], operation: &'static str) -> Self {
+        Self::new(Parts::Several(parts.into()), operation)
+    }
+
+    fn new(parts: Parts, operation: &'static str) -> Self {
         Self {
-            primitive: primitive.clone(),
+            parts,
             operation,
-            amount,
             fair: true,
             timeout: None,
             lease: None,
@@ -40,11 +65,37 @@ impl Options {
         }
     }
 
-    pub(super) fn request(&self, wait: bool) -> Result<Request> {
-        let Self { primitive, operation, .. } = self;
-        let operation = *operation;
+    /// The primitives to acquire, in the caller's order.
+    pub(crate) fn parts(&self) -> &[Part] {
+        match &self.parts {
+            Parts::One(part) => slice::from_ref(part),
+            Parts::Several(parts) => parts,
+        }
+    }
+
+    /// The first primitive, which is the only one of most acquisitions.
+    pub(crate) fn first(&self) -> Result<&Part> {
+        let none = || Error::because(ErrorKind::InvalidInput, self.operation, "there is no name to acquire");
+        self.parts().first().ok_or_else(none)
+    }
+
+    pub(super) fn executor(&self) -> Result<Arc<dyn Executor>> {
+        Ok(self.first()?.primitive.context.executor.clone())
+    }
+
+    /// The request for the only part, and its handle.
+    pub(crate) fn into_request(self, wait: bool) -> Result<(Primitive, Request)> {
+        let part = self.first()?;
+        Ok((part.primitive.clone(), self.request(part, wait)?))
+    }
+
+    /// The request for one of the parts, with these options.
+    pub(crate) fn request(&self, part: &Part, wait: bool) -> Result<Request> {
+        let Self { operation, .. } = *self;
+        let Part { primitive, amount } = part;
+        let amount = *amount;
         let keys = primitive.keys(operation)?;
-        self.check(operation).map_err(|error| error.with_name(&keys.name))?;
+        self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
         let config = &primitive.context.config;
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
@@ -56,7 +107,7 @@ impl Options {
         Ok(Request {
             operation,
             keys: keys.clone(),
-            amount: self.amount,
+            amount,
             wait,
             lease: self.at_most.map_or(lease, |limit| lease.min(limit)),
             renewed,
@@ -64,13 +115,13 @@ impl Options {
             replicas,
             max_waiters: self.max_waiters.unwrap_or(0),
             fair: self.fair,
-            joins_cohort: joins_cohort && keys.kind.joins_cohort(self.amount),
+            joins_cohort: joins_cohort && keys.kind.joins_cohort(amount),
             timeout: self.timeout,
             holder,
         })
     }
 
-    fn check(&self, operation: &'static str) -> Result<()> {
+    fn check(&self, operation: &'static str, amount: u32) -> Result<()> {
         let invalid = |reason: String| Err(Error::because(ErrorKind::InvalidInput, operation, reason));
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return invalid("timeout is zero; use the try_ method to acquire without waiting".to_owned());
@@ -78,7 +129,7 @@ impl Options {
         if self.max_waiters == Some(0) {
             return invalid("max_waiters is zero; use the try_ method to acquire without waiting".to_owned());
         }
-        if self.amount == 0 {
+        if amount == 0 {
             return invalid("the number of permits is zero".to_owned());
         }
         if self.expires_after.is_some() && (self.lease.is_some() || self.at_most.is_some()) {
@@ -100,6 +151,51 @@ impl Options {
         }
     }
 }
+
+/// Defines the undocumented methods and traits that both builders share.
+macro_rules! builder {
+    ($builder:ident) => {
+        impl<G> $builder<G> {
+            pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
+                Self { options: Options::of_one(primitive, operation, amount), guard: PhantomData }
+            }
+
+            pub(crate) fn of_several(parts: &[Part], operation: &'static str) -> Self {
+                Self { options: Options::of_several(parts, operation), guard: PhantomData }
+            }
+
+            /// The same acquisition with another type of guard.
+            pub(crate) fn with_guard<H>(self) -> $builder<H> {
+                $builder { options: self.options, guard: PhantomData }
+            }
+
+            /// The executor of the first primitive. An acquisition without primitives has none, which is an error.
+            pub(crate) fn executor(&self) -> Result<Arc<dyn Executor>> {
+                self.options.executor()
+            }
+
+            pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
+                self.options.holder = Some(*holder);
+                self
+            }
+        }
+
+        // Not derived, because a derive would require `G` to be `Clone` and `Debug`.
+        impl<G> Clone for $builder<G> {
+            fn clone(&self) -> Self {
+                Self { options: self.options.clone(), guard: PhantomData }
+            }
+        }
+
+        impl<G> fmt::Debug for $builder<G> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.options.fmt(f)
+            }
+        }
+    };
+}
+
+pub(super) use builder;
 
 #[cfg(test)]
 mod tests;

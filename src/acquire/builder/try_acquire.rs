@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::choices::Options;
-use crate::acquire::acquire;
+use super::choices::{Options, Part, builder};
 use crate::error::Result;
-use crate::guard::{Acquired, Held, LockGuard, Reentrant};
+use crate::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
 use crate::holder::Holder;
-use crate::owned::Owned;
 use crate::runtime::Executor;
 
 /// An attempt to acquire without waiting for other holders. It resolves to `Some` guard `G`, or to `None`.
@@ -33,20 +31,9 @@ pub struct TryAcquire<G = LockGuard> {
     guard: PhantomData<G>,
 }
 
+builder!(TryAcquire);
+
 impl<G> TryAcquire<G> {
-    pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
-        Self { options: Options::new(primitive, operation, amount), guard: PhantomData }
-    }
-
-    /// The same attempt with another type of guard.
-    pub(crate) fn with_guard<H>(self) -> TryAcquire<H> {
-        TryAcquire { options: self.options, guard: PhantomData }
-    }
-
-    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.options.primitive.context.executor
-    }
-
     /// Limits the wait for the server's answer. The default is the client's
     /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -77,15 +64,6 @@ impl<G> TryAcquire<G> {
         self.options.replicas = Some(replicas);
         self
     }
-
-    pub(crate) async fn owned(self) -> Result<Option<Arc<Owned>>> {
-        acquire(&self.options.primitive, &self.options.request(false)?).await
-    }
-
-    pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
-        self.options.holder = Some(*holder);
-        self
-    }
 }
 
 impl<G: Reentrant> TryAcquire<G> {
@@ -95,24 +73,17 @@ impl<G: Reentrant> TryAcquire<G> {
     }
 }
 
+impl<G: Held> TryAcquire<G> {
+    pub(crate) fn acquired(self) -> impl Future<Output = Result<Option<G>>> + Send {
+        G::acquire(self.options, false)
+    }
+}
+
 impl<G: Held> IntoFuture for TryAcquire<G> {
     type Output = Result<Option<G>>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { Ok(self.owned().await?.map(|owned| G::of(Acquired(owned)))) })
-    }
-}
-
-// Not derived, because a derive would require `G` to be `Clone` and `Debug`.
-impl<G> Clone for TryAcquire<G> {
-    fn clone(&self) -> Self {
-        Self { options: self.options.clone(), guard: PhantomData }
-    }
-}
-
-impl<G> fmt::Debug for TryAcquire<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.options.fmt(f)
+        Box::pin(self.acquired())
     }
 }

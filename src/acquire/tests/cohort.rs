@@ -5,7 +5,7 @@ use std::pin::Pin;
 use super::*;
 use crate::acquire::wait::Waiter;
 
-type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<Owned>>>> + 'a>>;
+type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<OwnedHold>>>> + 'a>>;
 
 impl Setup {
     /// Two acquisitions behind a member that leaves before it has asked.
@@ -21,7 +21,7 @@ impl Setup {
     }
 }
 
-fn owned(acquired: Poll<Result<Option<Arc<Owned>>>>) -> Arc<Owned> {
+fn owned(acquired: Poll<Result<Option<Arc<OwnedHold>>>>) -> Arc<OwnedHold> {
     match acquired {
         Poll::Ready(Ok(Some(owned))) => owned,
         other => panic!("{other:?}"),
@@ -73,7 +73,7 @@ fn a_dropped_member_waits_no_more() {
     assert_eq!(setup.context.engine.stats().waiting, 0);
 }
 
-/// What the server said about the limit is true for all that have waited since.
+/// The server's answer about the limit applies to all members that have waited since.
 #[test]
 fn members_behind_a_request_over_the_limit_fail_with_it() {
     let setup = setup();

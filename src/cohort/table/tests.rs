@@ -12,7 +12,7 @@ struct Setup {
     id: CohortId,
 }
 
-/// Writers, of a read-write lock.
+/// Writers of a read-write lock form the cohort.
 fn setup(kind: Kind) -> Setup {
     let keys = Arc::new(Keys::new("p", kind, "n").unwrap());
     let amount = if kind == Kind::ReadWrite { WRITE } else { 1 };
@@ -34,7 +34,7 @@ impl Setup {
         self.cohorts.poll(&self.id, member, &mut Some(Waker::noop().clone()))
     }
 
-    /// Returns what comes back, and how many were woken.
+    /// Gives a turn. Returns the turn if it comes back, and how many tasks were woken.
     fn give(&mut self, turn: &'static str) -> (Result<u64, &'static str>, usize) {
         let given = self.cohorts.change(&self.id, |cohort| cohort.give(turn)).unwrap_or(Err(turn));
         (given, self.cohorts.take_woken().len())
@@ -50,7 +50,7 @@ impl Setup {
     }
 
     fn end_hold(&mut self, hold: u64) {
-        self.cohorts.end_hold(&self.id, hold);
+        self.change(|cohort| cohort.end_hold(hold));
     }
 
     fn surplus(&mut self) -> Option<AttemptId> {
@@ -99,7 +99,7 @@ fn one_asks_at_a_time_for_what_is_one() {
         assert_eq!((cohort.poll(members[0]), cohort.poll(members[1])), (NOTHING, Poll::Pending));
         cohort.set_held(members[0], 1);
         assert_eq!(cohort.poll(members[1]), Poll::Pending);
-        // Lost, or changed.
+        // The hold was lost or changed.
         cohort.end_hold(1);
         assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (NOTHING, Poll::Pending));
         cohort.leave(members[1]);
@@ -129,7 +129,7 @@ fn a_ticket_is_for_the_member_that_has_waited_longest() {
     cohort.cohorts.set_queued(&cohort.id, members[1], ticket(2));
     assert_eq!((cohort.poll(members[1]), cohort.poll(members[2])), (Poll::Pending, Poll::Pending));
     assert!(cohort.change(|cohort| cohort.needs_turn()));
-    // What the first is done with does not wait for the ticket.
+    // A hold that the first member is done with goes to the next one before the ticket is decided.
     assert_eq!(cohort.give("held"), (Ok(members[1]), 1));
     assert!(!cohort.change(|cohort| cohort.needs_turn()));
     assert_eq!(cohort.give("another"), (Err("another"), 0));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 
 use crate::connection::Connection;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
 use crate::runtime::Executor;
@@ -16,11 +16,11 @@ use crate::runtime::Executor;
 /// At most this many calls are made at a time.
 const BATCH: usize = 256;
 
-/// A connection that works without a runtime usually blocks in its first poll. Another one is polled this often at most, because
-/// the clock may stand still.
+/// The most polls of a connection that needs no runtime. Such a connection usually blocks in its first poll. The number is
+/// limited because the clock may stand still.
 const POLLS: u32 = 1_000;
 
-/// Cancels what is left over a connection that works without a runtime, for the client's shutdown timeout at most. Blocks.
+/// Sends the remaining cancels over a connection that needs no runtime. Blocks for the client's shutdown timeout at most.
 pub(super) fn say(
     executor: &dyn Executor,
     connection: &dyn Connection,
@@ -41,15 +41,18 @@ pub(super) fn say(
         if answers.iter().any(|answer| matches!(answer, Err(failure) if !is_refusal(failure))) {
             break;
         }
-        // Calls that did not finish come before the rest.
-        let more =
-            left.into_iter().zip(answers).filter(|(_, answer)| matches!(answer, Ok(Cancelled { more: true, .. })));
-        left = more.map(|(cleanup, _)| cleanup).chain(rest).collect();
+        // Calls that were begun and did not finish are sent first.
+        let unfinished = left
+            .into_iter()
+            .zip(answers)
+            .filter(|(_, answer)| matches!(answer, Ok(Cancelled { call_again: true, .. })));
+        left = unfinished.map(|(cleanup, _)| cleanup).chain(rest).collect();
     }
     connection.close();
 }
 
-/// Whether only this call failed, for example because its key is of a wrong type. Any other failure is one of all calls.
+/// Whether only this call failed, for example because its key has the wrong type. Any other failure would repeat for every
+/// call.
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),

@@ -1,4 +1,4 @@
-//! Renewals, and grants that wait for replicas.
+//! Renews leases, and confirms grants by asking replicas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::Hold;
+use crate::engine::replica_waits::ReplicaLink;
 use crate::engine::schedule::answer_within;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
@@ -17,7 +18,7 @@ use crate::protocol::reply::{HoldState, Renewed};
 use crate::runtime::Executor;
 use crate::trace;
 
-/// What renewals are sent with, and where the answers go.
+/// What is needed to send renewals and to record the answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewals<'a> {
     pub(super) engine: &'a Engine,
@@ -52,15 +53,18 @@ impl Renewals<'_> {
                 if refused && mutant::on(Mutant::RefusalTakenForLoss) {
                     self.engine.renewed(sent, now, &[], &holds);
                 }
-                // Whatever the reason, also a refusal: the leases run on, and their deadlines decide.
+                // Whatever the reason is, even a refusal, the leases continue and end at their deadlines.
                 self.engine.not_renewed(&holds, now);
                 return;
             }
         };
         let (mut held, mut gone, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for (hold, state) in holds.into_iter().zip(states) {
-            match state {
-                HoldState::Held => held.push(hold),
+        for (hold, mut state) in holds.into_iter().zip(states) {
+            if matches!(state, HoldState::Unacknowledged(_)) && mutant::on(Mutant::UnacknowledgedRenewalCounted) {
+                state = HoldState::Held(Some(hold.token));
+            }
+            match hold.found(state) {
+                HoldState::Held(_) => held.push(hold),
                 HoldState::NotHeld | HoldState::Unusable => gone.push(hold),
                 HoldState::Unacknowledged(_) | HoldState::Unanswered => others.push(hold),
             }
@@ -71,12 +75,13 @@ impl Renewals<'_> {
         }
     }
 
-    /// Confirms the grants of the group, one batch after the other, until none waits.
+    /// Confirms the grants of the group, batch by batch, until none is left.
     pub(super) async fn confirm(self, group: Group, unconfirmed: &Unconfirmed) {
         while let Some(holds) = unconfirmed.next(group) {
             let now = self.executor.now();
             let (held, over): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| !hold.remaining(now).is_zero());
-            // Their callers know better, or are gone. A call with no time left would end the connection for the others.
+            // The callers of these grants have given up or are gone. A call without time left would end the connection for
+            // the others.
             over.iter().for_each(|hold| self.engine.confirmed(hold, Confirmation::TooFew(0)));
             if !held.is_empty() {
                 self.confirm_batch(group.2, &held).await;
@@ -98,8 +103,8 @@ impl Renewals<'_> {
             }
         };
         for (hold, state) in holds.iter().zip(states) {
-            let confirmation = match state {
-                HoldState::Held => {
+            let confirmation = match hold.found(state) {
+                HoldState::Held(_) => {
                     let lease = hold.renewal(sent);
                     if !lease.is_zero() {
                         self.engine.extended(hold, lease, sent, now);
@@ -117,16 +122,22 @@ impl Renewals<'_> {
         }
     }
 
-    /// Renews holds by one call, and waits for the replicas, if there are to be any.
+    /// Renews the holds by one call, and waits for `replicas` replicas.
     async fn send_renewal(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
         let sent = self.executor.now();
         let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.asked(sent))).collect();
-        // A fixed lease is looked at, and there is nothing to save.
+        // A fixed lease is only inspected, so its remaining time does not limit the call.
         let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));
         let renewed = match replicas {
             0 => self.scripts.renew(&args, within).await,
-            _ => self.scripts.renew_acknowledged(&args, replicas, within).await,
+            _ => {
+                let node = holds.first().map_or(0, |hold| self.scripts.connection.node_of(hold.keys.main()));
+                let wait = self.engine.begin_wait(ReplicaLink { node, replicas });
+                let renewed = self.scripts.renew_acknowledged(&args, replicas, within).await;
+                wait.answered(is_enough(&renewed));
+                renewed
+            }
         };
         let renewed = renewed.inspect_err(|failure| trace::not_renewed(holds.len(), failure))?;
         self.clock.observe(self.executor.now(), renewed.now);
@@ -136,4 +147,12 @@ impl Renewals<'_> {
         }
         Ok(renewed)
     }
+}
+
+/// Whether enough replicas have acknowledged the renewals. `None` if that is not known.
+fn is_enough(renewed: &Result<Renewed, Failure>) -> Option<bool> {
+    let holds = &renewed.as_ref().ok()?.holds;
+    let is_held = |state: &HoldState| matches!(state, HoldState::Held(_));
+    let is_missing = |state: &HoldState| matches!(state, HoldState::Unacknowledged(_));
+    if holds.iter().any(is_held) { Some(true) } else { holds.iter().any(is_missing).then_some(false) }
 }

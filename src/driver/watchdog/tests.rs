@@ -1,3 +1,4 @@
+use std::mem;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Waker};
@@ -10,6 +11,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::connection::{Call, Notice, Reply, Topology};
+use crate::engine::cleanups::MOST;
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
@@ -23,7 +25,7 @@ mod replicas;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Time passes when the test says so.
+/// A clock that the test moves.
 #[derive(Debug)]
 struct Virtual {
     now: Mutex<Instant>,
@@ -55,14 +57,16 @@ impl Executor for Arc<Virtual> {
     }
 }
 
-/// When, which script, and for how long the answer is of use.
+/// The time of each call, its script, and how long its answer is of use.
 type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
 
-/// Answers at once with what the test wants, and remembers when it was called.
-#[derive(Debug)]
+/// Answers with the test's error, with and without a runtime, and records the time of each call.
+#[derive(Clone, Debug)]
 struct Answers {
     executor: Arc<Virtual>,
     error: ConnectionError,
+    /// Whether the answer comes at the second poll instead of the first.
+    later: bool,
     calls: Calls,
 }
 
@@ -70,6 +74,15 @@ struct Answers {
 impl Connection for Answers {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         lock(&self.calls).push((self.executor.now(), call.script.name(), call.within));
+        let mut waits = self.later;
+        let answered = future::poll_fn(|context| {
+            if !mem::take(&mut waits) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        answered.await;
         Err(self.error.clone())
     }
 
@@ -83,6 +96,10 @@ impl Connection for Answers {
 
     fn topology(&self) -> Topology {
         Topology::single_server()
+    }
+
+    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(self.clone()))
     }
 
     fn close(&self) {}
@@ -99,7 +116,7 @@ struct Setup {
 
 fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>) -> Watchdog {
     Watchdog {
-        engine: Arc::new(Engine::new(Uuid::from_u128(1))),
+        engine: Arc::new(Engine::new(Uuid::from_u128(1), false)),
         executor: Arc::new(executor.clone()),
         connection,
         clock: Arc::default(),
@@ -113,7 +130,7 @@ fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>) -> Watchdo
 fn setup(error: ConnectionError) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
-    let connection = Answers { executor: executor.clone(), error, calls: calls.clone() };
+    let connection = Answers { executor: executor.clone(), error, later: false, calls: calls.clone() };
     let watchdog = watchdog(&executor, Arc::new(connection));
     let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
@@ -125,18 +142,19 @@ impl Setup {
         self.engine.open(&self.keys, 1, LEASE, self.executor.now()).unwrap()
     }
 
-    /// Lets so much time pass.
+    /// Lets that much time pass.
     fn run(&mut self, time: Duration) {
         let until = self.executor.now() + time;
         loop {
-            // A poll, and one more for what it has set off: a task that is woken again and again would not get further.
+            // Polls twice, because the first poll may set off more work. A task that wakes itself without end would not
+            // finish here.
             for _ in 0..2 {
                 self.polls += 1;
                 assert!(self.task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it ended");
             }
             let mut timers = lock(&self.executor.timers);
             let next = timers.iter().map(|(at, _)| *at).min().unwrap_or(until).min(until);
-            let (due, later) = std::mem::take(&mut *timers).into_iter().partition(|(at, _)| *at <= next);
+            let (due, later) = mem::take(&mut *timers).into_iter().partition(|(at, _)| *at <= next);
             *timers = later;
             drop(timers);
             *lock(&self.executor.now) = next;
@@ -167,13 +185,26 @@ fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
         setup.run(Duration::from_secs(10));
         let later = setup.called("lock_cancel");
         assert!((10..=24).contains(&later), "{later}");
-        // Its lease is over.
+        // The lease of the hold ends.
         setup.run(LEASE);
         let all = setup.called("lock_cancel");
         setup.run(LEASE);
         assert_eq!(setup.called("lock_cancel"), all);
         assert!(setup.polls < all * 40, "{} polls", setup.polls);
     }
+}
+
+/// They may be those of one node of a cluster, which is down.
+#[test]
+fn clean_ups_that_fail_do_not_hold_up_others() {
+    let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));
+    for _ in 0..MOST {
+        setup.engine.abandon(setup.open(), setup.executor.now());
+    }
+    setup.keys = Arc::new(Keys::new("p", Kind::Semaphore { limit: 1 }, "n").unwrap());
+    setup.engine.abandon(setup.open(), setup.executor.now());
+    setup.run(LEASE / 6);
+    assert!(setup.called("permit_cancel") > 0);
 }
 
 #[test]

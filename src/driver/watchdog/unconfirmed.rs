@@ -1,4 +1,4 @@
-//! Grants that wait to be confirmed, in groups.
+//! Grants that wait for acknowledgements of replicas, in groups.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,16 +9,17 @@ use crate::mutex::lock;
 /// The most grants that one call confirms.
 const BATCH: usize = 256;
 
-/// What the holds of one call have in common: the script that renews them, the server, and how many replicas they wait for.
+/// What the holds in one call have in common: the script that renews them, the server, and the number of replicas they wait
+/// for.
 pub(super) type Group = (Option<&'static str>, u64, u32);
 
-/// Grants that wait for the call of their group. Each group has one call under way, and one `WAIT` confirms all grants that came
-/// in the meantime.
+/// Grants that wait for the next call of their group. A group has at most one call under way, and one `WAIT` confirms all
+/// grants that arrived in the meantime.
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed(Mutex<BTreeMap<Group, Vec<Arc<Hold>>>>);
 
 impl Unconfirmed {
-    /// `true`: the group has no call under way yet.
+    /// Adds a grant. `true`: the group has no call under way, so the caller must start one.
     pub(super) fn push(&self, group: Group, hold: Arc<Hold>) -> bool {
         let mut groups = lock(&self.0);
         let is_new = !groups.contains_key(&group);
@@ -26,7 +27,7 @@ impl Unconfirmed {
         is_new
     }
 
-    /// The next batch. `None`: no grant waits, and the group has no call under way any more.
+    /// Takes the next batch. `None`: no grant waits, and the group's call is over.
     pub(super) fn next(&self, group: Group) -> Option<Vec<Arc<Hold>>> {
         let mut groups = lock(&self.0);
         let waiting = groups.get_mut(&group)?;
@@ -75,7 +76,7 @@ mod tests {
         assert!(unconfirmed.push(other, hold(5)), "another number of replicas is another group");
         assert_eq!(numbers(unconfirmed.next(group)), Some(vec![2, 3, 4]));
         assert_eq!(numbers(unconfirmed.next(group)), None);
-        // That call has ended, so the next hold needs one.
+        // The group's call is over, so the next hold needs a new one.
         assert!(unconfirmed.push(group, hold(6)));
         assert_eq!(numbers(unconfirmed.next(other)), Some(vec![5]));
     }

@@ -36,16 +36,33 @@ pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, 
     }))
 }
 
+/// Supports `INFO server` only.
+pub(super) fn info(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+    if !is(&args[0], "SERVER") {
+        return Err(Failure::UNKNOWN);
+    }
+    Ok(Answer::Bytes(database.identity.info(database.now()).into_bytes()))
+}
+
 pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     Ok(Answer::count(database.channels.publish(&args[0], &args[1])))
 }
 
-/// Supports `PUBSUB NUMSUB` only.
+/// The embedded server is not a cluster, so a shard channel never has subscribers.
+pub(super) fn spublish(_: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {
+    Ok(Answer::Integer(0))
+}
+
+/// Supports `PUBSUB NUMSUB` and `PUBSUB SHARDNUMSUB` only.
 pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    if !is(&args[0], "NUMSUB") {
+    let sharded = is(&args[0], "SHARDNUMSUB");
+    if !sharded && !is(&args[0], "NUMSUB") {
         return Err(Failure::UNKNOWN);
     }
-    let count = |channel: &Vec<u8>| (channel.clone(), database.channels.listeners(channel));
+    let count = |channel: &Vec<u8>| {
+        let listeners = if sharded { 0 } else { database.channels.listeners(channel) };
+        (channel.clone(), listeners)
+    };
     Ok(Answer::Counts(args[1..].iter().map(count).collect()))
 }
 

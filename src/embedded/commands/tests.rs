@@ -93,6 +93,8 @@ fn strings_and_keys() {
         ("TIME", "[1000 0]"),
         ("PUBLISH c m", "0"),
         ("PUBSUB NUMSUB c d", "[c:0 d:0]"),
+        ("SPUBLISH c m", "0"),
+        ("PUBSUB SHARDNUMSUB c d", "[c:0 d:0]"),
         ("pubsub numsub", "[]"),
         ("PUBSUB CHANNELS", "ERR Unknown Redis command called from script"),
         ("PUBSUB", ARITY),

@@ -12,7 +12,7 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 
 impl Engine {
-    /// An attempt id for a request that waits for nothing.
+    /// Returns an attempt id for a request that does not wait.
     pub(crate) fn fresh(&self) -> Result<AttemptId, Closed> {
         self.change(|state| if state.is_closed { Err(Closed) } else { Ok(state.attempts.fresh_id()) })
     }
@@ -39,7 +39,7 @@ impl Engine {
         self.change(|state| state.handoff_handler().set_queued(id, queued, now))
     }
 
-    /// Waits until it is known what became of the attempt.
+    /// Resolves to the outcome of the attempt.
     pub(crate) fn poll_outcome(&self, id: AttemptId, context: &mut Context<'_>) -> Poll<Outcome> {
         // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
         let mut waker = Some(context.waker().clone());
@@ -51,10 +51,11 @@ impl Engine {
 
     /// Decides the attempt: the server said that it has nothing of it.
     pub(crate) fn forget(&self, id: AttemptId) {
-        self.change(|state| state.attempts.remove(id.n));
+        // The waker is dropped while the tables are unlocked.
+        let _waker = self.change(|state| (state.attempts.stop_waiting(id), state.attempts.remove(id.n)));
     }
 
-    /// Decides the attempt: it is given up, and cleaned up in Redis in the background.
+    /// Gives the attempt up. Its ticket or hold is removed from Redis in the background.
     pub(crate) fn abandon(&self, id: AttemptId, now: Instant) {
         self.change(|state| state.attempt_handler().give_up(id, now));
     }

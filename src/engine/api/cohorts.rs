@@ -28,7 +28,7 @@ impl Engine {
         })
     }
 
-    /// Waits for the turn of the member.
+    /// Resolves to the member's turn.
     pub(crate) fn poll_turn(
         &self,
         cohort: &CohortId,
@@ -75,17 +75,18 @@ impl Engine {
         })
     }
 
-    /// The member has failed, and every other one that has waited since then fails too.
+    /// The member has failed. Every other member that has waited since [`SharedFailure::since`] fails too.
     pub(crate) fn fail(&self, cohort: &CohortId, member: u64, failure: SharedFailure, now: Instant) {
         self.change(|state| state.handoff_handler().fail(cohort, member, failure, now));
     }
 
-    /// The member leaves, whether its turn has come or not.
+    /// Removes the member, whether or not its turn has come.
     pub(crate) fn leave(&self, cohort: &CohortId, member: u64, now: Instant) {
         self.change(|state| state.handoff_handler().leave(cohort, member, now));
     }
 
-    /// The owner of the hold is done with it. `true`: the next member has it. `false`: the owner is to release it.
+    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release the
+    /// hold.
     pub(crate) fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
         let handed_off = self.change(|state| state.handoff_handler().hand_off(hold, budget, now));
         if handed_off {

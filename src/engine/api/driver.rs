@@ -1,4 +1,4 @@
-//! The watchdog's and the inbox's side of the engine.
+//! The part of the engine's interface that the watchdog and the inbox use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,18 +7,15 @@ use event_listener::EventListener;
 
 use crate::connection::ConnectionError;
 use crate::engine::Engine;
-use crate::engine::heartbeats::unread::UnreadId;
+use crate::engine::ahead::Ask;
+use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
 use crate::engine::work::Work;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::message::Message;
-use crate::protocol::reply::HeartbeatReply;
+use crate::protocol::reply::{AskedAhead, HeartbeatReply};
 use crate::trace;
-
-/// After this time without a reply to a release, the client's waiters ask for themselves: the reply may be late, or its future may
-/// not be polled.
-const UNREAD: Duration = Duration::from_millis(50);
 
 /// Until this is dropped, the reply to a release is not read.
 #[derive(Debug)]
@@ -35,7 +32,7 @@ impl Drop for UnreadReply<'_> {
 }
 
 impl Engine {
-    /// To be listened to before [`work`](Self::work) is called.
+    /// Returns a listener for new work. Listen before calling [`work`](Self::work), so that no work is missed.
     pub(crate) fn listen(&self) -> EventListener {
         self.work.listen()
     }
@@ -52,7 +49,7 @@ impl Engine {
         });
     }
 
-    /// No answer came to a renewal.
+    /// Records that a renewal got no answer.
     pub(crate) fn not_renewed(&self, holds: &[Arc<Hold>], now: Instant) {
         self.change(|state| state.holds.set_unanswered(holds, now));
     }
@@ -69,7 +66,7 @@ impl Engine {
         self.change(|state| state.heartbeat_answered(keys, ids, sent, now, reply));
     }
 
-    /// No usable answer came to a heartbeat. Attempts that had none for as long as `retry_timeout` fail.
+    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout` fail.
     pub(crate) fn heartbeat_failed(
         &self,
         keys: &Arc<Keys>,
@@ -82,8 +79,18 @@ impl Engine {
         self.change(|state| state.heartbeat_failed(keys, ids, sent, now, failure, retry_timeout));
     }
 
+    /// The server answered a request for the next hand-off budget, sent at `sent`; `None` if no usable answer came.
+    pub(crate) fn ahead_answered(&self, ask: &Ask, answer: Option<AskedAhead>, sent: Instant, now: Instant) {
+        self.change(|state| state.ahead_answered(ask, answer, sent, now));
+    }
+
     pub(crate) fn cleanup_done(&self, n: u64) {
         self.change(|state| state.cleanups.done(n));
+    }
+
+    /// The call for the clean-up has failed, and the pause after it is over.
+    pub(crate) fn cleanup_again(&self, n: u64) {
+        self.change(|state| state.cleanups.again(n));
     }
 
     /// A message came to the inbox.
@@ -91,12 +98,13 @@ impl Engine {
         self.change(|state| state.deliver(message, now));
     }
 
-    /// A reply that may have had messages about the name was lost. The server is asked about the tickets of the name.
+    /// Called when a reply that may have carried messages about the name was lost. The engine asks the server about the
+    /// tickets of this name.
     pub(crate) fn reply_lost(&self, keys: &Arc<Keys>, now: Instant) {
         self.change(|state| state.attempts.set_reply_lost(keys, now));
     }
 
-    /// A release of the name is sent. Until the returned value is dropped, its reply is not read.
+    /// Called when a release of the name is sent. While the returned value exists, the reply has not been read.
     pub(crate) fn unread_reply(&self, keys: &Arc<Keys>, now: Instant) -> UnreadReply<'_> {
         let id = self.change(|state| state.attempts.heartbeats.unread(keys, now + UNREAD));
         UnreadReply { engine: self, keys: keys.clone(), id }
@@ -108,11 +116,16 @@ impl Engine {
         trace::subscription_refused(refusal);
     }
 
-    /// Messages may have been missed. The server is asked about every ticket and every hold.
+    /// Messages may have been missed, and the server may be another one. It is asked about every ticket and every hold, and the latest
+    /// releases are repeated.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state| {
             state.attempts.set_gap(now);
             state.holds.set_gap(now);
+            // A client that is closing has ended all attempts and holds already, and its connection ends next.
+            if !state.is_closed {
+                state.cleanups.repeat(now);
+            }
         });
     }
 }

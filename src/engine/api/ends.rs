@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::Engine;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
+use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
+use crate::protocol::key::Keys;
 
-/// Until this is dropped, a caller is releasing or changing a hold.
+/// While it exists, a caller is releasing or changing a hold.
 #[derive(Debug)]
 pub(crate) struct Ending<'a> {
     engine: &'a Engine,
@@ -20,11 +22,41 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// As [`Ending`], of a caller who releases. Until this is dropped, the reply is not read.
+#[derive(Debug)]
+pub(crate) struct Releasing<'a> {
+    engine: &'a Engine,
+    n: u64,
+    keys: Arc<Keys>,
+    unread: UnreadId,
+}
+
+impl Drop for Releasing<'_> {
+    fn drop(&mut self) {
+        self.engine.change(|state| {
+            state.attempts.heartbeats.read(&self.keys, self.unread);
+            state.cleanups.ended(self.n);
+        });
+    }
+}
+
 impl Engine {
-    /// The caller releases or changes the hold. Closing waits for that, and the end of the runtime finishes it.
-    pub(crate) fn ending(&self, hold: &Arc<Hold>) -> Ending<'_> {
-        let n = self.change(|state| state.cleanups.begin_ending(hold));
+    /// Called when the caller begins to release or change the hold. Closing waits until the returned value is dropped, and
+    /// if the runtime ends before, the release is finished without it.
+    pub(crate) fn ending(&self, hold: &Arc<Hold>, now: Instant) -> Ending<'_> {
+        let n = self.change(|state| state.cleanups.begin_ending(hold, now));
         Ending { engine: self, n }
+    }
+
+    /// As [`ending`](Self::ending), [`release`](Self::release) and [`unread_reply`](Self::unread_reply) together.
+    pub(crate) fn releasing(&self, hold: &Arc<Hold>, now: Instant) -> Releasing<'_> {
+        let keys = hold.keys.clone();
+        let (n, unread) = self.change(|state| {
+            let n = state.cleanups.begin_ending(hold, now);
+            state.release(hold, now);
+            (n, state.attempts.heartbeats.unread(&keys, now + UNREAD))
+        });
+        Releasing { engine: self, n, keys, unread }
     }
 
     /// Ends everything: waiting attempts fail, holds are lost, both are cleaned up in Redis.
@@ -32,7 +64,7 @@ impl Engine {
         self.change(|state| state.close(now));
     }
 
-    /// Resolves once no clean-up waits or is under way.
+    /// Resolves when no clean-up waits or is under way.
     pub(crate) async fn cleaned(&self) {
         loop {
             let listener = self.idle.listen();
@@ -52,8 +84,8 @@ impl Engine {
         self.work.notify(usize::MAX);
     }
 
-    /// The watchdog is gone with its runtime, so nothing is renewed, kept alive or cleaned up any more. Returns what is left
-    /// in Redis, or may be.
+    /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up. Returns
+    /// everything that is, or may be, left in Redis.
     pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {
         self.change(|state| {
             state.close(now);

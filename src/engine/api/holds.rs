@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
-use crate::engine::cleanups::Cleanup;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::Grant;
-use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::stats::Stats;
 
 impl Engine {
-    /// Decides the attempt: it is a hold from now on. `None`: it was revoked, or the client was closed meanwhile.
+    /// Turns the attempt into a hold. `None`: the attempt was revoked, or the client was closed meanwhile.
     pub(crate) fn grant(&self, id: AttemptId, grant: Grant, now: Instant) -> Option<Arc<Hold>> {
-        self.change(|state| state.grant(id, grant, now))
+        // The waker is dropped while the tables are unlocked.
+        let (_waker, hold) = self.change(|state| (state.attempts.stop_waiting(id), state.grant(id, grant, now)));
+        hold
     }
 
-    /// As [`grant`](Self::grant), without replicas to wait for.
+    /// Like [`grant`](Self::grant), for a hold that waits for no replicas.
     #[cfg(test)]
     pub(crate) fn hold(
         &self,
@@ -32,43 +33,44 @@ impl Engine {
         self.grant(id, Grant { amount, token, term, deadline, replicas: 0 }, now)
     }
 
-    /// The caller is about to release the hold, which is not renewed any more.
-    pub(crate) fn release(&self, hold: &Hold) {
-        if mutant::on(Mutant::RenewalAfterRelease) {
-            return;
-        }
-        self.change(|state| state.hold_handler().end(hold.id.n));
+    /// Ends the hold's renewals, because the caller is about to release it.
+    pub(crate) fn release(&self, hold: &Hold, now: Instant) {
+        self.change(|state| state.release(hold, now));
     }
 
     /// Releases the hold in the background.
     pub(crate) fn release_later(&self, hold: &Hold, now: Instant) {
         self.change(|state| {
-            state.hold_handler().end(hold.id.n);
+            state.hold_handler().end(hold.id.n, now);
             state.cleanups.push(Cleanup::of(hold, now));
         });
     }
 
-    /// The server extended the hold by a request sent at `sent`. Returns the loss if the hold was lost meanwhile.
+    /// Records that the server extended the hold by a request sent at `sent`. Returns the loss if the hold was lost
+    /// meanwhile.
     pub(crate) fn extended(&self, hold: &Hold, lease: Duration, sent: Instant, now: Instant) -> Option<Loss> {
         self.change(|state| state.holds.set_extended(hold, lease, sent, now))
     }
 
-    /// Asks the server about a name again, because a script had more to do than one call may.
+    /// Asks the server about the name again, because the script left more work than one call may do.
     pub(crate) fn promote_later(&self, keys: &Arc<Keys>, now: Instant, lease: Duration) {
         self.change(|state| {
-            // No attempt has this id: cancelling its ticket promotes others, and changes nothing else.
+            // No attempt has this id. Cancelling its ticket only promotes waiting tickets.
             let ticket = keys.kind.ticket(state.attempts.id(0), lease, 1);
-            state.cleanups.push(Cleanup { keys: keys.clone(), ticket, from_tail: false, until: now + lease });
+            let until = now + lease;
+            let keys = keys.clone();
+            let cleanup = Cleanup { keys, ticket, from_tail: false, behind: 0, is_repeated: false, failures: 0, until };
+            state.cleanups.push(cleanup);
         });
     }
 
-    /// All counters but the reconnects.
+    /// All counters except that of reconnects, which the connection counts.
     pub(crate) fn stats(&self) -> Stats {
         let state = self.look();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        // The waiting members of a cohort count, and its tickets do not.
+        // The waiting members of a cohort are counted, and the attempts of the cohort are not.
         let (waiting, tickets) = state.cohorts.all_waiting();
-        let waiting = count((state.attempts.len() + waiting).saturating_sub(tickets));
+        let waiting = count((state.attempts.len() + waiting).saturating_sub(tickets + state.aheads.attempts()));
         Stats { held: count(state.holds.len()), waiting, ..state.stats }
     }
 }

@@ -1,14 +1,16 @@
-//! Turns in a cohort: given, handed on by a member that leaves, or left to no one and cleaned up.
+//! Turns in a cohort: how they are given, handed on by a member that leaves, or cleaned up if no member wants them.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
+use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::cohort::table::{Change, Cohorts};
-use crate::engine::attempt::{Attempt, Outcome, Queued};
+use crate::engine::ahead::{Ahead, Aheads};
+use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::attempts::Attempts;
-use crate::engine::cleanups::{Cleanup, Cleanups};
+use crate::engine::cleanup::Cleanup;
+use crate::engine::cleanups::Cleanups;
 use crate::engine::handler::attempt::AttemptHandler;
 use crate::engine::holds::Holds;
 use crate::engine::lease::Hold;
@@ -21,18 +23,32 @@ pub(in crate::engine) struct HandoffHandler<'a> {
     pub(in crate::engine) assets: Assets<'a>,
 }
 
-/// What a turn may consist of, and how it ends if no member takes it.
+/// The tables with everything that a turn can consist of, which also end it if no member takes it.
 pub(in crate::engine) struct Assets<'a> {
     pub(in crate::engine) attempts: &'a mut Attempts,
     pub(in crate::engine) holds: &'a mut Holds,
     pub(in crate::engine) cleanups: &'a mut Cleanups,
+    pub(in crate::engine) aheads: &'a mut Aheads,
+}
+
+/// What happens to a hold when its owner is done with it.
+enum Next {
+    Turn(Turn),
+    /// The hold waits for the next hand-off budget.
+    Parked,
+    /// The owner must release the hold.
+    Released,
 }
 
 impl HandoffHandler<'_> {
-    /// The server answered that the attempt waits. `true`: a member asked for it, and its ticket belongs to the cohort now.
+    /// Records the server's answer that the attempt waits. `true`: a member made the attempt, and its ticket belongs to the
+    /// cohort now.
     pub(in crate::engine) fn set_queued(&mut self, id: AttemptId, queued: Queued, now: Instant) -> bool {
         let attempts = &mut *self.assets.attempts;
         attempts.silence.ends();
+        if let Some(before) = attempts.get_mut(id.n).and_then(|attempt| attempt.before.take()) {
+            self.assets.cleanups.set_ended(&before, now);
+        }
         attempts.set_queued(id, queued, now);
         let Some(attempt) = attempts.get_mut(id.n) else { return false };
         let Some(member) = attempt.member.take() else { return false };
@@ -44,7 +60,7 @@ impl HandoffHandler<'_> {
         true
     }
 
-    /// Sets what became of the attempt. If it is a ticket of a cohort, the member that has waited longest gets it.
+    /// Sets the outcome of the attempt. If its ticket belongs to a cohort, the member that has waited longest gets it.
     pub(in crate::engine) fn decide(&mut self, id: AttemptId, outcome: Outcome, now: Instant) {
         self.assets.attempts.set_outcome(id.n, outcome);
         self.give_decided(id, now);
@@ -52,17 +68,12 @@ impl HandoffHandler<'_> {
 
     fn give_decided(&mut self, id: AttemptId, now: Instant) {
         let Some(attempt) = self.assets.attempts.get(id.n) else { return };
-        let (cohort, amount, asked) = (CohortId::of(&attempt.keys, attempt.amount), attempt.amount, attempt.asked);
-        self.cohorts.change(&cohort, |cohort| {
-            if cohort.take_ticket(id) {
-                let handoff = AttemptHandoff { id, amount, before: None, asked, is_decided: true };
-                self.assets.give(cohort, Ok(Turn::Attempt(handoff)), now);
-            }
-        });
+        let cohort = CohortId::of(&attempt.keys, attempt.amount);
+        self.cohorts.change(&cohort, |cohort| self.assets.give_decided(cohort, id, now));
     }
 
-    /// The owner of the hold is done with it. `false`: the owner is to release it, because no waiting member is without a ticket,
-    /// or the hold is lost.
+    /// Called when the owner is done with the hold. `false`: the owner must release it, because every waiting member has a
+    /// ticket or the hold is lost.
     pub(in crate::engine) fn hand_off(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
         let cohort = CohortId::of(&hold.keys, hold.amount);
         let handed_off = self.cohorts.change(&cohort, |cohort| {
@@ -70,23 +81,34 @@ impl HandoffHandler<'_> {
             if mutant::on(Mutant::LostHoldHandedOff) {
                 is_held = true;
             }
-            let turn = if is_held && cohort.needs_turn() { self.assets.successor(hold, budget, now) } else { None };
-            if !matches!(turn, Some(Turn::Held { .. })) {
+            let goes_on = is_held && cohort.needs_turn();
+            let next = if goes_on { self.assets.next(hold, budget, now) } else { Next::Released };
+            if !matches!(next, Next::Turn(Turn::Held { .. }) | Next::Parked) {
                 cohort.end_hold(hold.id.n);
+                self.assets.end_ahead(cohort, hold.id.n, now);
             }
-            turn.map(|turn| self.assets.give(cohort, Ok(turn), now)).is_some()
+            match next {
+                Next::Turn(turn) => self.assets.give(cohort, Ok(turn), now),
+                Next::Parked => {}
+                Next::Released => return false,
+            }
+            true
         });
         handed_off.unwrap_or(false)
     }
 
-    /// The owner of the attempt is gone before it was decided. `true`: the next member continues it. `false`: no member is without
-    /// a ticket, or no member asked for it.
+    /// Called when the owner of an attempt is gone before the outcome is known. `true`: the next member continues the
+    /// attempt. `false`: every waiting member has a ticket, or the attempt belongs to no cohort.
     pub(in crate::engine) fn hand_on(&mut self, id: AttemptId, now: Instant) -> bool {
         let Some(attempt) = self.assets.attempts.get(id.n).filter(|attempt| attempt.member.is_some()) else {
             return false;
         };
-        let cohort = CohortId::of(&attempt.keys, attempt.amount);
-        let (amount, before) = (attempt.amount, attempt.before.clone());
+        let (keys, amount, before) = (attempt.keys.clone(), attempt.amount, attempt.before.clone());
+        if before.is_some() {
+            // The reply to the release, which may have messages, is not read. The next member may not be polled.
+            self.assets.attempts.set_reply_lost(&keys, now);
+        }
+        let cohort = CohortId::of(&keys, amount);
         let handed_on = self.cohorts.change(&cohort, |cohort| {
             let needs_turn = cohort.needs_turn();
             if needs_turn {
@@ -98,7 +120,7 @@ impl HandoffHandler<'_> {
         handed_on.unwrap_or(false)
     }
 
-    /// The member has failed, and the next one gets the failure as its turn.
+    /// Called when the member has failed. The next member gets the failure as its turn.
     pub(in crate::engine) fn fail(&mut self, cohort: &CohortId, member: u64, failure: SharedFailure, now: Instant) {
         self.cohorts.change(cohort, |cohort| {
             self.assets.give(cohort, Err(failure), now);
@@ -106,16 +128,16 @@ impl HandoffHandler<'_> {
         });
     }
 
-    /// The member leaves, whether its turn has come or not.
+    /// Removes the member, whether or not its turn has come.
     pub(in crate::engine) fn leave(&mut self, cohort: &CohortId, member: u64, now: Instant) {
         self.cohorts.change(cohort, |cohort| self.assets.leave(cohort, member, now));
     }
 }
 
 impl Assets<'_> {
-    /// Gives the turn to the member that has waited longest. If every waiting member has a ticket, what the turn has in Redis is
-    /// cleaned up.
-    fn give(&mut self, cohort: &mut Change<'_, Given>, given: Given, now: Instant) {
+    /// Gives the turn to the member that has waited longest. If every waiting member has a ticket already, the ticket or
+    /// hold of the turn is removed from Redis.
+    pub(in crate::engine) fn give(&mut self, cohort: &mut Change<'_, Given>, given: Given, now: Instant) {
         let asks = !matches!(given, Ok(Turn::Held { .. }));
         let attempt = if let Ok(Turn::Attempt(handoff)) = &given { Some(handoff.id.n) } else { None };
         match cohort.give(given) {
@@ -132,6 +154,7 @@ impl Assets<'_> {
                 if self.holds.remove(hold.id.n).is_some() {
                     cohort.end_hold(hold.id.n);
                     self.cleanups.push(Cleanup::of(&hold, now));
+                    self.end_ahead(cohort, hold.id.n, now);
                 }
             }
             Err(Ok(Turn::Attempt(AttemptHandoff { id, .. }))) => self.give_up(id, now),
@@ -146,6 +169,23 @@ impl Assets<'_> {
         if let Some(given) = given {
             self.give(cohort, given, now);
         }
+        self.give_up_surplus(cohort, now);
+        if !cohort.needs_turn() {
+            self.release_parked(cohort, now);
+        }
+    }
+
+    /// Gives the attempt to a member if its outcome is known and its ticket belongs to the cohort.
+    pub(in crate::engine) fn give_decided(&mut self, cohort: &mut Change<'_, Given>, id: AttemptId, now: Instant) {
+        let Some(attempt) = self.attempts.get(id.n).filter(|attempt| attempt.outcome.is_some()) else { return };
+        let (amount, asked) = (attempt.amount, attempt.asked);
+        if cohort.take_ticket(id) {
+            let handoff = AttemptHandoff { id, amount, before: None, asked, is_decided: true };
+            self.give(cohort, Ok(Turn::Attempt(handoff)), now);
+        }
+    }
+
+    pub(in crate::engine) fn give_up_surplus(&mut self, cohort: &mut Change<'_, Given>, now: Instant) {
         while let Some(ticket) = cohort.take_surplus_ticket() {
             if mutant::on(Mutant::TicketOutlivesItsCohort) {
                 continue;
@@ -158,32 +198,25 @@ impl Assets<'_> {
         AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up(id, now);
     }
 
-    /// What a hold becomes for the next member once its owner is done with it: `None` if the hold is lost.
-    fn successor(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> Option<Turn> {
+    /// Decides what happens to a hold whose owner is done with it, while members wait.
+    fn next(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> Next {
         let mut is_kept = self.holds.is_current(hold);
         if mutant::on(Mutant::LostHoldHandedOff) {
             is_kept = true;
         }
         if !is_kept {
-            return None;
+            return Next::Released;
         }
-        // With less than half of the lease left, the next member asks the server. It could not rely on a renewal in time.
-        if let Some(budget) = budget.spend(now)
-            && let Some((successor, deadline)) = hold.succeed(now, hold.lease / 2)
-        {
-            let hold = Arc::new(successor);
-            self.holds.insert_unrenewed(&hold, deadline, now);
-            return Some(Turn::Held { hold, budget });
+        if let Some(turn) = self.hand_over(hold, budget, now).or_else(|| self.hand_over_ahead(hold, now)) {
+            return Next::Turn(turn);
         }
-        if !hold.end(now) {
-            return None;
+        if budget.is_in_time(now) && self.park(hold, now) {
+            return Next::Parked;
         }
-        self.holds.remove(hold.id.n);
-        // Tokens for a whole budget, even if only one member waits: the present owner may be back before the next one is done.
-        let amount = amount_to_hand_off(hold.keys.kind.claim(hold.amount));
-        let before = Some(hold.clone());
-        let attempt = Attempt { before: before.clone(), ..Attempt::new(&hold.keys, amount, hold.lease, now) };
-        let id = self.attempts.open(attempt, |n| self.holds.is_held(n));
-        Some(Turn::Attempt(AttemptHandoff { before, ..AttemptHandoff::new(id, amount) }))
+        // The ticket for the next turn is already queued.
+        if let Some(Ahead::Queued(_)) = self.aheads.get(hold.id.n) {
+            return Next::Released;
+        }
+        self.requeue(hold, now).map_or(Next::Released, Next::Turn)
     }
 }

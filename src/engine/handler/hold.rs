@@ -1,60 +1,66 @@
-//! Holds that end.
+//! The end of holds.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cohort::id::CohortId;
 use crate::cohort::table::Cohorts;
-use crate::engine::cleanups::{Cleanup, Cleanups};
-use crate::engine::holds::Holds;
+use crate::engine::cleanup::Cleanup;
+use crate::engine::handler::handoff::Assets;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::turn::Given;
 use crate::mutant::{self, Mutant};
 use crate::stats::Stats;
 
 pub(in crate::engine) struct HoldHandler<'a> {
-    pub(in crate::engine) holds: &'a mut Holds,
     pub(in crate::engine) cohorts: &'a mut Cohorts<Given>,
-    pub(in crate::engine) cleanups: &'a mut Cleanups,
+    pub(in crate::engine) assets: Assets<'a>,
     pub(in crate::engine) stats: &'a mut Stats,
 }
 
 impl HoldHandler<'_> {
-    /// Removes the hold from its cohort, too.
-    pub(in crate::engine) fn end(&mut self, n: u64) -> Option<Arc<Hold>> {
-        let hold = self.holds.remove(n)?;
-        self.cohorts.end_hold(&CohortId::of(&hold.keys, hold.amount), n);
-        Some(hold)
-    }
-
-    /// The client is closed, and its hold with it.
-    pub(in crate::engine) fn close(&mut self, n: u64, now: Instant) {
-        if let Some(hold) = self.lose(n, Loss::Closed) {
-            self.cleanups.push(Cleanup::of(&hold, now));
+    /// Ends the hold, and removes it from its cohort if it has one.
+    pub(in crate::engine) fn end(&mut self, n: u64, now: Instant) {
+        if let Some(hold) = self.assets.holds.remove(n) {
+            self.leave_cohort(&hold, now);
         }
     }
 
-    /// The hold, if there is one, is lost. A late renewal, or a server that has lost data and comes back, may have left it in
-    /// Redis, so it is cleaned up.
+    fn leave_cohort(&mut self, hold: &Hold, now: Instant) {
+        self.cohorts.change(&CohortId::of(&hold.keys, hold.amount), |cohort| {
+            cohort.end_hold(hold.id.n);
+            self.assets.end_ahead(cohort, hold.id.n, now);
+        });
+    }
+
+    /// Ends the hold because the client is closed.
+    pub(in crate::engine) fn close(&mut self, n: u64, now: Instant) {
+        if let Some(hold) = self.lose(n, Loss::Closed, now) {
+            self.assets.cleanups.push(Cleanup::of(&hold, now));
+        }
+    }
+
+    /// Loses the hold, if it exists, and removes it from Redis. It may still be there because of a late renewal, or because
+    /// a server that had lost data comes back.
     pub(in crate::engine) fn lose_and_clean_up(&mut self, n: u64, loss: Loss, now: Instant) {
-        let Some(hold) = self.lose(n, loss) else { return };
+        let Some(hold) = self.lose(n, loss, now) else { return };
         if mutant::on(Mutant::NoCleanUpOnExpiry) {
             return;
         }
-        self.cleanups.push(Cleanup::of(&hold, now));
+        self.assets.cleanups.push(Cleanup::of(&hold, now));
     }
 
-    fn lose(&mut self, n: u64, loss: Loss) -> Option<Arc<Hold>> {
-        let hold = self.holds.remove(n)?;
+    fn lose(&mut self, n: u64, loss: Loss, now: Instant) -> Option<Arc<Hold>> {
+        let hold = self.assets.holds.remove(n)?;
         if !mutant::on(Mutant::LostHoldKeepsTheCohort) {
-            self.cohorts.end_hold(&CohortId::of(&hold.keys, hold.amount), n);
+            self.leave_cohort(&hold, now);
         }
         self.stats.lost += u64::from(loss != Loss::Closed);
-        self.holds.push_lost(&hold, loss);
+        self.assets.holds.push_lost(&hold, loss);
         Some(hold)
     }
 
-    /// The server answered a renewal sent at `sent`.
+    /// Handles the answer to a renewal sent at `sent`.
     pub(in crate::engine) fn set_renewed(
         &mut self,
         sent: Instant,
@@ -62,12 +68,12 @@ impl HoldHandler<'_> {
         held: &[Arc<Hold>],
         gone: &[Arc<Hold>],
     ) {
-        self.stats.renewals += self.holds.set_renewed(held, sent, now);
+        self.stats.renewals += self.assets.holds.set_renewed(held, sent, now);
         if mutant::on(Mutant::LossNotSignalled) {
             return;
         }
         for hold in gone {
-            // The server that answered may know less than the one that comes back.
+            // The server that answered may know less than the server that comes back later.
             self.lose_and_clean_up(hold.id.n, Loss::Gone, now);
         }
     }

@@ -1,28 +1,26 @@
 //! The tickets of one name, and when their heartbeat is due.
 
-use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
+use super::tickets::Tickets;
 use crate::mutant::{self, Mutant};
 
-/// When a heartbeat of a name is due, and when the first of its tickets has to be refreshed.
+/// When a heartbeat of the name is due, and when the first of its tickets has to be refreshed.
 pub(super) type Event = (Instant, Instant);
 
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) serial: u64,
-    /// Tickets by when they have to be refreshed.
-    pub(super) order: BTreeSet<(Instant, u64)>,
-    due_of: HashMap<u64, Instant>,
-    /// When the lease of the hold in the way ends, if it is not renewed.
+    pub(super) tickets: Tickets,
+    /// When the lease of the blocking hold ends, if it is not renewed.
     pub(super) holder_ends: Instant,
     pub(super) not_before: Instant,
     pub(super) under_way: bool,
-    /// A heartbeat was asked for while one was under way that may have been executed already.
+    /// Whether a heartbeat was requested while one was under way that the server may have executed already.
     pub(super) again: bool,
-    /// The last heartbeat got no answer, or messages may have been missed: the next one is not put off.
+    /// Whether the next heartbeat must not be put off, because the last one got no answer or messages may have been missed.
     pub(super) owed: bool,
-    /// How many heartbeats in a row got no answer.
+    /// The number of unanswered heartbeats in a row.
     pub(super) unanswered: u32,
     pub(super) event: Option<Event>,
 }
@@ -31,8 +29,7 @@ impl Name {
     pub(super) fn new(serial: u64, now: Instant, not_before: Instant) -> Self {
         Self {
             serial,
-            order: BTreeSet::new(),
-            due_of: HashMap::new(),
+            tickets: Tickets::default(),
             holder_ends: now,
             not_before,
             under_way: false,
@@ -43,7 +40,7 @@ impl Name {
         }
     }
 
-    /// A heartbeat begins.
+    /// Records that a heartbeat begins.
     pub(super) fn begin(&mut self) {
         self.event = None;
         self.under_way = true;
@@ -52,8 +49,9 @@ impl Name {
     }
 
     pub(super) fn ask_at(&mut self, at: Instant) {
-        // A name that is due already keeps its place. If every request moved it, a name that is asked for again and again might never
-        // come first. A heartbeat that is due for an unread reply alone does not count: it is not needed once the reply is read.
+        // A name that is already due keeps its place. If every request moved it back, a name that is requested again and
+        // again might never come first. A heartbeat that is due only for an unread reply does not count, because it is not
+        // needed once the reply is read.
         if self.next(None).is_none_or(|(due, _)| at < due) {
             self.not_before = at;
             self.holder_ends = at;
@@ -65,29 +63,16 @@ impl Name {
         }
     }
 
-    pub(super) fn put(&mut self, id: u64, due: Instant) {
-        if let Some(old) = self.due_of.insert(id, due) {
-            self.order.remove(&(old, id));
-        }
-        self.order.insert((due, id));
-    }
-
-    /// Changes when the ticket is due, if it is there.
+    /// Changes when the ticket is due, if it exists.
     pub(super) fn refresh(&mut self, id: u64, due: Instant) {
-        if self.due_of.contains_key(&id) {
-            self.put(id, due);
+        if self.tickets.contains(id) {
+            self.tickets.put(id, due);
         }
-    }
-
-    /// Says whether the ticket was there.
-    pub(super) fn take(&mut self, id: u64) -> bool {
-        let Some(due) = self.due_of.remove(&id) else { return false };
-        self.order.remove(&(due, id))
     }
 
     /// When the next heartbeat is due, unless one is under way.
     pub(super) fn next(&self, look_at: Option<Instant>) -> Option<Event> {
-        let &(due, _) = self.order.first().filter(|_| !self.under_way)?;
+        let due = self.tickets.first().filter(|_| !self.under_way)?;
         let at = due.min(self.holder_ends).max(self.not_before);
         Some((look_at.map_or(at, |look_at| at.min(look_at)), due))
     }

@@ -11,7 +11,7 @@ fn setup() -> (Heartbeats, Arc<Keys>, Instant) {
     (Heartbeats::new(Jitter::new(1)), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()), an_instant())
 }
 
-/// A heartbeat whose answer was lost, and when it is due again.
+/// Makes a heartbeat whose answer is lost. Returns the time at which the next one is due, too.
 fn unanswered() -> (Heartbeats, Arc<Keys>, Instant, Instant) {
     let (mut heartbeats, keys, start) = setup();
     heartbeats.insert(&keys, 1, TTL, start, start, Some(TTL));
@@ -83,7 +83,7 @@ fn an_unanswered_heartbeat_is_repeated_and_a_call_for_more_is_immediate() {
 #[test]
 fn the_answer_to_another_request_does_not_put_off_a_heartbeat_that_is_owed() {
     let (mut heartbeats, keys, start, again) = unanswered();
-    // What is in the way may be the very first one's grant.
+    // The blocking hold may be that of the client's first ticket.
     heartbeats.insert(&keys, 2, TTL, start, start, Some(TTL));
     assert_eq!(heartbeats.next(), Some(again));
     let (_, mut tickets) = heartbeats.due(again).unwrap();
@@ -125,7 +125,7 @@ fn nothing_stays_when_the_tickets_are_gone() {
     assert!(heartbeats.remove(&keys, 2), "while a call is under way");
     heartbeats.answered(&keys, start, start, &[(2, TTL)], None, true);
     assert_eq!(heartbeats.next(), None);
-    assert!(heartbeats.names.is_empty() && heartbeats.serials.is_empty() && heartbeats.events.is_empty());
+    assert!(heartbeats.names.is_empty() && heartbeats.events.is_empty());
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn asks_when_the_lease_of_another_hold_ends() {
     heartbeats.insert(&keys, 1, TTL, start, start, Some(TTL));
     heartbeats.holder_ends_at(&keys, soon);
     assert_eq!(heartbeats.next(), Some(soon));
-    // A longer one puts nothing off, and a shorter one is no reason to poll.
+    // A longer lease delays nothing, and a shorter one is no reason to poll.
     heartbeats.holder_ends_at(&keys, start + TTL);
     assert_eq!(heartbeats.next(), Some(soon));
     heartbeats.holder_ends_at(&keys, start);
     assert!(heartbeats.next().unwrap() >= start + SHORTEST);
 }
 
-/// The heartbeat may have been executed while the hold before it was in the way.
+/// The heartbeat may have been executed while the former hold was in the way.
 #[test]
 fn a_hold_that_begins_while_a_heartbeat_is_under_way_is_asked_about() {
     let (mut heartbeats, keys, start) = setup();

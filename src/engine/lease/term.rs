@@ -4,27 +4,27 @@ use std::time::{Duration, Instant};
 
 use crate::engine::lease::count::drift;
 
-/// The server is asked for whole milliseconds.
+/// The server counts in whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// What ends a hold besides its release.
+/// The rule by which a hold ends, apart from its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
-    /// The watchdog renews the lease as long as there is a guard.
+    /// The watchdog renews the lease while a guard exists.
     Renewed,
-    /// As [`Renewed`](Self::Renewed), but the hold ends at this time at the latest.
+    /// Like [`Renewed`](Self::Renewed), but the hold ends at this time at the latest.
     Until(Instant),
     /// The hold ends with its lease, unless its owner extends it.
     Fixed,
 }
 
 impl Term {
-    /// Of a renewed hold that lasts no longer than `at_most` from `start`. Past any clock's range is no limit.
+    /// The term of a renewed hold that lasts until `at_most` after `start`. A time past the range of the clock is no limit.
     pub(crate) fn capped(start: Instant, at_most: Option<Duration>) -> Self {
         at_most.and_then(|limit| start.checked_add(limit)).map_or(Self::Renewed, Self::Until)
     }
 
-    /// The lease that a request sent at `sent` asks for, so that the hold does not outlast its end.
+    /// The lease that a request sent at `sent` asks for, which does not reach past the end of the hold.
     pub(crate) fn lease(self, lease: Duration, sent: Instant) -> Duration {
         match self {
             Self::Until(end) => lease.min(end.saturating_duration_since(sent)),
@@ -32,7 +32,7 @@ impl Term {
         }
     }
 
-    /// What the watchdog asks for at `sent`. Zero looks whether the hold is there, and renews nothing.
+    /// The lease that a renewal sent at `sent` asks for. Zero only checks that the hold exists.
     pub(crate) fn renewal(self, lease: Duration, sent: Instant) -> Duration {
         match self {
             Self::Renewed | Self::Until(_) => self.lease(lease, sent),
@@ -67,7 +67,7 @@ mod tests {
         let term = Term::capped(start, Some(LEASE + 10 * SECOND));
         assert_eq!(term.lease(LEASE, start), LEASE);
         assert_eq!(term.interval(LEASE, deadline(start, LEASE)), Some(10 * SECOND));
-        // The first renewal reaches to the end, and is the last one.
+        // The first renewal reaches the end of the hold, and is the last one.
         let sent = start + 10 * SECOND + Duration::from_micros(1500);
         assert_eq!(term.renewal(LEASE, sent), LEASE - Duration::from_micros(1500));
         let last = deadline(sent, term.renewal(LEASE, sent));
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// The rest of the term after the lease is no more than the difference between the client's count and the server's.
+    /// The time of the term after the lease is no more than the difference between the client's count and the server's.
     #[test]
     fn no_renewal_is_sent_for_the_drift_alone() {
         let start = an_instant();

@@ -11,7 +11,7 @@ fn schedule() -> (Schedule, Instant) {
     (Schedule::new(Jitter::new(1)), an_instant())
 }
 
-/// Lets time pass to `until`, answering every renewal at once; returns the batches with their times.
+/// Lets time pass to `until` and answers every renewal at once. Returns the batches with their times.
 fn run(schedule: &mut Schedule, until: Instant) -> Vec<(Instant, Vec<u64>)> {
     let mut batches = Vec::new();
     while let Some(now) = schedule.next().filter(|at| *at <= until) {
@@ -130,7 +130,7 @@ fn a_hold_that_is_renewed_for_the_last_time_only_expires() {
     schedule.renewed([(1, at + LEASE)], at);
     schedule.renewed_last(1);
     assert_eq!(schedule.next(), Some(at + LEASE));
-    // After a gap it is looked at, as a fixed one is.
+    // After a gap the hold is verified, as one with a fixed lease is.
     schedule.verify_all(at);
     assert_eq!(schedule.due(at).renew, [1]);
     schedule.renewed_last(1);
@@ -148,7 +148,7 @@ fn an_extended_hold_expires_later_whatever_is_under_way() {
     assert_eq!(schedule.next(), Some(start + LEASE * 2));
     schedule.verify_all(start);
     assert_eq!(schedule.due(start).renew, [1]);
-    // Under way, it is not asked about a second time.
+    // While a call about the hold is under way, no second one is made.
     schedule.lengthen(1, start + LEASE * 3);
     assert_eq!(schedule.due(start).renew, []);
     assert_eq!(schedule.next(), Some(start + LEASE * 3));
@@ -164,7 +164,7 @@ fn a_short_rest_of_a_lease_is_renewed_before_it_ends() {
     assert!(schedule.next().is_some_and(|at| at <= start + Duration::from_secs(2)));
 }
 
-/// A short lease is renewed again sooner: it has no second to lose.
+/// A short lease is retried sooner, because it leaves less time.
 #[test]
 fn the_next_try_follows_after_an_eighth_of_the_interval() {
     let (mut schedule, start) = schedule();

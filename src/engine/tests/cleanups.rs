@@ -1,4 +1,4 @@
-//! Clean-ups begin, and the client that closes hears of the end of the last one.
+//! The start of clean-ups, and the event at the end of the last one, which a closing client waits for.
 
 use std::pin::pin;
 
@@ -28,7 +28,39 @@ fn the_last_clean_up_wakes_a_client_that_closes() {
     assert!(cleaned.now_or_never().is_some());
 }
 
-/// Until then, the watchdog has nothing to do about it.
+#[test]
+fn after_a_gap_the_latest_releases_are_repeated_once() {
+    let setup = setup();
+    let release = |name: &str| {
+        let hold = setup.holds(&keys(name));
+        let _ending = setup.engine.ending(&hold, setup.now);
+        setup.engine.release(&hold, setup.now);
+        hold.id.n
+    };
+    let repeated = |now: Instant| {
+        setup.engine.gap(now);
+        let work = setup.engine.work(now);
+        setup.answer(&work);
+        work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket.id.n).collect::<Vec<_>>()
+    };
+    // The last release of each name.
+    let [_, last, other] = ["a", "a", "b"].map(release);
+    let dropped = setup.holds(&keys("c"));
+    setup.engine.release_later(&dropped, setup.now);
+    let abandoned = setup.open(&keys("d"));
+    setup.engine.abandon(abandoned, setup.now);
+    setup.answer(&setup.engine.work(setup.now));
+    assert_eq!(repeated(setup.now), [last, other, dropped.id.n, abandoned.n]);
+    assert_eq!(repeated(setup.now), [0; 0]);
+    release("a");
+    assert_eq!(repeated(setup.now + LEASE), [0; 0], "it has expired in Redis");
+    let all: Vec<u64> = (0..1_000).map(|n| release(&n.to_string())).collect();
+    let latest = repeated(setup.now);
+    assert!((32..=64).contains(&latest.len()), "{}", latest.len());
+    assert_eq!(latest, all[1_000 - latest.len()..]);
+}
+
+/// Before that, the watchdog has nothing to do about it.
 #[test]
 fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
     for ending in [false, true] {

@@ -9,7 +9,7 @@ use super::endings::Woken;
 use super::*;
 use crate::engine::confirmations::Confirmation;
 
-/// The outcome, if there is one.
+/// The result, if there is one.
 fn done(confirming: &mut (impl Future<Output = Confirmation> + Unpin)) -> Option<Confirmation> {
     confirming.now_or_never()
 }
@@ -28,7 +28,7 @@ fn the_watchdog_gets_each_hold_once_and_its_caller_the_outcome() {
     assert_eq!((done(&mut first), done(&mut second)), (Some(Confirmation::TooFew(1)), None));
     setup.engine.confirmed(&other, Confirmation::Acknowledged);
     assert_eq!(done(&mut second), Some(Confirmation::Acknowledged));
-    // One that asks again is asked about again.
+    // A hold whose caller asks again is asked about again.
     let mut again = Box::pin(setup.engine.confirm(&one).done());
     assert_eq!((setup.engine.work(setup.now).confirm.len(), done(&mut again)), (1, None));
 }
@@ -39,7 +39,7 @@ fn a_caller_that_leaves_is_forgotten() {
     let hold = setup.holds(&keys("one"));
     drop(setup.engine.confirm(&hold));
     assert!(setup.engine.work(setup.now).confirm.is_empty(), "asked about for no caller");
-    // An outcome for no caller is not kept for the next one.
+    // A result without a caller is not kept for the next caller.
     setup.engine.confirmed(&hold, Confirmation::Acknowledged);
     assert_eq!(done(&mut Box::pin(setup.engine.confirm(&hold).done())), None);
     drop(setup.engine.confirm(&hold));
@@ -59,7 +59,7 @@ fn closing_and_the_end_of_the_runtime_end_the_wait() {
             setup.engine.close(setup.now);
         }
         assert_eq!(done(&mut before), Some(Confirmation::Closed));
-        // No watchdog would ask for it.
+        // No watchdog would ask the replicas any more.
         assert_eq!(done(&mut Box::pin(setup.engine.confirm(&hold).done())), Some(Confirmation::Closed));
     }
 }

@@ -1,4 +1,4 @@
-//! What [`Stats`] says in the corners.
+//! Special cases of [`Stats`].
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn of_a_cohort_waiting_members_count_and_not_their_tickets() {
     let queued = Queued { sent: setup.now, asked: 1, holder_left: Some(LEASE), call_again: false };
     assert!(setup.engine.queued(handoff.id, queued, setup.now), "it is the cohort's");
     assert_eq!(counted(&setup), [0, 2, 0, 0, 0, 0]);
-    // One who waits beside the cohort.
+    // An acquisition that waits outside the cohort.
     let beside = setup.waits(&a);
     assert_eq!(counted(&setup), [0, 3, 0, 0, 0, 0]);
     setup.engine.leave(&cohort, second, setup.now);
@@ -47,13 +47,13 @@ fn what_is_passed_on_is_acquired_and_held_once() {
         .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now)
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
-    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
+    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
     assert!(setup.engine.hand_off(&hold, budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
-    setup.engine.release(&hold);
+    setup.engine.release(&hold, setup.now);
     setup.assert_empty();
 }
 
@@ -71,7 +71,7 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
-        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), setup.now + LEASE);
+        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
         assert!(setup.engine.hand_off(&hold, budget, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
@@ -91,16 +91,41 @@ fn losses_are_counted_but_not_what_is_closed() {
     assert_eq!(counted(&setup), [4, 0, 4, 0, 0, 0]);
     setup.engine.renewed(setup.now, setup.now, &holds[..1], &holds[1..2]);
     assert_eq!(counted(&setup), [3, 0, 4, 0, 1, 1]);
-    // Told twice, it is one loss.
+    // A loss that is reported twice counts once.
     setup.engine.renewed(setup.now, setup.now, &[], &holds[1..2]);
     setup.engine.deliver(crate::protocol::message::Message::Revoked { id: holds[2].id }, setup.now);
     assert_eq!(counted(&setup), [2, 0, 4, 0, 1, 2]);
-    // Fixed leases are looked at, not renewed.
+    // Fixed leases are verified but not renewed.
     let fixed = setup.grant(setup.open(&keys("e")), false);
     setup.engine.renewed(setup.now, setup.now, &[fixed], &[]);
     assert_eq!(counted(&setup), [3, 0, 5, 0, 1, 2]);
     setup.now += Duration::from_secs(1);
     setup.engine.close(setup.now);
     assert_eq!(counted(&setup), [0, 0, 5, 0, 1, 2]);
+    setup.assert_empty();
+}
+
+/// The watchdog is woken for a hold that is due before all others so far. When a hold is due is random within bounds.
+#[test]
+fn holds_that_come_and_go_do_not_wake_the_watchdog() {
+    let mut setup = setup();
+    let come_and_go = |setup: &Setup| {
+        let hold = setup.holds(&keys("a"));
+        hold.release(setup.now).unwrap();
+        setup.engine.release(&hold, setup.now);
+    };
+    let mut wakes = 0;
+    for _ in 0..100 {
+        let woken = setup.engine.listen();
+        come_and_go(&setup);
+        if woken.now_or_never().is_some() {
+            wakes += 1;
+            setup.engine.work(setup.now);
+        }
+        setup.now += Duration::from_millis(1);
+    }
+    assert!((1..20).contains(&wakes), "{wakes}");
+    setup.now = setup.engine.work(setup.now).next.unwrap();
+    assert_eq!(setup.engine.work(setup.now).next, None, "no timer without holds");
     setup.assert_empty();
 }

@@ -1,4 +1,4 @@
-//! How what has begun ends, and that nothing is left of it.
+//! How attempts and holds end, and that they leave nothing behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
@@ -28,7 +28,7 @@ fn nothing_is_left_of_an_attempt() {
         |setup, id| setup.engine.forget(id),
         |setup, id| setup.engine.abandon(id, setup.now),
         |setup, id| setup.engine.drop_pending(id, setup.now),
-        |setup, id| setup.engine.release(&setup.grant(id, true)),
+        |setup, id| setup.engine.release(&setup.grant(id, true), setup.now),
         |setup, id| setup.engine.release_later(&setup.grant(id, false), setup.now),
         |setup, _| setup.engine.close(setup.now),
         |setup, _| drop(setup.engine.die(setup.now)),
@@ -72,7 +72,7 @@ fn nothing_is_left_of_a_hold_that_is_lost() {
     }
 }
 
-/// A server that comes back may know more than the one that said so.
+/// A server that comes back may still have a hold that another server did not have.
 #[test]
 fn what_is_gone_or_revoked_is_cleaned_up_all_the_same() {
     let setup = setup();
@@ -88,7 +88,7 @@ fn closing_cancels_from_the_ends_of_the_queue_inwards() {
     let mut setup = setup();
     let (a, b) = (keys("a"), keys("b"));
     let (_held, _alone) = (setup.holds(&a), setup.holds(&b));
-    // 3 to 7 wait, in that order but for 4, which was queued last; 8 is not known to wait yet.
+    // Attempts 3 to 7 wait, in this order except for 4, which was queued last. Attempt 8 is not known to wait yet.
     let ids: Vec<_> = (0..5).map(|_| setup.open(&a)).collect();
     for n in [0, 2, 3, 4, 1] {
         setup.now += Duration::from_millis(1);
@@ -99,7 +99,7 @@ fn closing_cancels_from_the_ends_of_the_queue_inwards() {
     setup.engine.close(setup.now);
     let cleanups: Vec<_> = setup.engine.work(setup.now).cleanups.into_iter().map(|(_, cleanup)| cleanup).collect();
     let expected = [
-        // Holds without local waiters go first, the others last: they are for waiters of other clients.
+        // Holds without local waiters are released first. The others come last, for waiters of other clients.
         ("b", 2, false),
         ("a", 3, false),
         ("a", 5, false),
@@ -121,8 +121,8 @@ fn the_end_of_the_runtime_leaves_a_list_of_all_that_is_left() {
     assert_eq!(setup.engine.work(setup.now).cleanups.len(), 1, "under way");
     setup.engine.abandon(cancelled[1], setup.now);
     let released = setup.holds(&b);
-    let ending = setup.engine.ending(&released);
-    setup.engine.release(&released);
+    let ending = setup.engine.ending(&released, setup.now);
+    setup.engine.release(&released, setup.now);
     let held = setup.holds(&b);
     setup.waits(&a);
     setup.open(&a);
@@ -141,7 +141,7 @@ fn the_end_of_the_runtime_leaves_a_list_of_all_that_is_left() {
 #[test]
 fn nothing_is_left_when_nothing_was_there() {
     let setup = setup();
-    setup.engine.release(&setup.holds(&keys("a")));
+    setup.engine.release(&setup.holds(&keys("a")), setup.now);
     assert!(setup.engine.die(setup.now).is_empty());
 }
 
@@ -179,9 +179,9 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
 fn closing_waits_for_what_is_being_released_or_changed() {
     let setup = setup();
     let hold = setup.holds(&keys("a"));
-    let ending = setup.engine.ending(&hold);
-    let other = setup.engine.ending(&hold);
-    setup.engine.release(&hold);
+    let ending = setup.engine.ending(&hold, setup.now);
+    let other = setup.engine.ending(&hold, setup.now);
+    setup.engine.release(&hold, setup.now);
     setup.engine.close(setup.now);
     setup.engine.end();
     let mut cleaned = std::pin::pin!(setup.engine.cleaned());

@@ -1,10 +1,10 @@
-//! Holds that are handed from one member of a cohort to the next.
+//! Holds that are handed off from one member of a cohort to the next.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One member holds, and the others wait.
+/// A cohort of which one member holds, while the others wait.
 struct Cohort {
     setup: Setup,
     id: CohortId,
@@ -52,7 +52,7 @@ impl Cohort {
     }
 
     fn budget(&self) -> HandoffBudget {
-        HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.setup.now + SECOND)
+        HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.hold.token, self.setup.now, SECOND)
     }
 
     fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
@@ -66,17 +66,16 @@ fn a_lock_is_handed_off_while_tokens_are_left() {
     assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
     let (hold, budget) = cohort.held(0);
     assert_eq!(hold.token, Token::new(2));
-    assert!(cohort.hand_off(&hold, budget));
-    // The next request reserves tokens for a whole budget, because others may come.
-    let handoff = cohort.attempt(1);
-    assert_eq!((handoff.amount, handoff.before.unwrap().id), (HANDOFF_BUDGET, hold.id));
+    assert!(budget.spend(cohort.setup.now).is_none());
 }
 
 #[test]
 fn a_lock_with_one_token_is_not_handed_off() {
     let cohort = cohort(Kind::Lock, 1, 1);
     assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
-    assert_eq!(cohort.attempt(0).amount, HANDOFF_BUDGET);
+    // The next request reserves tokens for a whole budget, because others may come.
+    let handoff = cohort.attempt(0);
+    assert_eq!((handoff.amount, handoff.before.unwrap().id), (HANDOFF_BUDGET, cohort.hold.id));
 }
 
 #[test]
@@ -142,7 +141,7 @@ fn a_hold_is_renewed_again_once_the_next_member_has_it() {
     assert_eq!(renewed(&cohort), 1);
 }
 
-/// The hold before comes first: a late copy of the request then finds nothing to release.
+/// The former hold is removed first, so that a late copy of the request finds nothing to release.
 #[test]
 fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_it() {
     let cohort = cohort(Kind::Lock, 1, 1);
@@ -155,4 +154,21 @@ fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_
     let cleanups: Vec<_> = work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket).collect();
     let ticket = |id, amount| Kind::Lock.ticket(id, LEASE, amount);
     assert_eq!(cleanups, [ticket(cohort.hold.id, cohort.hold.amount), ticket(handoff.id, handoff.amount)]);
+}
+
+/// The reply may have had the message of a grant, and the next member may not be polled.
+#[test]
+fn tickets_of_the_name_are_asked_about_when_a_request_that_releases_is_dropped() {
+    let cohort = cohort(Kind::Lock, 1, 2);
+    let (setup, keys) = (&cohort.setup, cohort.hold.keys.clone());
+    let fair = setup.waits(&keys);
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    let handoff = cohort.attempt(0);
+    assert!(setup.engine.work(setup.now).heartbeat.is_empty());
+    setup.engine.drop_pending(handoff.id, setup.now);
+    setup.engine.leave(&cohort.id, cohort.others[0], setup.now);
+    let heartbeat = setup.engine.work(setup.now).heartbeat;
+    let asked: Vec<_> = heartbeat.iter().flat_map(|heartbeat| &heartbeat.tickets).map(|(n, _)| *n).collect();
+    assert_eq!(asked, [fair.n]);
+    assert_eq!(cohort.attempt(1).id, handoff.id, "the next member continues it");
 }

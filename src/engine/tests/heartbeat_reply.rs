@@ -35,7 +35,7 @@ fn failures_that_lie_apart_do_not_add_up() {
         setup.now += RETRY_TIMEOUT * 360;
     }
     assert!(setup.outcome(id).is_pending());
-    // Without an answer in between they do.
+    // Without an answer in between, the failures add up.
     for after in [Duration::ZERO, RETRY_TIMEOUT - Duration::from_millis(1), Duration::from_millis(1)] {
         assert!(setup.outcome(id).is_pending());
         setup.now += after;
@@ -48,7 +48,7 @@ fn failures_that_lie_apart_do_not_add_up() {
     setup.assert_empty();
 }
 
-/// The answer to the request itself counts as one, too.
+/// The answer to the request itself counts as a sign of life, too.
 #[test]
 fn an_answer_that_it_waits_begins_anew() {
     let mut setup = setup();
@@ -98,7 +98,8 @@ fn a_ticket_that_is_gone_has_no_more_heartbeats() {
     setup.assert_empty();
 }
 
-/// The network has a copy of the request executed when its grant is over, and the message about that grant comes later still.
+/// The network delivers a copy of the request after its first grant has ended. The message about that grant arrives even
+/// later.
 #[test]
 fn a_grant_that_is_older_than_the_wait_is_not_believed() {
     let read_write = Kind::ReadWrite;
@@ -113,7 +114,7 @@ fn a_grant_that_is_older_than_the_wait_is_not_believed() {
         let granted = |at| crate::protocol::message::Message::Granted { id, token: Token::new(7), at };
         setup.engine.deliver(granted(1_999), setup.now);
         assert!(setup.outcome(id).is_pending(), "{kind:?}");
-        // The server is asked at once.
+        // A heartbeat is due at once.
         assert_eq!(setup.engine.work(setup.now).heartbeat.len(), 1, "{kind:?}");
         setup.engine.deliver(granted(2_000), setup.now);
         assert!(setup.outcome(id).is_ready(), "{kind:?}");

@@ -1,4 +1,4 @@
-//! Numbers that must differ, and the clean-ups that name them.
+//! Numbers that must be unique, and the clean-ups that use them.
 
 use std::collections::HashSet;
 
@@ -18,14 +18,14 @@ fn no_attempt_id_is_given_out_twice() {
 #[test]
 fn no_two_tasks_and_no_two_clients_pause_in_step() {
     let seeds = |client| {
-        let engine = Engine::new(Uuid::from_u128(client));
+        let engine = Engine::new(Uuid::from_u128(client), false);
         [engine.jitter_seed(), engine.jitter_seed()]
     };
     let (a, b) = (seeds(1 << 70), seeds(2 << 70));
     assert_eq!(HashSet::from([a[0], a[1], b[0], b[1]]).len(), 4);
 }
 
-/// The ticket belongs to no attempt: its cancellation promotes others, and changes nothing else.
+/// The ticket belongs to no attempt. Cancelling it promotes other tickets, and changes nothing else.
 #[test]
 fn the_rest_of_a_promotion_is_asked_for_within_one_lease() {
     let setup = setup();

@@ -1,4 +1,4 @@
-//! What the inbox brings, and what the engine does about messages that it may have missed.
+//! The effects of messages, and of messages that may have been missed.
 
 use super::*;
 use crate::connection::ConnectionError;
@@ -6,12 +6,12 @@ use crate::protocol::message::Message;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The same number under another client.
+/// The attempt id with the same number of another client.
 fn foreign(id: AttemptId) -> AttemptId {
     AttemptId { client: Uuid::from_u128(2), ..id }
 }
 
-/// When the watchdog is to look again, if nothing is due now.
+/// The next time at which the watchdog has work, if nothing is due now.
 fn next(setup: &Setup) -> Option<Instant> {
     let work = setup.engine.work(setup.now);
     assert!(work.heartbeat.is_empty() && work.renew.is_empty());
@@ -47,6 +47,21 @@ fn a_message_revokes_the_hold_that_it_names() {
     assert_eq!(hold.loss(setup.now), None);
     setup.engine.deliver(Message::Revoked { id: hold.id }, setup.now);
     assert_eq!(hold.loss(setup.now), Some(Loss::Revoked));
+}
+
+/// A failover has lost the first grant but not the ticket.
+#[test]
+fn a_hold_that_was_granted_anew_is_lost() {
+    let setup = setup();
+    let hold = setup.holds(&keys("a"));
+    for token in [6, 7] {
+        setup.engine.deliver(Message::Granted { id: hold.id, token: Token::new(token), at: 1 }, setup.now);
+        assert_eq!(hold.loss(setup.now), None, "it is known");
+    }
+    setup.engine.deliver(Message::Granted { id: hold.id, token: Token::new(8), at: 2 }, setup.now);
+    assert_eq!(hold.loss(setup.now), Some(Loss::Gone));
+    let ended = setup.engine.work(setup.now).cleanups;
+    assert_eq!(ended.iter().map(|(_, cleanup)| cleanup.ticket.id).collect::<Vec<_>>(), [hold.id]);
 }
 
 #[test]
@@ -132,12 +147,12 @@ fn a_heartbeat_is_due_soon_after_a_reply_that_is_not_read() {
     let (first, second) = (setup.engine.unread_reply(&a, setup.now), setup.engine.unread_reply(&a, setup.now));
     let look_at = next(&setup).unwrap();
     assert!(look_at > setup.now && look_at < setup.now + SECOND);
-    // Of two releases that were sent at once, one reply is read.
+    // Two releases were sent, and one reply was read.
     drop(first);
     assert_eq!(next(&setup), Some(look_at));
     drop(second);
     assert_eq!(next(&setup), before);
-    // Of two releases, neither reply is read: each of them makes a heartbeat due.
+    // Two releases were sent, and neither reply was read. Each of them makes a heartbeat due.
     let _first = setup.engine.unread_reply(&a, setup.now);
     let later = Duration::from_millis(20);
     let _second = setup.engine.unread_reply(&a, setup.now + later);

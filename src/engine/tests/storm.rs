@@ -3,10 +3,10 @@
 use super::heartbeat_reply::{RETRY_TIMEOUT, failure};
 use super::*;
 
-/// More than anybody would wait for at once.
+/// More names than any program waits for at the same time.
 const NAMES: usize = 20_000;
 
-/// The cap, spelled out: no more calls than this are to be under way.
+/// The most calls that may be under way, written out here on purpose.
 const CAP: usize = 256;
 
 #[test]
@@ -43,7 +43,7 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
     assert_eq!(first.cleanups.len(), CAP);
     let again = setup.engine.work(setup.now);
     assert!(again.cleanups.is_empty() && again.next.is_none_or(|at| at > setup.now));
-    // One that ends makes room for one.
+    // Each call that ends makes room for one.
     setup.engine.cleanup_done(first.cleanups[3].0);
     setup.engine.cleanup_done(first.cleanups[3].0);
     let one = setup.engine.work(setup.now).cleanups;
@@ -85,7 +85,7 @@ fn more_names_than_the_cap_are_told_that_the_server_is_away() {
         }
     }
     assert!(ids.iter().all(|id| matches!(setup.outcome(*id), Poll::Ready(Outcome::Failed(_)))));
-    // It was answered after the others were.
+    // This attempt was answered after the others.
     assert!(late.is_some_and(|late| setup.outcome(late).is_pending()));
 }
 

@@ -1,4 +1,4 @@
-//! Holds that end by themselves, as the engine keeps them.
+//! Holds whose term ends them, as the engine keeps them.
 
 use super::*;
 use crate::engine::lease::deadline;
@@ -12,7 +12,8 @@ impl Setup {
         self.engine.hold(id, 1, Token::new(7), term, until, self.now).unwrap()
     }
 
-    /// Answers every renewal at once, until the hold is lost. Returns when each was sent, from the start, and for how long.
+    /// Answers every renewal at once, until the hold is lost. Returns when each renewal was sent, counted from the start,
+    /// and which lease it asked for.
     fn renewals(&mut self, hold: &Arc<Hold>) -> Vec<(Duration, Duration)> {
         let (start, mut renewals) = (self.now, Vec::new());
         while hold.loss(self.now).is_none() {
@@ -60,7 +61,7 @@ fn an_extended_hold_lasts_longer_and_is_cleaned_up_for_as_long() {
     hold.asks_for(LEASE * 4);
     assert_eq!(setup.engine.extended(&hold, LEASE * 4, setup.now, setup.now), None);
     assert!(hold.remaining(setup.now) > LEASE * 3);
-    // Shorter: it stays as it is.
+    // An extension that is shorter than the rest of the lease changes nothing.
     assert_eq!(setup.engine.extended(&hold, SECOND, setup.now, setup.now), None);
     assert!(hold.remaining(setup.now) > LEASE * 3);
     setup.now = start + LEASE;

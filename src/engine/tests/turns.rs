@@ -28,7 +28,7 @@ impl Cohort {
         self.setup.engine.open_in_cohort(&self.keys, member, 1, LEASE, self.setup.now).unwrap()
     }
 
-    /// The ticket belongs to the cohort from now on.
+    /// Records that the ticket belongs to the cohort from now on.
     fn queue(&self, id: AttemptId) {
         let queued = Queued { sent: self.setup.now, asked: 1, holder_left: Some(LEASE), call_again: false };
         assert!(self.setup.engine.queued(id, queued, self.setup.now));
@@ -55,7 +55,7 @@ impl Cohort {
         self.setup.engine.leave(&self.id, member, self.setup.now);
     }
 
-    /// No member is left, and nothing of the cohort.
+    /// Removes the members, and checks that nothing is left of the cohort.
     fn leave_all(&self, members: &[u64]) {
         members.iter().for_each(|member| self.leave(*member));
         self.setup.assert_empty();
@@ -177,7 +177,7 @@ fn a_permit_that_is_held_lets_the_next_member_ask() {
     let holds: Vec<_> = handoffs.iter().map(hold).collect();
     assert!(matches!(cohort.poll(members[2]), Poll::Ready(Ok(Ok(Turn::Lead)))));
     for (hold, member) in holds.iter().zip(&members) {
-        cohort.setup.engine.release(hold);
+        cohort.setup.engine.release(hold, cohort.setup.now);
         cohort.leave(*member);
     }
     cohort.leave_all(&members[2..]);

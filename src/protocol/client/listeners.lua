@@ -5,5 +5,4 @@
 -- scratch is neither read nor written: without a key, a call has no node in a cluster.
 
 --@include clock
-local _, now = read_clock()
 return {redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2], now}

@@ -17,7 +17,7 @@ local function is_known(member)
   return redis.call('ZSCORE', calls, member)
 end
 
--- Makes the change and remembers the call, or neither. A few calls are forgotten of which no copy can come any more.
+-- Makes the change and remembers the call, or does neither. Forgets a few calls of which no copy can arrive any more.
 local function remember(member, change)
   if known_until < now then return change() end
   redis.call('ZADD', calls, known_until, member)
@@ -33,7 +33,7 @@ local function remember(member, change)
   if #over > 0 then redis.call('ZREM', calls, unpack(over)) end
 end
 
--- The call finds nothing to change.
+-- Called if the call has nothing to change.
 local function unchanged(member)
   if resent then return remember(member, function() end) end
   takes_writes(latch)

@@ -12,7 +12,7 @@ local function exceeds_limit()
   return false
 end
 
--- Checks the types of the keys. Nothing of a lock has to be put in order.
+-- Checks the types of the keys. A lock has no expired holds to remove.
 local function reap_expired()
   if free == nil then free = redis.call('HLEN', lock) == 0 end
   redis.call('STRLEN', fence)
@@ -30,10 +30,10 @@ local function extend(lease)
   if redis.call('PTTL', lock) <= tonumber(lease) then redis.call('PEXPIRE', lock, lease) else takes_writes(lock) end
 end
 
--- Makes room for promote(); drop_ended() comes after it.
+-- Makes room for promote(). drop_ended() must be called after promote().
 local function end_hold(id)
-  -- A server that is out of memory lets a script that has begun to write go on to its end. It refuses a first write that
-  -- takes memory, so the first one takes none.
+  -- If memory is short, a server refuses the first write of a script if that write takes memory, but lets a script that has
+  -- begun to write continue. Therefore the first write takes none.
   takes_writes(lock)
   ending, free = id, true
 end

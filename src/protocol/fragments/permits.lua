@@ -17,10 +17,10 @@ local used, stored, first_end, sound, extra_fields
 -- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
 local ending, leaving = nil, 0
 
--- For how long both keys are known to live, in this call.
+-- The time for which this call knows that both keys live.
 local kept = 0
 
--- Reads a number of units; one that no script wrote is nil.
+-- Reads a number of units. A text that no script wrote is nil.
 local function units_in(text)
   local n = tonumber(string.match(text or '', '^%d+$'))
   return n and n <= ALL_UNITS and n or nil
@@ -35,7 +35,7 @@ local function load_permits()
   sound = (used > 0) == (first_end ~= nil)
 end
 
--- What is left of the first lease; as PTTL, negative if there is none.
+-- The rest of the first lease. Like PTTL, it is negative if there is none.
 local function first_left()
   local ends = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
   return ends and math.max(ends - now, 0) or -2
@@ -88,7 +88,7 @@ local function recount()
   write_used()
 end
 
--- Ends holds whose leases are over, as many as one call may, and checks what is left.
+-- Ends expired holds, as many as one call may, and checks the rest.
 local function reap_expired()
   redis.call('STRLEN', fence)
   local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, MAX_EXPIRED)
@@ -108,13 +108,13 @@ local function reap_expired()
   return #over == MAX_EXPIRED and 1 or 0
 end
 
--- Takes away a hold whose units are given back already.
+-- Removes a hold whose units were already given back.
 local function drop(id)
   local leased = used + leaving < 1 and redis.call('ZCARD', leases) or 0
   redis.call('HDEL', permits, id)
   local dropped = redis.call('ZREM', leases, id)
   kept = 0
-  -- Nothing is used, and there are other leases.
+  -- Nothing is used, but there are other leases.
   if leased > dropped then recount() else write_used() end
 end
 
@@ -138,7 +138,8 @@ local function drop_ended()
   drop(ending)
 end
 
--- The units and the token that the attempt id holds, nil if it holds none. A hold whose lease is over is none, reaped or not.
+-- The units and the token that the attempt id holds, or nil if it holds none. A hold whose lease is over does not count,
+-- even if it is still stored.
 local function held_by(id)
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
   if not units then return nil end
@@ -170,13 +171,13 @@ local function write_hold(id, lease, units, token)
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units + leaving)
   used = used + units
   local ok, why = pcall(function()
-    -- It holds already, by a ticket with other words: both were counted.
+    -- The attempt id already holds, by a ticket with other arguments, so both were counted.
     if redis.call('ZADD', leases, now + lease, id) == 0 then recount() end
     keep(lease)
     keep_counter(lease)
   end)
   if not ok then
-    -- A hold must not last for ever.
+    -- A hold without a TTL would never end.
     remove_hold(id, units)
     drop_ended()
     error(why, 0)

@@ -1,4 +1,4 @@
--- Fragment: the queue of tickets, and handing what is free to the first waiters that can be told.
+-- Fragment: the queue of tickets, and how free capacity is granted to the first waiters that can be notified.
 -- Expects the locals: queue, tickets, now, inbox_prefix, counts_everyone. Expects the fragment mutex or permits.
 -- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the attempt id, and what its grant will be. The amount is the budget
 -- of tokens of a lock, or the number of permits; permits also have the limit of the call site. A script calls open_queue()
@@ -16,18 +16,18 @@ local waiting, call_again
 -- The client that reads the reply, if there is one, and the messages that the reply has for it.
 local listener, messages = nil, {}
 
--- Whether each client can be told, as far as this call knows, and how many cannot.
+-- For each client, whether this call knows that it can be notified; and the number of clients that cannot be.
 local audible, silent = {}, 0
 
--- List and sorted set have the same tickets. If one of them lost some (an eviction, an operator), the order is lost. Both
--- go, and the waiters enqueue again when their next heartbeat is answered "gone".
+-- The list and the sorted set have the same tickets. If one of them lost some (by an eviction, or an operator), the order is
+-- lost. Both are deleted then, and the waiters queue up again when their next heartbeat is answered with "gone".
 local function forget_queue()
   redis.call('UNLINK', queue, tickets)
   waiting = 0
 end
 
--- A script that stops half-way leaves a hold or a ticket that no client knows of. So keys of a wrong type are found here,
--- before anything is written.
+-- A script that stops half-way would leave a hold or a ticket that no client knows. Therefore keys of a wrong type are found
+-- here, before the first write.
 local function open_queue()
   waiting = redis.call('LLEN', queue)
   local scored = redis.call('ZCARD', tickets)
@@ -66,19 +66,23 @@ local function is_queued(ticket)
   return waiting > 0 and expiry(ticket)
 end
 
--- Returns whether the message was sent. A user without the right to publish can send none: waiters learn from their own
--- heartbeats.
+-- A prefix with a hash tag belongs to shard channels, which need other commands.
+local sharded = string.find(inbox_prefix, '{', 1, true)
+
+-- Returns whether the message was sent. A user without the right to publish cannot send any. The waiters then learn the same
+-- from their heartbeats.
 local function tell(client, message)
   if client == listener then
     messages[#messages + 1] = message
     return true
   end
+  if sharded then return type(redis.pcall('SPUBLISH', inbox_prefix .. client, message)) == 'number' end
   return type(redis.pcall('PUBLISH', inbox_prefix .. client, message)) == 'number'
 end
 
--- How many read the inbox of the client at this server. Subscribers to a pattern of channels do not count.
+-- The number of subscribers of the client's inbox at this server. Subscribers to a pattern of channels do not count.
 local function subscribers(client)
-  return redis.call('PUBSUB', 'NUMSUB', inbox_prefix .. client)[2]
+  return redis.call('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', inbox_prefix .. client)[2]
 end
 
 local function is_silent(client)
@@ -86,9 +90,9 @@ local function is_silent(client)
   silent = silent + 1
 end
 
--- Asked before anything is written: a grant that is published and then undone is replicated all the same, and a client
--- that reads its inbox at a replica would believe it. Where one server does not know all subscribers, every client is told.
--- A user without the right to ask can tell no client.
+-- Asked before the first write. A grant that is published and then undone is replicated all the same, and a client that
+-- reads its inbox at a replica would believe it. If the server does not know all subscribers, every client is notified. If
+-- the user has no right to ask, no client is.
 local function listens(client)
   if client == listener or not counts_everyone then return true end
   if audible[client] == nil then
@@ -98,8 +102,8 @@ local function listens(client)
   return audible[client]
 end
 
--- Tells the first live waiter from that place on when the new hold in its way ends. Not if it looks by itself before: that
--- is after a third of its ticket's life, and when the hold ends that it knows of, which was another.
+-- Notifies the first live waiter from that place on when the new hold in its way ends. Not needed if the waiter asks before:
+-- it does so after a third of its ticket's life, and when the former hold would have ended.
 local function announce(index, lease, own)
   for at = index, math.min(index + ANNOUNCED_TICKETS - 1, waiting - 1) do
     local ticket = redis.call('LINDEX', queue, at)
@@ -162,7 +166,7 @@ local function promote(own)
         grants = grants + 1
         if not shortest or tonumber(lease) < tonumber(shortest) then shortest = lease end
       else
-        -- The message was refused, so no client has heard of the grant.
+        -- The server refused the message, so no client knows of the grant.
         remove_hold(id, amount)
         is_silent(client)
         index = index + 1
@@ -177,8 +181,8 @@ local function live_waiters()
   return redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
 end
 
--- Drops expired tickets from the two ends of the list, where that is cheap, a few per call. Those in between do not count
--- as waiters, and are dropped when they come to an end.
+-- Removes expired tickets from both ends of the list, where that is cheap, a few per call. Those in between do not count as
+-- waiters, and are removed when they reach an end.
 local function trim()
   local dropped = 0
   local function drop_from(index, side)
@@ -194,8 +198,8 @@ local function trim()
   drop_from('-1', '-1')
 end
 
--- Returns the number of waiters if a newcomer that asks for the amount may not join them, else nil. What is free is handed
--- over first: that may make room in the queue, or the newcomer is next because no other waiter can be told.
+-- Returns the number of waiters if a new one for this amount may not join them, else nil. Free capacity is handed out first.
+-- This may make room in the queue, or the new one may be next because no other waiter can be notified.
 local function too_many_waiters(max_waiters, amount, own)
   if max_waiters == 0 or waiting < max_waiters then return nil end
   trim()
@@ -215,7 +219,8 @@ local function enqueue(ticket, already_queued, ttl)
   end
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
-    -- A user without that right must not leave a list without TTL. The second call raises what the first one returned.
+    -- A list without a TTL must not remain if the user lacks the right to set one. The second call raises the error that the
+    -- first one returned.
     redis.call('LREM', queue, '-1', ticket)
     redis.call('ZADD', tickets, now + ttl, ticket)
   end

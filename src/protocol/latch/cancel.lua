@@ -7,7 +7,6 @@
 local tickets = KEYS[2]
 local id, inbox_prefix = ARGV[1], ARGV[2]
 --@include clock
-local _, now = read_clock()
 --@include latch_messages
 
 local word = redis.call('ZREM', tickets, id) == 1 and 'CANCELLED' or 'GONE'

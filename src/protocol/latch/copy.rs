@@ -1,4 +1,4 @@
-//! The copies of one call.
+//! The copies of one call that changes a latch.
 
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::call::{ScriptCall, Site};
@@ -8,26 +8,22 @@ use crate::protocol::reply::ServerMillis;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatchCall {
     pub(crate) id: AttemptId,
-    /// This copy is refused later.
+    /// The server refuses this copy after that time.
     pub(crate) not_after: ServerMillis,
-    /// No copy of the call is executed later: the same for all of them, and not before any `not_after`.
+    /// After this time no copy of the call is executed. It is the same for all copies, and no `not_after` is later.
     pub(crate) known_until: ServerMillis,
-    /// Another copy may have been executed.
+    /// Whether another copy may have been executed.
     pub(crate) resent: bool,
 }
 
 impl LatchCall {
-    /// The order in which each script gets these; `more` come after the id.
+    /// Adds these arguments in the order in which each script expects them. `more` follows the id.
     pub(super) fn put<'a, T>(
         self,
         call: ScriptCall<'a, T>,
         site: Site<'a>,
         more: impl FnOnce(ScriptCall<'a, T>) -> ScriptCall<'a, T>,
     ) -> ScriptCall<'a, T> {
-        more(call.id(self.id))
-            .number(self.not_after)
-            .number(self.known_until)
-            .number(self.resent)
-            .text(site.inbox_prefix)
+        more(call.id(self.id)).number(self.not_after).number(self.known_until).number(self.resent).inbox(site)
     }
 }

@@ -10,7 +10,6 @@ local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, not_after, known_until, resent, inbox_prefix =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5]
 --@include clock
-local _, now = read_clock()
 --@include outlive
 --@include absent
 --@include latch

@@ -11,7 +11,6 @@
 local latch, tickets = KEYS[1], KEYS[2]
 local inbox_prefix = ARGV[1]
 --@include clock
-local _, now = read_clock()
 --@include outlive
 --@include absent
 --@include latch

@@ -6,7 +6,6 @@
 
 local latch, tickets = KEYS[1], KEYS[2]
 --@include clock
-local _, now = read_clock()
 --@include absent
 --@include latch
 load_latch()

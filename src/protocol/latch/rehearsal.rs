@@ -1,4 +1,4 @@
-//! Every command that the scripts of a latch issue.
+//! The rehearsal of a latch, which issues every command that its scripts issue.
 
 use super::copy::LatchCall;
 use crate::protocol::attempt_id::AttemptId;
@@ -19,7 +19,7 @@ pub(super) async fn rehearse(rehearsal: Rehearsal<'_>) -> Result<ServerMillis, F
     scripts.heartbeat(keys, &[(ticket, LEASE)]).await?;
     scripts.count_down_latch(keys, copy(other, 0)).await?;
     scripts.delete_latch(keys, copy(waiter, 0)).await?;
-    // Calls are left to expire elsewhere.
+    // Outside of this rehearsal, remembered calls are left to expire.
     forget(&rehearsal, setter).await?;
     Ok(scripts.inspect_latch(keys).await?.now)
 }
@@ -35,7 +35,7 @@ fn copy(id: AttemptId, known_until: ServerMillis) -> LatchCall {
     LatchCall { id, not_after: 0, known_until, resent: false }
 }
 
-/// Forgets a call.
+/// Makes the server forget a call.
 async fn forget(rehearsal: &Rehearsal<'_>, id: AttemptId) -> Result<ServerMillis, Failure> {
     let Rehearsal { scripts, keys, .. } = *rehearsal;
     Ok(scripts.take_member(keys, keys.ending(":calls"), id).await?.now)

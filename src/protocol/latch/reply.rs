@@ -1,4 +1,4 @@
-//! What the scripts of latches reply.
+//! The replies of the latch's scripts.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ pub(crate) enum LatchSet {
     Set {
         now: ServerMillis,
     },
-    /// It is being counted down already.
+    /// The latch exists and is being counted down.
     Exists {
         count: u64,
         now: ServerMillis,
     },
-    /// Not yet: some who waited for the last latch are to be told first, by calling again.
+    /// Not set yet: some waiters of the former latch must be notified first, by calling again.
     More {
         now: ServerMillis,
     },
@@ -28,10 +28,10 @@ pub(crate) enum LatchSet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountedDown {
-    /// What is left; and whether some who wait are to be told still.
+    /// The remaining count, and whether more waiters have to be notified.
     Count {
         count: u64,
-        more: bool,
+        call_again: bool,
         now: ServerMillis,
     },
     Stale {
@@ -41,10 +41,10 @@ pub(crate) enum CountedDown {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LatchDeleted {
-    /// Whether there was one; and whether some who waited are to be told still.
+    /// Whether there was a latch, and whether more waiters have to be notified.
     Done {
         existed: bool,
-        more: bool,
+        call_again: bool,
         now: ServerMillis,
     },
     Stale {
@@ -54,9 +54,9 @@ pub(crate) enum LatchDeleted {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LatchInspected {
-    /// 0 if there is no latch.
+    /// The remaining count. 0 if there is no latch.
     pub(crate) count: u64,
-    /// What is left of the latch, if there is one.
+    /// The remaining time to live of the latch, if there is one.
     pub(crate) left: Option<Duration>,
     pub(crate) waiters: u64,
     pub(crate) now: ServerMillis,
@@ -74,7 +74,7 @@ pub(in crate::protocol) fn latch_set(fields: &mut Fields<'_>) -> Option<LatchSet
 
 pub(in crate::protocol) fn counted_down(fields: &mut Fields<'_>) -> Option<CountedDown> {
     Some(match fields.word()? {
-        "COUNT" => CountedDown::Count { count: fields.number()?, more: fields.flag()?, now: fields.number()? },
+        "COUNT" => CountedDown::Count { count: fields.number()?, call_again: fields.flag()?, now: fields.number()? },
         "STALE" => CountedDown::Stale { now: fields.number()? },
         _ => return None,
     })
@@ -84,9 +84,9 @@ pub(in crate::protocol) fn latch_wait(fields: &mut Fields<'_>) -> Option<Acquire
     Some(match fields.word()? {
         "OPEN" => Acquired::Granted { token: Token::NONE, now: fields.number()? },
         "QUEUED" => {
-            // The latch ends after its last millisecond.
+            // A latch still exists in the millisecond in which it ends, so the question comes a little later.
             let holder_left = fields.ttl()?.map(|left| left + Duration::from_millis(5));
-            Acquired::Queued { holder_left, length: 0, more: false, now: fields.number()? }
+            Acquired::Queued { holder_left, length: 0, call_again: false, now: fields.number()? }
         }
         "STALE" => Acquired::Stale { now: fields.number()? },
         _ => return None,
@@ -95,32 +95,32 @@ pub(in crate::protocol) fn latch_wait(fields: &mut Fields<'_>) -> Option<Acquire
 
 pub(in crate::protocol) fn latch_heartbeat_reply(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {
     let waiters = fields.entries();
-    let (now, more) = (fields.number()?, fields.flag()?);
+    let (now, call_again) = (fields.number()?, fields.flag()?);
     let mut tickets = Vec::with_capacity(waiters);
     for _ in 0..waiters {
         tickets.push(match fields.word()? {
             "WAITING" => TicketState::Waiting,
             "OPEN" => TicketState::Granted(Token::NONE),
-            // Whether the latch was counted down is unknown.
+            // It is unknown whether the latch was counted down.
             "GONE" => TicketState::Gone,
             _ => return None,
         });
     }
-    // No lease is in the way: the tickets' own time to live decides when to ask again.
-    Some(HeartbeatReply { now, holder_left: Some(QUEUE_TTL), more, tickets })
+    // There is no lease to wait for, so the tickets' own time to live decides when to ask again.
+    Some(HeartbeatReply { now, holder_left: Some(QUEUE_TTL), call_again, tickets })
 }
 
 pub(in crate::protocol) fn latch_cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     match fields.word()? {
-        "CANCELLED" | "GONE" => Some(Cancelled { more: fields.flag()?, now: fields.number()? }),
+        "CANCELLED" | "GONE" => Some(Cancelled { call_again: fields.flag()?, now: fields.number()? }),
         _ => None,
     }
 }
 
 pub(in crate::protocol) fn latch_deleted(fields: &mut Fields<'_>) -> Option<LatchDeleted> {
     Some(match fields.word()? {
-        "DELETED" => LatchDeleted::Done { existed: true, more: fields.flag()?, now: fields.number()? },
-        "GONE" => LatchDeleted::Done { existed: false, more: false, now: fields.number()? },
+        "DELETED" => LatchDeleted::Done { existed: true, call_again: fields.flag()?, now: fields.number()? },
+        "GONE" => LatchDeleted::Done { existed: false, call_again: false, now: fields.number()? },
         "STALE" => LatchDeleted::Stale { now: fields.number()? },
         _ => return None,
     })
@@ -171,7 +171,7 @@ mod tests {
         let tickets = vec![TicketState::Waiting, TicketState::Granted(Token::NONE), TicketState::Gone];
         assert_eq!(
             read(latch_heartbeat_reply, &reply, 3),
-            Ok(HeartbeatReply { now: 9, holder_left: Some(QUEUE_TTL), more: true, tickets })
+            Ok(HeartbeatReply { now: 9, holder_left: Some(QUEUE_TTL), call_again: true, tickets })
         );
     }
 }

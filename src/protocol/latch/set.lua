@@ -11,7 +11,6 @@ local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local known_until, resent, inbox_prefix = tonumber(ARGV[5]), ARGV[6] == '1', ARGV[7]
 --@include clock
-local _, now = read_clock()
 --@include outlive
 --@include absent
 --@include latch

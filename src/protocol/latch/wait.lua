@@ -7,7 +7,6 @@
 local latch, tickets = KEYS[1], KEYS[2]
 local id, ttl, not_after = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --@include clock
-local _, now = read_clock()
 --@include outlive
 --@include absent
 --@include latch

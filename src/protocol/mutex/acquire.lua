@@ -1,25 +1,28 @@
 -- Takes the lock, or (mode `wait`) a place in its queue.
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id mode lease_ms budget ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now
+-- Reply: token | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now
+-- The first is a number and no list: granted, and the token is the server's time in microseconds, as it usually is.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the lease of
 -- the hold in the way. more = 1: call again (heartbeat or try), expired tickets stand before this one.
 
+local KEYS, ARGV = KEYS, ARGV
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, mode, lease, budget, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[7])
+local id, lease, budget, not_after = ARGV[1], ARGV[3], ARGV[4], ARGV[7]
 local unused = redis.call('EXISTS', lock, queue, tickets) == 0
 --@include clock
-local time, now = read_clock()
---@include token
---@include mutex_hold
-local late = not_after > 0 and now > not_after
+local late = not_after ~= '0' and now > not_after + 0
 
--- The fast path, before the other functions are made: the lock is free, and there is no queue.
+-- The fast path, before any function is made: the lock is free, and there is no queue.
 if unused and not late then
-  return {'GRANTED', write_hold(id, lease, budget), now}
+  local token
+--@include reserve
+--@include hold
+  return token == clock and micros or {'GRANTED', token, now}
 end
 
-local inbox_prefix, counts_everyone = ARGV[8], ARGV[9] == '1'
+local mode, inbox_prefix, counts_everyone = ARGV[2], ARGV[8], ARGV[9] == '1'
+--@include mutex_hold
 --@include absent
 --@include mutex
 --@include queue

@@ -8,8 +8,6 @@ local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local ticket = ARGV[1]
 local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 --@include clock
-local time, now = read_clock()
---@include token
 --@include absent
 --@include mutex_hold
 --@include mutex

@@ -1,4 +1,4 @@
-//! What distinguishes a lock.
+//! The properties of a lock.
 
 use crate::protocol::facts::Facts;
 use crate::protocol::ticket::Claim;
@@ -8,6 +8,8 @@ pub(in crate::protocol) const LOCK: Facts = Facts {
     suffixes: &["", ":queue", ":tickets", ":fence"],
     renewed: 1,
     is_reentrant: true,
+    joint: |tokens, _| Some(tokens),
     joins_cohort: |_| true,
+    asks_ahead: true,
     claim: |tokens, _| Claim::Tokens(tokens),
 };

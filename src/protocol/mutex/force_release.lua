@@ -7,7 +7,7 @@
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include clock
-local time, now = read_clock()
+--@include counter
 --@include token
 --@include absent
 --@include mutex_hold
@@ -28,7 +28,8 @@ local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.
   subscribers(client)
-  redis.call('PUBLISH', inbox_prefix .. client, 'revoked ' .. id)
+  -- To the inbox without a slot: a holder that has not waited reads no other.
+  redis.call('PUBLISH', string.match(inbox_prefix, '^[^{]*') .. client, 'revoked ' .. id)
 end
 end_hold(id)
 local more = promote({})

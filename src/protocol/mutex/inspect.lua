@@ -6,7 +6,6 @@
 
 local lock, tickets = KEYS[1], KEYS[3]
 --@include clock
-local _, now = read_clock()
 
 local hold = redis.call('HGETALL', lock)
 local waiters = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')

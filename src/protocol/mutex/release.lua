@@ -1,23 +1,22 @@
 -- Releases the hold and hands the lock to the next waiter; with a ticket, also queues up for the next turn.
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id inbox_prefix counts_everyone ticket ticket_ttl_ms listens
--- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- now is 0 if the clock was not read. ticket may be empty. GRANTED: released, and the ticket was next. A caller that does not hold the lock queues nothing.
+-- Reply: 1 or 0 | RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
+-- A number and no list if there is no queue: 1 released, 0 not held. ticket may be empty. GRANTED: released, and the ticket was next. A caller that does not hold the lock queues nothing.
 -- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
-local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local KEYS, ARGV = KEYS, ARGV
+local lock, queue, tickets = KEYS[1], KEYS[2], KEYS[3]
 local id, ticket = ARGV[1], ARGV[4]
 
 -- The fast path, before any function is made: there is no queue. The deletion shows that the server takes writes, also if
 -- there is nothing to delete.
 if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
-  return {redis.call('HDEL', lock, id) == 1 and 'RELEASED' or 'NOT_HELD', 0, 0}
+  return redis.call('HDEL', lock, id)
 end
 
-local inbox_prefix, counts_everyone = ARGV[2], ARGV[3] == '1'
+local fence, inbox_prefix, counts_everyone = KEYS[4], ARGV[2], ARGV[3] == '1'
 --@include clock
-local time, now = read_clock()
---@include token
 --@include absent
 --@include mutex_hold
 --@include mutex

@@ -1,4 +1,4 @@
-//! What only the lock's scripts reply.
+//! The replies that only the lock's scripts give.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::protocol::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForceReleased {
-    /// The token that fences the old holder out; `None` if it did not hold the lock.
+    /// The token by which storage can reject the old holder. `None` if it did not hold the lock.
     pub(crate) token: Option<Token>,
-    pub(crate) more: bool,
+    pub(crate) call_again: bool,
     pub(crate) now: ServerMillis,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inspected {
-    /// Attempt id, token and what is left of the lease.
+    /// The attempt id, the token and the rest of the lease.
     pub(crate) holder: Option<(String, Token, Option<Duration>)>,
     pub(crate) waiters: u64,
     pub(crate) now: ServerMillis,
@@ -28,7 +28,7 @@ pub(in crate::protocol) fn force_released(fields: &mut Fields<'_>) -> Option<For
         "NOT_HELD" => None,
         _ => return None,
     };
-    Some(ForceReleased { token, more: fields.flag()?, now: fields.number()? })
+    Some(ForceReleased { token, call_again: fields.flag()?, now: fields.number()? })
 }
 
 pub(in crate::protocol) fn inspected(fields: &mut Fields<'_>) -> Option<Inspected> {

@@ -1,30 +1,57 @@
 -- Takes permits, or (mode `wait`) a place in the queue for them.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now |
+-- Reply: 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now |
 --        OVER limit now
+-- The first is a text and no list: granted, and the server's time in microseconds.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
 -- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or try),
 -- there is more to reap, to drop or to grant than one call may.
 
+local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, mode, lease, units, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local not_after = tonumber(ARGV[8])
+local id, lease, units, limit, not_after = ARGV[1], ARGV[3], ARGV[4], ARGV[5], ARGV[8]
 local unused = redis.call('EXISTS', permits, leases, queue, tickets) == 0
-local fences = limit == ALL_UNITS
 --@include clock
-local time, now = read_clock()
+local late = not_after ~= '0' and now > not_after + 0
+local fences = limit == 'ALL_UNITS'
+
+-- The fast path, before any function is made: nothing is held, and there is no queue.
+if unused and not late and limit - units >= 0 then
+  local token
+  local reads = fences and units ~= limit
+  if reads then
+--@include read_token
+  elseif fences then
+    local budget = HANDOFF_BUDGET
+--@include reserve
+  else
+    token = '0'
+  end
+  -- The first reader after the counter was lost reserves a token below.
+  if token then
+    redis.call('HSET', permits, id, units .. ' ' .. token, 'used', units)
+    local done = redis.pcall('ZADD', leases, now + lease, id)
+    if done == 1 then done = redis.pcall('PEXPIRE', leases, lease) end
+    if done == 1 then done = redis.pcall('PEXPIRE', permits, lease) end
+    if done ~= 1 then
+      -- A hold must not last for ever.
+      redis.call('UNLINK', permits, leases)
+      return done
+    end
+    if reads then
+--@include keep_counter
+    end
+    return token .. ' ' .. clock
+  end
+end
+
+local mode = ARGV[2]
+units, limit = units + 0, limit + 0
+--@include counter
 --@include token
 --@include outlive
 --@include permit_token
---@include permits_only
-local late = not_after > 0 and now > not_after
-
--- The fast path, before the other functions are made: nothing is held, and there is no queue.
-if unused and units <= limit and not late then
-  return {'GRANTED', write_only_hold(id, lease, units), now}
-end
-
 --@include absent
 --@include permits
 load_permits()
@@ -32,7 +59,7 @@ load_permits()
 -- Others hold: nothing to reap, no queue, and there is capacity.
 if redis.call('EXISTS', queue, tickets) == 0 and sound and not late and not (first_end and first_end <= now) and has_capacity(units)
   and redis.call('HEXISTS', permits, id) == 0 then
-  return {'GRANTED', write_hold(id, lease, units), now}
+  return write_hold(id, lease, units) .. ' ' .. clock
 end
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'

@@ -8,8 +8,8 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local ticket, limit = ARGV[1], tonumber(ARGV[3])
 local inbox_prefix, counts_everyone = ARGV[4], ARGV[5] == '1'
 --@include clock
-local time, now = read_clock()
 local fences = limit == ALL_UNITS
+--@include counter
 --@include token
 --@include outlive
 --@include permit_token

@@ -12,8 +12,8 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local old_id, new_id, units, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local not_after, inbox_prefix, counts_everyone = tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
 --@include clock
-local time, now = read_clock()
 local fences = limit == ALL_UNITS
+--@include counter
 --@include token
 --@include outlive
 --@include permit_token

@@ -1,11 +1,11 @@
-//! What a change of a hold asks for.
+//! The arguments of a change of a hold.
 
 use std::time::Duration;
 
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::reply::ServerMillis;
 
-/// One hold for another, of as many units.
+/// Exchanges one hold for another with `units` units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeArgs {
     pub(crate) old: AttemptId,

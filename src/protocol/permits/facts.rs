@@ -1,4 +1,4 @@
-//! What distinguishes a semaphore and a read-write lock.
+//! The properties of a semaphore and a read-write lock.
 
 use crate::protocol::facts::Facts;
 use crate::protocol::limits::{READ, WRITE};
@@ -11,7 +11,9 @@ pub(in crate::protocol) const SEMAPHORE: Facts = Facts {
     suffixes: SUFFIXES,
     renewed: 2,
     is_reentrant: false,
+    joint: |one, other| Some(one.saturating_add(other)),
     joins_cohort: |_| true,
+    asks_ahead: false,
     claim: |units, limit| Claim::Units { units, limit: limit.unwrap_or(units) },
 };
 
@@ -20,7 +22,9 @@ pub(in crate::protocol) const READ_WRITE: Facts = Facts {
     suffixes: SUFFIXES,
     renewed: 2,
     is_reentrant: true,
-    // Readers hold together, so there is nothing to hand off between them.
+    joint: |one, other| (one == other).then_some(one),
+    // Readers hold at the same time, so they have nothing to hand off to each other.
     joins_cohort: |units| units != READ,
+    asks_ahead: false,
     claim: |units, _| Claim::Units { units, limit: WRITE },
 };

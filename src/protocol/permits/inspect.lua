@@ -6,7 +6,6 @@
 -- at, those that end first.
 
 --@include clock
-local _, now = read_clock()
 local permits, leases = KEYS[1], KEYS[2]
 local fields = redis.call('HMGET', permits, 'used', 'limit')
 local ends = redis.call('ZRANGE', leases, 0, MAX_INSPECTED - 1, 'WITHSCORES')

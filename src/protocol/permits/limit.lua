@@ -10,8 +10,8 @@ local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local limit, not_after = tonumber(ARGV[1]), tonumber(ARGV[2])
 local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 --@include clock
-local time, now = read_clock()
 local fences = limit == ALL_UNITS
+--@include counter
 --@include token
 --@include outlive
 --@include permit_token

@@ -1,4 +1,5 @@
-//! Every command that the scripts of permits issue. An operator's limit, which is stored for longer, is not tried.
+//! The rehearsal of semaphores and read-write locks, which issues every command that their scripts issue. An operator's
+//! limit is not stored, because it would stay for longer.
 
 use crate::protocol::failure::Failure;
 use crate::protocol::limits::{READ, WRITE};
@@ -15,7 +16,7 @@ pub(super) async fn rehearse(rehearsal: Rehearsal<'_>) -> Result<ServerMillis, F
     rehearsal.try_acquire(writer).await?;
     let change = ChangeArgs { old: writer.id, new: reader.id, units: READ, lease: LEASE, not_after: 0 };
     scripts.change(keys, WRITE, change).await?;
-    // The lease of one of two is lost, which is the only case that reads all holds.
+    // One of two leases is lost. This is the only case in which a script reads all holds.
     rehearsal.try_acquire(other_reader).await?;
     scripts.take_member(keys, keys.ending(":leases"), writer.id).await?;
     rehearsal.try_acquire(reader).await?;

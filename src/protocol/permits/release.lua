@@ -1,28 +1,29 @@
 -- Gives permits back and hands them to the next waiters; with a ticket, also queues up for the next turn.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id limit inbox_prefix counts_everyone ticket ticket_ttl_ms listens
--- Reply: RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
--- ticket may be empty. GRANTED: released, and the ticket was next. A caller that holds nothing gives nothing back and queues
--- nothing. more = 1: call again (heartbeat). listens = 1: the caller looks in the reply for messages to its client, which
--- are not sent to its inbox then.
+-- Reply: 1 | RELEASED more now [message]... | GRANTED token more now [message]... | NOT_HELD more now
+-- 1, a number and no list: released; no one else holds or waits. ticket may be empty. GRANTED: released, and the ticket
+-- was next. A caller that holds nothing gives nothing back and queues nothing. more = 1: call again (heartbeat).
+-- listens = 1: the caller looks in the reply for messages to its client, which are not sent to its inbox then.
 
-local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, ticket, limit = ARGV[1], ARGV[5], tonumber(ARGV[2])
+local KEYS, ARGV = KEYS, ARGV
+local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, ticket = ARGV[1], ARGV[5]
 local alone = ticket == '' and redis.call('EXISTS', queue, tickets) == 0
 --@include clock
-local time, now = read_clock()
 
--- The fast path, before the other functions are made: there is no queue, and the only hold is this one.
+-- The fast path, before any function is made: there is no queue, the only lease is that of this hold, and no limit is stored.
 if alone then
-  local fields, ends = redis.call('HMGET', permits, id, 'limit'), redis.call('ZRANGE', leases, 0, 1, 'WITHSCORES')
-  if fields[1] and not fields[2] and #ends == 2 and ends[1] == id and tonumber(ends[2]) > now
-    and redis.call('HLEN', permits) == 2 then
+  local fields, ends = redis.call('HMGET', permits, id, 'limit'), redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
+  if fields[1] and not fields[2] and ends[1] == id and not ends[3] and ends[2] - now > 0 then
     redis.call('DEL', permits, leases)
-    return {'RELEASED', 0, now}
+    return 1
   end
 end
 
+local fence, limit = KEYS[5], tonumber(ARGV[2])
 local fences = limit == ALL_UNITS
+--@include counter
 --@include token
 --@include outlive
 --@include permit_token

@@ -2,13 +2,13 @@
 -- KEYS: [permits leases]...
 -- ARGV: [attempt_id lease_ms]...
 -- Reply: now [held]...
--- held is 1 if the attempt id holds permits and its lease is not over, 0 if not, -1 if a key has a wrong type. lease_ms 0
--- looks without renewing; a lease that lasts longer stays as it is. Every other error is raised: a server that takes no writes has not said that a hold is over.
+-- held is a string, the token of the hold, if the attempt id holds permits and its lease is not over; the number 0 if not, -1
+-- if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is.
+-- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
 --@include outlive
 --@include absent
-local _, now = read_clock()
 
 local function renew(permits, leases, id, lease)
   local fields = redis.pcall('HMGET', permits, id, 'limit')
@@ -32,13 +32,13 @@ local function renew(permits, leases, id, lease)
       redis.call('ZADD', leases, 'XX', now + lease, id)
     end
   end
-  return 1
+  return string.match(fields[1], '^%d+ (%d+)$') or ''
 end
 
 local reply = {now}
 for i = 1, #KEYS / 2 do
   local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
-  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end
+  if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end
   reply[i + 1] = held
 end
 return reply

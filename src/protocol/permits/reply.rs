@@ -1,4 +1,4 @@
-//! What only the scripts of semaphores and read-write locks reply.
+//! The replies that only the scripts of semaphores and read-write locks give.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::protocol::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    Done { token: Token, more: bool, now: ServerMillis },
-    NotHeld { more: bool, now: ServerMillis },
-    Busy { more: bool, now: ServerMillis },
+    Done { token: Token, call_again: bool, now: ServerMillis },
+    NotHeld { call_again: bool, now: ServerMillis },
+    Busy { call_again: bool, now: ServerMillis },
     Stale { now: ServerMillis },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limited {
-    Limit { more: bool, now: ServerMillis },
+    Limit { call_again: bool, now: ServerMillis },
     Stale { now: ServerMillis },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermitsInspected {
     pub(crate) used: u32,
-    /// The one in force.
+    /// The limit in force.
     pub(crate) limit: u32,
     pub(crate) waiters: u64,
     pub(crate) now: ServerMillis,
@@ -34,16 +34,16 @@ pub(crate) struct PermitsInspected {
 pub(crate) struct PermitHold {
     pub(crate) attempt_id: String,
     pub(crate) units: u32,
-    /// 0 for the permits of a semaphore, which do not fence.
+    /// 0 for the permits of a semaphore, which have no fencing token.
     pub(crate) token: Token,
     pub(crate) left: Duration,
 }
 
 pub(in crate::protocol) fn changed(fields: &mut Fields<'_>) -> Option<Changed> {
     Some(match fields.word()? {
-        "CHANGED" => Changed::Done { token: fields.token()?, more: fields.flag()?, now: fields.number()? },
-        "NOT_HELD" => Changed::NotHeld { more: fields.flag()?, now: fields.number()? },
-        "BUSY" => Changed::Busy { more: fields.flag()?, now: fields.number()? },
+        "CHANGED" => Changed::Done { token: fields.token()?, call_again: fields.flag()?, now: fields.number()? },
+        "NOT_HELD" => Changed::NotHeld { call_again: fields.flag()?, now: fields.number()? },
+        "BUSY" => Changed::Busy { call_again: fields.flag()?, now: fields.number()? },
         "STALE" => Changed::Stale { now: fields.number()? },
         _ => return None,
     })
@@ -51,7 +51,7 @@ pub(in crate::protocol) fn changed(fields: &mut Fields<'_>) -> Option<Changed> {
 
 pub(in crate::protocol) fn limited(fields: &mut Fields<'_>) -> Option<Limited> {
     Some(match fields.word()? {
-        "LIMIT" => Limited::Limit { more: fields.flag()?, now: fields.number()? },
+        "LIMIT" => Limited::Limit { call_again: fields.flag()?, now: fields.number()? },
         "STALE" => Limited::Stale { now: fields.number()? },
         _ => return None,
     })

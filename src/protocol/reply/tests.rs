@@ -20,6 +20,22 @@ fn bytes(text: &str) -> Reply {
 fn well_formed() {
     let reply = Reply::Array(vec![bytes("GRANTED"), bytes("17"), Reply::Integer(5)]);
     assert_eq!(read(acquired, &reply, 0), Ok(Acquired::Granted { token: Token::new(17), now: 5 }));
+    let short = Reply::Integer(1_795_354_973_692_024);
+    let granted = Acquired::Granted { token: Token::new(1_795_354_973_692_024), now: 1_795_354_973_692 };
+    assert_eq!(read(acquired, &short, 0), Ok(granted));
+    let [not_held, not_read] = [0, 2].map(|number| read(released, &Reply::Integer(number), 0));
+    assert_eq!(not_held, Ok(Released::NotHeld { call_again: false, now: 0 }));
+    assert!(not_read.is_err());
+    let released_alone = Released::Released { call_again: false, messages: vec![], now: 0 };
+    assert_eq!(read(released, &Reply::Integer(1), 0), Ok(released_alone));
+    assert!(read(acquired, &Reply::Integer(1), 0).is_err(), "what a release replies");
+    let granted = Acquired::Granted { token: Token::new(17), now: 1_795_354_973_692 };
+    assert_eq!(read(acquired, &bytes("17 1795354973692024"), 0), Ok(granted));
+    for text in ["17", "17 x", "17 5 5", "-1 5", "9007199254740993 5", ""] {
+        assert!(read(acquired, &bytes(text), 0).is_err(), "{text}");
+    }
+    assert!(read(released, &bytes("17 5"), 0).is_err());
+    assert!(read(acquired, &Reply::Integer(1 << 53), 0).is_err());
     let reply = Reply::Array(vec![
         bytes("QUEUED"),
         Reply::Integer(-2),
@@ -27,26 +43,26 @@ fn well_formed() {
         Reply::Integer(1),
         Reply::Integer(5),
     ]);
-    let queued = Acquired::Queued { holder_left: None, length: 3, more: true, now: 5 };
+    let queued = Acquired::Queued { holder_left: None, length: 3, call_again: true, now: 5 };
     assert_eq!(read(acquired, &reply, 0), Ok(queued));
     let id = AttemptId { client: Uuid::from_u128(7), n: 12 };
     let mut items = vec![bytes("RELEASED"), Reply::Integer(0), Reply::Integer(5)];
-    let told = |told| Ok(Released::Released { more: false, told, now: 5 });
-    assert_eq!(read(released, &Reply::Array(items.clone()), 0), told(vec![]));
+    let answer = |messages| Ok(Released::Released { call_again: false, messages, now: 5 });
+    assert_eq!(read(released, &Reply::Array(items.clone()), 0), answer(vec![]));
     items.push(bytes(&format!("9 30000 {}", id.text())));
     let granted = Message::Granted { id, token: Token::new(9), at: 30_000 };
-    assert_eq!(read(released, &Reply::Array(items.clone()), 0), told(vec![granted]));
+    assert_eq!(read(released, &Reply::Array(items.clone()), 0), answer(vec![granted]));
     items.push(bytes("noise"));
     assert!(read(released, &Reply::Array(items), 0).is_err());
 }
 
-/// Whatever a proxy, another module or a bug answers: an error that shows no string of it.
+/// Replies that a proxy, another module or a bug may send. The error must not show their strings.
 #[test]
 fn malformed() {
     let secret = "0123-attempt-id";
     let malformed = [
         Reply::Nil,
-        Reply::Integer(1),
+        Reply::Integer(-1),
         bytes(secret),
         Reply::Array(vec![]),
         Reply::Array(vec![bytes(secret)]),
@@ -70,23 +86,40 @@ fn malformed() {
     }
 }
 
-/// One call per hold: those of a node that is away say nothing about the others.
+/// A hold whose text another program wrote does not stop the renewals of the others.
+#[test]
+fn a_renewal_reports_the_token_of_each_hold() {
+    let states =
+        vec![bytes("17"), bytes("0"), bytes("x"), Reply::Bytes(vec![0xff]), Reply::Integer(0), Reply::Integer(-1)];
+    let reply = |states: &[Reply]| Reply::Array([&[Reply::Integer(5)], states].concat());
+    let held = |token| HoldState::Held(Some(Token::new(token)));
+    let other = HoldState::Held(None);
+    let holds = vec![held(17), held(0), other, other, HoldState::NotHeld, HoldState::Unusable];
+    assert_eq!(read(renewed, &reply(&states), 6), Ok(Renewed { now: 5, holds, failure: None }));
+    for state in [Reply::Integer(1), Reply::Nil] {
+        assert!(read(renewed, &reply(&[state]), 1).is_err());
+    }
+}
+
+/// Each hold has a call of its own. Calls to a node that is down say nothing about holds on other nodes.
 #[test]
 fn renewals_of_several_calls_are_joined() {
     let renewed = |now, hold| Ok(Renewed { now, holds: vec![hold], failure: None });
     let failed = || Err(Failure::Connection(ConnectionError::Unknown("lost".to_owned())));
-    let joined = Renewed::joined(vec![renewed(5, HoldState::Held), failed(), renewed(3, HoldState::NotHeld)]).unwrap();
-    assert_eq!(joined.holds, [HoldState::Held, HoldState::Unanswered, HoldState::NotHeld]);
+    let held = HoldState::Held(Some(Token::new(7)));
+    let joined = Renewed::joined(vec![renewed(5, held), failed(), renewed(3, HoldState::NotHeld)]).unwrap();
+    assert_eq!(joined.holds, [held, HoldState::Unanswered, HoldState::NotHeld]);
     assert_eq!((joined.now, joined.failure), (5, failed().err()));
     assert_eq!(Renewed::joined(vec![failed(), failed()]), failed());
-    assert_eq!(Renewed::joined(vec![renewed(5, HoldState::Held)]).unwrap().failure, None);
+    assert_eq!(Renewed::joined(vec![renewed(5, held)]).unwrap().failure, None);
 }
 
 #[test]
 fn held_means_held_by_as_many_replicas_as_are_needed() {
     use HoldState::{Held, NotHeld, Unacknowledged, Unanswered, Unusable};
 
-    let holds = vec![Held, NotHeld, Unusable, Unanswered, Held];
+    let held = Held(Some(Token::new(7)));
+    let holds = vec![held, NotHeld, Unusable, Unanswered, held];
     let renewed =
         |replicas, needed| Renewed { now: 5, holds: holds.clone(), failure: None }.acknowledged(replicas, needed).holds;
     for (replicas, needed) in [(0, 0), (1, 0), (1, 1), (3, 2)] {
@@ -94,7 +127,6 @@ fn held_means_held_by_as_many_replicas_as_are_needed() {
     }
     for (replicas, needed) in [(0, 1), (1, 2)] {
         let few = Unacknowledged(replicas);
-        // What is not held is known without any replica.
         assert_eq!(renewed(replicas, needed), [few, NotHeld, Unusable, Unanswered, few], "{replicas} of {needed}");
     }
 }

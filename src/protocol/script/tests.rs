@@ -6,7 +6,7 @@ fn header<'a>(script: &'a Script, field: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("{} has no {field} in its header", script.name()))[prefix.len()..].trim()
 }
 
-/// Highest N in `KEYS[N]` or `ARGV[N]`, fragments included.
+/// The highest N in `KEYS[N]` or `ARGV[N]`, including fragments.
 fn highest(script: &Script, array: &str) -> usize {
     let mut highest = 0;
     for part in script.source().split(&format!("{array}[")).skip(1) {
@@ -38,11 +38,13 @@ fn fragments_are_all_known_and_keys_are_never_built_in_lua() {
     }
 }
 
-/// What is left is the same program: its words and strings in their order.
+/// The source stays the same program, with its words and strings in their order.
 #[test]
 fn comments_blank_lines_and_indentation_are_not_sent() {
     let text = "-- Head.\n\nlocal a = '--' -- why\n  if a then\n\t-- what\n    return 'x  y'\n  end\n";
-    assert_eq!(stripped(text), "local a = '--' -- why\nif a then\nreturn 'x  y'\nend\n");
+    assert_eq!(stripped(text), "local a='--' -- why\nif a then\nreturn 'x  y'\nend\n");
+    let text = "local a, b = f('x, y = z', -1) - 2, 1 .. 'c' .. d\nif a ~= 'e' and b <= -1 * a then\n";
+    assert_eq!(stripped(text), "local a,b=f('x, y = z',-1) - 2,1 .. 'c' .. d\nif a~='e' and b<=-1*a then\n");
     for script in Script::all() {
         assert!(!script.text().contains("[[") && !script.text().contains("[="), "{}", script.name());
         for line in script.source().lines() {
@@ -51,7 +53,7 @@ fn comments_blank_lines_and_indentation_are_not_sent() {
             assert_eq!(line.matches('\'').count() % 2, 0, "a string goes on: {line}");
             assert!(!line.ends_with('\\'));
         }
-        assert!(script.source().len() < 14_000, "{} has {} bytes", script.name(), script.source().len());
+        assert!(script.source().len() < 14_200, "{} has {} bytes", script.name(), script.source().len());
     }
 }
 
@@ -70,7 +72,7 @@ fn shared_numbers_are_put_into_code_and_nothing_else() {
     }
 }
 
-/// A name that is in no table would be a global of Lua: nil, or an error on a server.
+/// A name that is in no table would be a global variable of Lua: nil, or an error on a server.
 #[test]
 fn every_shared_number_is_used_and_no_name_is_left() {
     for script in Script::all() {

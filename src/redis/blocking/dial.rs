@@ -1,4 +1,4 @@
-//! Opening std's sockets, within a deadline.
+//! Opens sockets of std within a deadline.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -17,12 +17,12 @@ pub(super) trait Duplex: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Duplex for T {}
 
-/// Opens a stream to the target, TLS included, of which nothing takes longer than the deadline.
+/// Opens a stream to the target, with TLS if needed. No step takes longer than the deadline.
 pub(super) fn dial(target: &Target, deadline: Deadline) -> Option<Box<dyn Duplex>> {
     let (opened, socket) = mpsc::channel();
     let address = target.address.clone();
-    // Neither the resolution of a name nor the connection to a unix socket can be given a time. If it takes longer, the
-    // thread is left to itself: it ends with the system's answer.
+    // The system offers no time limit for resolving a name or connecting to a unix socket. If one takes longer, its thread
+    // is left behind, and ends when the system answers.
     let dialling = thread::Builder::new().name("bowline-dial".to_owned()).spawn(move || {
         let _ = opened.send(open(&address, deadline));
     });

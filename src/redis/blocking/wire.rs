@@ -1,4 +1,4 @@
-//! What is queued, written and read on a blocking stream.
+//! The commands that are queued, written and answered on a blocking stream.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,19 +9,19 @@ use super::dial::Duplex;
 use crate::connection::ConnectionError;
 use crate::protocol::Script;
 
-/// A stream and what is under way on it. After the first failure it is gone, and nothing more is sent.
+/// A stream with its queued commands and unread answers. The first failure closes it, and nothing more is sent.
 pub(super) struct Wire {
     stream: Result<Box<dyn Duplex>, ConnectionError>,
     parser: Parser,
-    /// Packed, and not written yet.
+    /// Packed commands that have not been written yet.
     queued: Vec<u8>,
-    /// Commands queued so far: the place of the next.
+    /// The number of commands queued so far, which is the index of the next one.
     places: u64,
-    /// Answers read so far: the place of the next.
+    /// The number of answers read so far, which is the index of the next one.
     read: u64,
-    /// Read, and not fetched yet.
+    /// Answers that were read and not fetched yet, by index.
     answers: BTreeMap<u64, Value>,
-    /// Sent whole: on one connection the server takes what is sent in order.
+    /// Scripts whose source was sent. A server executes the commands of one connection in order, so it knows them by then.
     scripts: Vec<&'static Script>,
 }
 
@@ -46,12 +46,12 @@ impl Wire {
         self.scripts.push(script);
     }
 
-    /// Queues a command and returns its place.
+    /// Queues a command and returns its index.
     pub(super) fn queue(&mut self, command: &Cmd) -> Result<u64, ConnectionError> {
         match &self.stream {
             Ok(_) => {}
             Err(ConnectionError::Closed) => return Err(ConnectionError::Closed),
-            // It was not sent.
+            // Nothing was sent.
             Err(failure) => return Err(ConnectionError::Unreachable(failure.to_string())),
         }
         self.queued.extend_from_slice(&command.get_packed_command());
@@ -59,7 +59,7 @@ impl Wire {
         Ok(self.places - 1)
     }
 
-    /// Writes what is queued, and reads until the answer to this place is there.
+    /// Writes the queued commands, and reads until the answer with this index has come.
     pub(super) fn answer(&mut self, place: u64) -> Result<Value, ConnectionError> {
         loop {
             if let Some(value) = self.answers.remove(&place) {
@@ -95,7 +95,7 @@ impl Wire {
         }
     }
 
-    /// Closes the socket. What is under way gets no answer any more.
+    /// Closes the socket. Commands that are under way get no answer any more.
     fn fail(&mut self, failure: ConnectionError) -> ConnectionError {
         self.queued.clear();
         self.stream = Err(failure.clone());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::super::calls::Waiting;
-use super::calls::slot_of;
+use super::calls::{MOST_MOVES, slot_of};
 use super::hand::{PAUSES, Progress, link};
 use super::host::Host;
 use super::node::Node;
@@ -20,7 +20,7 @@ use crate::connection::{Acknowledged, Call, ConnectionError};
 
 type Answer = Result<Acknowledged, ConnectionError>;
 
-/// The answers are in the order of `calls`.
+/// Runs several calls. The answers are in their order.
 pub(super) async fn run(router: &Router, calls: &[Call<'_>], replicas: u32, within: Duration) -> Vec<Answer> {
     let waiting = Waiting { replicas, within, asking: false };
     let parts = by(calls.iter().enumerate(), |(_, call)| router.number_of(slot_of(call)));
@@ -31,11 +31,12 @@ pub(super) async fn run(router: &Router, calls: &[Call<'_>], replicas: u32, with
     in_order(join_all(parts).await)
 }
 
-/// Calls of one node, for as long as it is the one that executes them.
+/// Runs the calls of one node as long as that node executes them.
 async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<Answer> {
     let started = router.executor.now();
     let mut backoff = Backoff::new(PAUSES, router.seed);
     let mut done = Vec::new();
+    let mut moves = 0;
     // What is sent next, and where if not to the master of its slot.
     let mut left: Vec<(usize, Option<Host>)> = (0..calls.len()).map(|index| (index, None)).collect();
     loop {
@@ -47,7 +48,7 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
             let part: Vec<Call<'_>> = indices.iter().map(|index| *calls[*index]).collect();
             async move { indices.into_iter().zip(at_one(router, &part, asked, in_time).await).collect::<Vec<_>>() }
         });
-        let mut pause = false;
+        let (mut pause, mut moved) = (false, false);
         for (index, (answer, node)) in join_all(round).await.into_iter().flatten() {
             let refused = answer.as_ref().err().zip(node.as_ref());
             let redirect = refused.and_then(|(refusal, node)| Redirect::of(refusal, &node.host));
@@ -62,9 +63,13 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
                 }
                 Some(Redirect::Moved(Some(owner))) => {
                     router.moved(slot_of(calls[index]), &router.public(owner));
+                    moved = true;
                     None
                 }
-                Some(Redirect::Ask(Some(host))) => Some(router.public(host)),
+                Some(Redirect::Ask(Some(host))) => {
+                    moved = true;
+                    Some(router.public(host))
+                }
                 Some(Redirect::Later) => {
                     pause = true;
                     None
@@ -81,13 +86,16 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
         if left.is_empty() {
             return in_order(vec![done]);
         }
-        if pause {
+        moves += u32::from(moved);
+        // Nodes that disagree about a slot send calls to each other.
+        if pause || moves >= MOST_MOVES {
+            moves = 0;
             router.executor.sleep(backoff.pause()).await;
         }
     }
 }
 
-/// Each answer with the node that gave it. No node: nothing was sent.
+/// Sends the calls to one node. Each answer comes with that node, or with none if nothing was sent.
 async fn at_one(
     router: &Router,
     calls: &[Call<'_>],
@@ -117,7 +125,7 @@ async fn at_one(
     }
     let answers = node.acknowledging.run(&node.link, calls, Waiting { asking, ..waiting }).await.into_iter();
     let answers = answers.map(|answer| match answer {
-        // Only the link of this node was closed: the node was replaced.
+        // Only the link of this node was closed, because the node was replaced.
         Err(ConnectionError::Closed) if !router.is_closed() => {
             Err(ConnectionError::Unknown(format!("{}: replaced", node.host)))
         }
@@ -126,7 +134,7 @@ async fn at_one(
     answers.map(|answer| (answer, Some(Arc::clone(&node)))).collect()
 }
 
-/// The items in groups with equal keys.
+/// Groups the items by key.
 fn by<T, K: PartialEq>(items: impl Iterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     for item in items {

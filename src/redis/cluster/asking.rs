@@ -1,4 +1,4 @@
-//! A call for a slot that a node is taking over: the node executes it only right behind an `ASKING`.
+//! A call for a slot that a node is taking over. The node executes it only directly after an `ASKING`.
 
 use ::redis::{Pipeline, Value};
 
@@ -7,7 +7,8 @@ use super::super::link::Up;
 use super::super::sending::{in_order, lost};
 use crate::connection::{Call, ConnectionError};
 
-/// Sends both in one write. The script goes whole if the node does not have it: it has executed nothing then.
+/// Sends `ASKING` and the call in one write. If the node does not have the script, it has executed nothing, and the source
+/// is sent instead.
 pub(super) async fn send(up: &Up, call: &Call<'_>) -> Result<Value, ConnectionError> {
     if up.loaded.sent(call.script).is_some() {
         let value = send_as(up, call, false).await?;

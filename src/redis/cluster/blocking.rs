@@ -1,4 +1,4 @@
-//! The last calls of a runtime that has ended: to each master over a blocking socket of its own.
+//! The last calls after the runtime has ended: each master gets a blocking socket of its own.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,25 +15,27 @@ use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;
 use super::seeds::Seeds;
-use super::slot;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
+use crate::protocol::slot;
 
-/// Sends each call to the master that the map names, and follows no redirection: what is not released ends with its lease.
+/// Sends each call to the master that the map names. It follows no redirection, so a hold that is not released ends with its
+/// lease.
 pub(super) struct BlockingCluster {
     map: SlotMap,
+    topology: Topology,
     places: HashMap<Host, Place>,
     deadline: Deadline,
-    /// Dialled when first needed. `None`: it could not be reached.
+    /// The connections, dialled when they are first needed. `None`: the node could not be reached.
     nodes: Mutex<HashMap<Host, Option<Arc<Blocking>>>>,
 }
 
 impl BlockingCluster {
-    pub(super) fn new(map: SlotMap, seeds: &Seeds, within: Duration) -> Option<Self> {
+    pub(super) fn new(map: SlotMap, seeds: &Seeds, topology: Topology, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
         let place = |host: &Host| (host.clone(), Place::new(&seeds.access, host.clone()));
         let places = map.masters().iter().map(place).collect();
-        Some(Self { map, places, deadline, nodes: Mutex::default() })
+        Some(Self { map, topology, places, deadline, nodes: Mutex::default() })
     }
 
     fn node(&self, call: &Call<'_>) -> Result<Arc<Blocking>, ConnectionError> {
@@ -60,13 +62,13 @@ impl Connection for BlockingCluster {
         join_all(calls.iter().map(|call| self.run(*call))).await
     }
 
-    /// A subscription has no reader here.
+    /// No one could read a subscription of this connection.
     async fn subscribe(&self, _channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         Err(ConnectionError::Closed)
     }
 
     fn topology(&self) -> Topology {
-        Topology::cluster()
+        self.topology
     }
 
     fn close(&self) {

@@ -16,33 +16,31 @@ use super::super::failure::Failure;
 use super::hand::{Handed, PAUSES, Progress, hand, hand_all};
 use super::node::Node;
 use super::redirect::Redirect;
-use super::router::Router;
-use super::slot;
+use super::router::{Router, SLOW};
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
+use crate::protocol::slot;
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
 
 /// Redirections in a row, before a pause.
-const MOST_MOVES: u32 = 5;
-/// A node that gives no answer for so long may be gone: the others are asked.
-const SLOW: Duration = Duration::from_millis(500);
-/// As long as there is no answer, they are asked again after this, or as soon as the map may be read again.
+pub(super) const MOST_MOVES: u32 = 5;
+/// As long as a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Calls in one write to a node.
+/// The most calls in one write to a node.
 const BATCH: usize = 256;
 
 pub(super) async fn run(router: &Router, call: &Call<'_>) -> Answer {
     let (started, limit) = (router.executor.now(), limit(router, std::slice::from_ref(call)));
     let mut progress = Progress::default();
     let work = follow(router, call, None, &mut progress);
-    match timed(router, limit, work).await {
+    match timed(router, started, limit, work).await {
         Some(answer) => answer,
         None => Err(late(router, started, limit, progress)),
     }
 }
 
-/// The answers are in the order of `calls`. Calls that one node executes are written to it at once.
+/// Runs several calls. The answers are in their order. Calls that one node executes are written to it at once.
 pub(super) async fn run_batch(router: &Router, calls: &[Call<'_>]) -> Vec<Answer> {
     let (started, limit) = (router.executor.now(), limit(router, calls));
     let mut parts: Vec<(u64, Vec<usize>)> = Vec::new();
@@ -63,7 +61,7 @@ pub(super) async fn run_batch(router: &Router, calls: &[Call<'_>]) -> Vec<Answer
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Calls of one node, in one write. What the node sends away goes on by itself.
+/// Runs the calls of one node in one write. Calls that the node redirects continue one by one.
 async fn run_part(router: &Router, calls: &[Call<'_>], started: Instant, limit: Duration) -> Vec<Answer> {
     let Some(first) = calls.first() else { return Vec::new() };
     let mut progress = Progress::default();
@@ -72,7 +70,7 @@ async fn run_part(router: &Router, calls: &[Call<'_>], started: Instant, limit: 
         let route = router.to_slot(slot_of(first))?;
         hand_all(router, &route, calls, &mut values, &mut progress).await
     };
-    let handed = timed(router, limit, work).await;
+    let handed = timed(router, started, limit, work).await;
     let missing = match &handed {
         Some(Ok(_)) => ConnectionError::Unknown("the answer is missing".to_owned()),
         Some(Err(error)) => error.clone(),
@@ -90,7 +88,7 @@ async fn run_part(router: &Router, calls: &[Call<'_>], started: Instant, limit: 
         async move {
             let (started, mut progress) = (router.executor.now(), Progress::default());
             let work = follow(router, call, answered, &mut progress);
-            match timed(router, left, work).await {
+            match timed(router, started, left, work).await {
                 Some(answer) => answer,
                 None => Err(late(router, started, left, progress)),
             }
@@ -100,7 +98,8 @@ async fn run_part(router: &Router, calls: &[Call<'_>], started: Instant, limit: 
     join_all(answers).await
 }
 
-/// From one node to the next, until there is an answer. `answered` is what a node has said already.
+/// Sends the call from node to node, as the answers direct, until one answers finally. `answered` is the answer of a node
+/// that was asked before.
 async fn follow(
     router: &Router,
     call: &Call<'_>,
@@ -157,25 +156,30 @@ async fn follow(
     }
 }
 
-/// As long as the `limit`. While there is no answer, the other nodes are asked again and again whether this one was replaced.
-async fn timed<T>(router: &Router, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let (mut work, mut left, mut wait) = (pin!(work), limit, SLOW);
-    loop {
-        let part = left.min(wait);
+/// As long as the `limit`, from `started` on. While there is no answer, the other nodes are asked again and again whether this one was
+/// replaced. Only a call without an answer for so long has timers of its own.
+async fn timed<T>(router: &Router, started: Instant, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    if limit <= SLOW {
+        return router.within(limit, work).await;
+    }
+    if let Some(output) = router.under_way.within(started, work.as_mut()).await {
+        return Some(output);
+    }
+    let mut left = limit - SLOW;
+    while !left.is_zero() {
+        router.signals.suspect_map();
+        let part = left.min(AGAIN);
         if let Some(output) = router.within(part, work.as_mut()).await {
             return Some(output);
         }
         left -= part;
-        if left.is_zero() {
-            return None;
-        }
-        router.signals.suspect_map();
-        wait = AGAIN;
     }
+    None
 }
 
-/// How long the calls, sent together, may take: none is waited for longer than it is of use, unless a link that is merely slow
-/// takes as long.
+/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a link that
+/// is merely slow takes.
 fn limit(router: &Router, calls: &[Call<'_>]) -> Duration {
     let longest = router.config.command_timeout;
     let Some(of_use) = calls.iter().filter_map(|call| call.within).min() else { return longest };
@@ -183,7 +187,7 @@ fn limit(router: &Router, calls: &[Call<'_>]) -> Duration {
     of_use.max(patient).min(longest)
 }
 
-/// The `limit` is over.
+/// The error of a call whose `limit` is over.
 fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) -> ConnectionError {
     // A sleep ends early only when the runtime is shut down.
     let shut_down = router.executor.now().saturating_duration_since(started) < limit;
@@ -192,7 +196,7 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
     }
     match progress {
         Progress { handed: Some((node, generation)), .. } => {
-            // The node may be gone without a word, and would answer no later call either.
+            // The node may have vanished silently, and would then answer no later call either.
             node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
             ConnectionError::Unknown(format!("nothing within {limit:?}"))
         }
@@ -205,7 +209,7 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
     }
 }
 
-/// The slot of the first key, and so of all: a script's keys share a tag.
+/// The slot of the first key. All keys of a script have the same hash tag, so it is the slot of all.
 pub(super) fn slot_of(call: &Call<'_>) -> u16 {
     call.keys.first().map_or(0, |key| slot::of(key))
 }

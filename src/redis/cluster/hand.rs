@@ -1,4 +1,4 @@
-//! Handing calls to a node, over a link that stands or will.
+//! Hands calls to a node, over its link or as soon as there is one.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,31 +18,31 @@ use super::router::{Route, Router};
 use crate::backoff::Pauses;
 use crate::connection::{Call, ConnectionError, Reply};
 
-/// Before a call is sent again to a node that has said "later".
+/// The pauses before a call is sent again to a node that has said "later".
 pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
 
-/// How far a call has come: it decides what is said when its time is over.
+/// The state of a call, which decides its error when the time is over.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The node that it was handed to, over the connection of this generation, and that has not answered.
+    /// The node that has the call and has not answered, with the generation of the connection.
     pub(super) handed: Option<(Arc<Node>, u64)>,
-    /// The node whose link it waits for.
+    /// The node whose link the call waits for.
     pub(super) waits_for: Option<Arc<Node>>,
     /// The last answer, which said "later".
     pub(super) refusal: Option<ConnectionError>,
 }
 
-/// What came of a way.
+/// The result of handing a call to the node of a route.
 pub(super) enum Handed<T> {
     /// The node has answered.
     Answered(T, Arc<Node>),
-    /// The map has changed before there was a link. Nothing was sent.
+    /// The map changed before there was a link. Nothing was sent.
     Rerouted,
-    /// By the map no node serves the slot.
+    /// No node serves the slot, according to the map.
     Unserved,
 }
 
-/// Hands one call to a node, `asking` for a slot that the node is taking over.
+/// Hands one call to a node. `asking` says that the node is taking the slot over.
 pub(super) async fn hand(
     router: &Router,
     route: &Route,
@@ -51,15 +51,15 @@ pub(super) async fn hand(
     progress: &mut Progress,
 ) -> Result<Handed<Result<Reply, ConnectionError>>, ConnectionError> {
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
-    let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
+    let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
-    let sent = if asking { asking::send(&up, call).await } else { sending::send(&up, call).await };
+    let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
     let value = sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
 }
 
-/// Hands several calls to a node at once, and puts each answer at the place of its call.
+/// Hands several calls to a node at once. The answers are in the order of the calls.
 pub(super) async fn hand_all(
     router: &Router,
     route: &Route,
@@ -98,14 +98,14 @@ pub(super) async fn link(
         Ok(up) => Ok(Some(up)),
         Err(_) if router.is_closed() => Err(ConnectionError::Closed),
         Err(_) => {
-            // Without a pause, a runtime that is shut down and closes every new link would never get to drop this call.
+            // Without a pause, this call would never yield to a runtime that is shut down and closes every new link.
             router.executor.sleep(PAUSES.shortest).await;
             Ok(None)
         }
     }
 }
 
-/// The answer of a node counts, unless the node was replaced before the answer was looked at.
+/// Accepts the answer of a node unless the node was replaced before the answer was read.
 fn counts<T>(node: &Node) -> impl FnOnce(T) -> Result<T, ConnectionError> {
     let replaced = node.link.is_closed();
     move |answer| {
@@ -113,7 +113,7 @@ fn counts<T>(node: &Node) -> impl FnOnce(T) -> Result<T, ConnectionError> {
     }
 }
 
-/// The connection that the call was handed to has ended. Later calls wait for the next one, also those that come before the
+/// Handles the end of the connection that the call was handed to. Later calls wait for the next connection, even before the
 /// link's task has noticed.
 fn ended(router: &Router, node: &Node, generation: u64, error: ConnectionError) -> ConnectionError {
     if router.is_closed() {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a node listens. A name or an address without brackets, and a port.
+/// The address of a node: a name or an IP address without brackets, and a port.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::redis) struct Host {
     pub(in crate::redis) name: Arc<str>,
@@ -15,14 +15,14 @@ impl Host {
         Self { name: name.into(), port }
     }
 
-    /// From `name:port` as servers write it in `MOVED` and `ASK`. A server that does not know its own name leaves it out: the
-    /// node then listens where the server that `answered` does.
+    /// Reads `name:port` as servers write it in `MOVED` and `ASK`. A server that does not know its own name leaves it out.
+    /// The node then has the same host as the server that `answered`.
     pub(super) fn parse(text: &str, answered: &Self) -> Option<Self> {
         let (name, port) = text.rsplit_once(':')?;
         let port = port.parse().ok().filter(|port| *port != 0)?;
         match name.trim_start_matches('[').trim_end_matches(']') {
             "" => Some(Self { name: Arc::clone(&answered.name), port }),
-            // The server prefers names, and this node has none.
+            // The server announces names, and this node has none.
             "?" => None,
             name => Some(Self::new(name, port)),
         }

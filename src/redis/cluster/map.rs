@@ -1,15 +1,15 @@
-//! Which master serves which slot.
+//! The map of slots to masters.
 
 use std::collections::HashSet;
 
 use super::host::Host;
-use super::slot::SLOTS;
 use crate::connection::Reply;
+use crate::protocol::slot::SLOTS;
 
-/// The owner of every slot, as one node sees it.
+/// The owner of every slot, as one node reports it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SlotMap {
-    /// Masters. An entry may have lost its last slot since the map was read.
+    /// The masters. Since the map was read, some of them may have lost their last slot.
     masters: Vec<Host>,
     replicas: Vec<Host>,
     /// An index into `masters` for each slot, or [`NONE`].
@@ -50,7 +50,7 @@ impl SlotMap {
         self.masters.get(usize::from(*self.owners.get(usize::from(slot))?))
     }
 
-    /// Notes what a `MOVED` said. Returns whether that was news.
+    /// Records the owner that a `MOVED` named. Returns whether it differs from the map.
     pub(super) fn set(&mut self, slot: u16, owner: &Host) -> bool {
         if self.owner(slot) == Some(owner) {
             return false;
@@ -79,7 +79,7 @@ impl SlotMap {
         (0..SLOTS).any(|slot| self.owner(slot) != other.owner(slot))
     }
 
-    /// Whether a master that serves slots here is no master in `other`: its slots were taken over without it.
+    /// Whether a master that serves slots here is not a master in `other`, because its slots were taken over in a failover.
     pub(super) fn lost_a_master(&self, other: &Self) -> bool {
         let owning: HashSet<u16> = self.owners.iter().copied().filter(|index| *index != NONE).collect();
         owning
@@ -109,7 +109,7 @@ fn host(node: &Reply, answered: &Host) -> Option<Option<Host>> {
     };
     let mut name = text(name)?;
     if name == "?" {
-        // The server prefers names, and this node has none. Its address is one of the other names.
+        // The server announces names, and this node has none. Its address is in the list of other names.
         let others = rest.iter().find_map(|field| if let Reply::Array(names) = field { Some(names) } else { None });
         let pairs = others.map_or(&[][..], |names| names);
         let address = pairs.chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("ip"));

@@ -1,4 +1,4 @@
-//! One node, and the task that keeps the link to it up.
+//! One node, and the task that keeps its link up.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
 
-/// A node that calls are sent to, or were.
+/// A node that receives calls, or did.
 pub(super) struct Node {
     pub(super) host: Host,
     pub(super) link: Arc<Shared>,
-    /// To the same node, for calls that wait for its replicas.
+    /// The links to the same node for calls that wait for its replicas.
     pub(super) acknowledging: Acknowledging,
 }
 
-/// Closes the link when its task is dropped, which is what a runtime does when it shuts down.
+/// Closes the link when its task is dropped. A runtime drops the task when it shuts down.
 struct CloseOnDrop(Arc<Shared>);
 
 impl Drop for CloseOnDrop {
@@ -33,18 +33,18 @@ impl Drop for CloseOnDrop {
 
 /// Spawns the task of a new link.
 pub(super) fn start(node: &Node, signals: Arc<Signals>) {
-    // Not when the task runs: the runtime may drop it before it has polled it once.
+    // Created before the task runs, because the runtime may drop the task before its first poll.
     let close = CloseOnDrop(Arc::clone(&node.link));
     node.link.executor.spawn(Box::pin(async move {
         let link = Arc::clone(&close.0);
-        // Declared first, so that it is dropped last: by the time the driver goes and calls fail, the state says why.
+        // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
         let mut work = pin!(keep_up(&link, &signals));
         let _close = close;
         select(work.as_mut(), pin!(link.closed())).await;
     }));
 }
 
-/// A lost link is also a sign that the map may be old: the other nodes know whether this one was replaced.
+/// Keeps the link up. A lost link is also a sign that the map may be old, because the node may have been replaced.
 async fn keep_up(link: &Shared, signals: &Signals) {
     let mut backoff = Backoff::new(RECONNECT, link.seed);
     let mut limit = link.upkeep;

@@ -1,4 +1,4 @@
-//! Where a node is dialled: always at the same address.
+//! The place where a node is dialled, which is always the same address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::super::locate::Locate;
 use super::super::target::{Access, Address, Target};
 use super::host::Host;
 
-/// The address of a node, and how to log in there. A link that must not be used any more is closed by its owner.
+/// The address of a node, with the login. The owner of a link closes it when it must not be used any more.
 pub(super) struct Place {
     host: Host,
-    /// `None`: the name cannot be that of a certificate.
+    /// `None`: a certificate cannot contain this name.
     target: Option<Arc<Target>>,
 }
 

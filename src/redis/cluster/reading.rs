@@ -1,4 +1,4 @@
-//! Reading the map of slots from whichever node knows best.
+//! Reads the map of slots from the best node available.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,19 +18,22 @@ use super::map::SlotMap;
 use super::node::Node;
 use super::place::Place;
 use super::router::Router;
+use super::sharding;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
-/// If a node has not answered after this, the next one is asked too.
+/// If a node has not answered within this time, the next one is asked too.
 const STAGGER: Duration = Duration::from_millis(100);
 
-/// The map as one node sees it.
+/// The map as one node reports it.
 pub(super) struct View {
     pub(super) map: SlotMap,
-    /// The node takes calls. One that is cut off from the others does not, and its map may be old.
+    /// Whether the node accepts calls. A node that is cut off from the others does not, and its map may be old.
     up: bool,
-    /// It grows with each failover: of two views, the one with the larger number is newer.
+    /// The epoch, which grows with each failover. Of two views, the one with the larger epoch is newer.
     epoch: u64,
+    /// Whether the node has shard channels and the user may use them. Only the first connection asks this.
+    pub(super) sharded: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -42,8 +45,8 @@ impl View {
 
 type Asked<'a> = BoxFuture<'a, Result<View, Failure>>;
 
-/// Asks the nodes one after the other until one has a map that is as new as the `newest` known, and else takes the best that
-/// there is. The error is the most telling one.
+/// Asks one node after another until a map is as new as the `newest` one known. If there is none, takes the newest one
+/// found. The error is the most informative one.
 pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Result<View, Failure> {
     let mut waiting = candidates(router, first).into_iter();
     let mut asked = FuturesUnordered::new();
@@ -53,7 +56,7 @@ pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Resu
         let more = waiting.next().map(|asking| asked.push(asking)).is_some();
         let answered = if more { router.within(STAGGER, asked.next()).await } else { Some(asked.next().await) };
         match answered {
-            // The node is late: another one is asked as well.
+            // The node is late, so another one is asked as well.
             None => {}
             Some(None) => return best.ok_or(failure.unwrap_or_else(|| Failure::Io("no node is known".to_owned()))),
             Some(Some(Ok(view))) if view.up && view.epoch >= *newest => {
@@ -67,8 +70,8 @@ pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Resu
     }
 }
 
-/// The links that stand, then the other nodes and the seeds, each in any order, so that the clients of a cluster do not all
-/// ask the same node.
+/// The nodes to ask: those with a link, then the other nodes and the seeds. Each group is shuffled, so that the clients of a
+/// cluster do not all ask the same node.
 fn candidates(router: &Router, first: bool) -> Vec<Asked<'_>> {
     let mut random = fastrand::Rng::with_seed(router.seed ^ router.signals.gaps());
     let mut links = router.links();
@@ -89,15 +92,15 @@ fn candidates(router: &Router, first: bool) -> Vec<Asked<'_>> {
     over_links.chain(others.into_iter().map(|host| -> Asked<'_> { Box::pin(at(router, host, first)) })).collect()
 }
 
-/// Asks over a link.
+/// Asks a node over its link.
 async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     let up = node.link.ready().await.map_err(Failure::Refused)?;
     let limit = router.config.command_timeout.min(node.link.upkeep);
-    let asked = router.within(limit, ask(router, up.connection, &node.host)).await;
+    let asked = router.within(limit, ask(router, up.connection, &node.host, false)).await;
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))
 }
 
-/// Asks over a connection of its own.
+/// Asks a node over a new connection.
 async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
     let progress = Arc::default();
     let asked = async {
@@ -105,7 +108,7 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
         let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
         let mut fresh = Fresh { target, connection, driver };
         let warnings = handshake::prepare(&mut fresh, first).await?;
-        let asked = pin!(ask(router, fresh.connection, &host));
+        let asked = pin!(ask(router, fresh.connection, &host, first));
         match select(asked, fresh.driver).await {
             Either::Left((view, _)) => view.map(|view| View { warnings, ..view }),
             Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
@@ -115,11 +118,20 @@ async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
     router.within(limit, asked).await.unwrap_or_else(|| Err(progress.late(limit)))
 }
 
-async fn ask(router: &Router, mut connection: MultiplexedConnection, host: &Host) -> Result<View, Failure> {
-    let mut pipeline = Pipeline::with_capacity(2);
+async fn ask(
+    router: &Router,
+    mut connection: MultiplexedConnection,
+    host: &Host,
+    first: bool,
+) -> Result<View, Failure> {
+    let mut pipeline = Pipeline::with_capacity(3);
     pipeline.cmd("CLUSTER").arg("INFO");
     pipeline.cmd("CLUSTER").arg("SLOTS");
-    let values = connection.send_packed_commands(&pipeline, 0, 2).await;
+    if first {
+        sharding::ask(&mut pipeline, &router.config.prefix);
+    }
+    let count = pipeline.len();
+    let values = connection.send_packed_commands(&pipeline, 0, count).await;
     let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
     let (up, epoch) = state(convert::reply(values.next().unwrap_or(Value::Nil)));
     let slots = convert::reply(values.next().unwrap_or(Value::Nil)).map_err(Failure::Refused)?;
@@ -129,10 +141,11 @@ async fn ask(router: &Router, mut connection: MultiplexedConnection, host: &Host
         let refusal = ConnectionError::refused("CLUSTERDOWN the node knows of no slots");
         return Err(Failure::Refused(refusal));
     }
-    Ok(View { map, up, epoch, warnings: Vec::new() })
+    let sharded = if first { sharding::is_offered(values)? } else { false };
+    Ok(View { map, up, epoch, sharded, warnings: Vec::new() })
 }
 
-/// Whether the node takes calls, by its answer to `CLUSTER INFO`. A user without that right is told nothing.
+/// Whether the node accepts calls, by its answer to `CLUSTER INFO`. A user without the right to ask gets no answer.
 pub(super) fn is_up(info: Result<Reply, ConnectionError>) -> bool {
     state(info).0
 }

@@ -13,26 +13,26 @@
 use super::host::Host;
 use crate::connection::ConnectionError;
 
-/// Where a call goes after an answer.
+/// Where a call goes next, after a node has refused it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
-    /// Another master owns the slot. `None`: the answer does not say where it listens.
+    /// Another master owns the slot. `None`: the answer does not contain its address.
     Moved(Option<Host>),
     /// The keys of the call are at a node that is taking the slot over.
     Ask(Option<Host>),
-    /// The same way, later.
+    /// The same node, later.
     Later,
-    /// The same way, later, and the map may be old.
+    /// The same node, later. The map may be old.
     Down,
-    /// The script stopped where a key had gone to another node.
+    /// The script stopped half-way, because a key had moved to another node.
     HalfWay,
 }
 
 impl Redirect {
-    /// `None` if the refusal is the answer of the call. `answered` is the node that sent it.
+    /// Reads the refusal of the node `answered`. `None` if it is the final answer to the call.
     pub(super) fn of(refusal: &ConnectionError, answered: &Host) -> Option<Self> {
         let ConnectionError::Refused { code, message } = refusal else { return None };
-        // `MOVED <slot> <host>:<port>`, and so does ASK.
+        // `MOVED <slot> <host>:<port>`. `ASK` has the same form.
         let host = || message.split(' ').nth(1).and_then(|text| Host::parse(text, answered));
         match code.as_str() {
             "MOVED" => Some(Self::Moved(host())),
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// As 6.2, 7.0 and Valkey 9.1 say it.
+    /// The messages of Redis 6.2 and 7.0 and Valkey 9.1.
     #[test]
     fn a_script_that_stopped_half_way() {
         for line in [

@@ -1,14 +1,14 @@
-//! When the map of slots is read anew. Pure: time comes in as an argument.
+//! Decides when the map of slots is read again. Pure: time comes in as an argument.
 
 use std::time::{Duration, Instant};
 
 use crate::jitter::Jitter;
 
-/// A map is read so often even if every call arrives.
+/// The map is read at least this often, even if no call is redirected.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Between two readings at least; after each that brought nothing new, twice as long. It stays short: until a client knows of a
-/// failover, it sends calls to a master that executes them if it thaws, and whose writes are lost.
+/// The shortest time between two readings. It doubles with each reading that changed nothing. It stays short, because a
+/// client that does not know of a failover sends calls to the old master, which may execute them later and lose the writes.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(250);
 
@@ -33,7 +33,7 @@ impl Refresh {
         refresh
     }
 
-    /// There is a sign that the map is old. Returns whether it is the first since the last reading.
+    /// Records a sign that the map is old. Returns whether it is the first one since the last reading.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
         let calm = now.saturating_duration_since(self.last) >= LONGEST;
         if calm && !self.asked {
@@ -47,19 +47,20 @@ impl Refresh {
         self.last + if self.asked { self.pause } else { self.period }
     }
 
-    /// A reading begins. A sign that comes from now on asks for another one.
+    /// Records that a reading begins. A sign from now on asks for another one.
     pub(super) fn begin(&mut self) {
         self.asked = false;
     }
 
-    /// A reading has ended `now`. `news`: it changed the map.
+    /// Records that a reading has ended. `news`: it changed the map.
     pub(super) fn done(&mut self, now: Instant, news: bool) {
         self.last = now;
         self.pause = if news { SHORTEST } else { (self.pause * 2).min(LONGEST) };
         self.draw();
     }
 
-    /// Spread, so that the clients that a cluster sent away together do not all come back together.
+    /// The time is random, so that clients which a cluster redirected at the same time do not all come back at the same
+    /// time.
     fn draw(&mut self) {
         self.period = PERIOD * 4 / 5 + self.jitter.up_to(PERIOD * 2 / 5);
     }

@@ -1,4 +1,4 @@
-//! What a client knows of its cluster: the map of slots and the links to nodes. It decides where a call goes.
+//! A client's knowledge of its cluster: the map of slots, and the links to the nodes. It decides where a call goes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::super::acknowledging::Acknowledging;
 use super::super::dial::Dial;
 use super::super::link::Shared;
+use super::super::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
 use super::node::{self, Node};
@@ -20,6 +21,9 @@ use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
+
+/// A node that gives no answer for so long may be gone: the others are asked.
+pub(super) const SLOW: Duration = Duration::from_millis(500);
 
 /// A node that is not in the map, but has keys of slots that move, keeps its link for so long after its last use.
 const IDLE: Duration = Duration::from_secs(10);
@@ -32,14 +36,16 @@ pub(super) struct Router {
     pub(super) config: Config,
     pub(super) seed: u64,
     pub(super) signals: Arc<Signals>,
+    /// The calls that may yet be answered before they are slow.
+    pub(super) under_way: UnderWay,
     state: Mutex<State>,
-    /// Connections made anew, of subscriptions and of links that are gone.
+    /// The number of connections that were made again, for subscriptions and for links that are gone.
     reconnects: AtomicU64,
 }
 
 struct State {
     map: SlotMap,
-    /// Counts the changes of the map.
+    /// The number of changes of the map.
     version: u64,
     links: HashMap<Host, Link>,
     closed: bool,
@@ -47,11 +53,11 @@ struct State {
 
 struct Link {
     node: Arc<Node>,
-    /// Since when the node is not in the map, or when it was last used after that.
+    /// The time at which the node left the map, or was last used after that.
     out: Option<Instant>,
 }
 
-/// Where a call goes, by the map of that version.
+/// The node for a call, according to that version of the map.
 #[derive(Clone)]
 pub(super) struct Route {
     /// `None`: no node serves the slot.
@@ -69,11 +75,11 @@ impl Router {
     ) -> Self {
         let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
         let state = State { map: SlotMap::empty(), version: 0, links: HashMap::new(), closed: false };
-        let (state, reconnects) = (Mutex::new(state), AtomicU64::new(0));
-        Self { executor, dialer, seeds, config, seed, signals, state, reconnects }
+        let (state, reconnects, under_way) = (Mutex::new(state), AtomicU64::new(0), UnderWay::new(SLOW));
+        Self { executor, dialer, seeds, config, seed, signals, under_way, state, reconnects }
     }
 
-    /// The way to the master of a slot.
+    /// The route to the master of a slot.
     pub(super) fn to_slot(&self, slot: u16) -> Result<Route, ConnectionError> {
         let state = self.state()?;
         match state.map.owner(slot).cloned() {
@@ -82,7 +88,7 @@ impl Router {
         }
     }
 
-    /// The way to a node, in the map or not.
+    /// The route to a node, whether or not the map has it.
     pub(super) fn to_host(&self, host: Host) -> Result<Route, ConnectionError> {
         Ok(self.to(self.state()?, host))
     }
@@ -113,7 +119,7 @@ impl Router {
         Route { node: Some(node), version }
     }
 
-    /// A number for the master of a slot, as long as the map does not change.
+    /// A number for the master of a slot. It stays the same until the map changes.
     pub(super) fn number_of(&self, slot: u16) -> u64 {
         let state = lock(&self.state);
         let owner = state.map.owner(slot);
@@ -121,7 +127,7 @@ impl Router {
         place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
     }
 
-    /// A node said that another master serves the slot.
+    /// Records that a node named another master for the slot.
     pub(super) fn moved(&self, slot: u16, owner: &Host) {
         let mut state = lock(&self.state);
         let news = state.map.set(slot, owner);
@@ -133,10 +139,9 @@ impl Router {
         self.signals.suspect_map();
     }
 
-    /// Takes over a map that was read. Returns whether slots have other masters than before.
-    ///
-    /// The link to a master that was replaced is cut at once. What the old master has not answered, it may execute when it
-    /// thaws, and its answer would be that of a server whose writes are lost.
+    /// Takes over a map that was read. Returns whether slots have other masters than before. The link to a master that was
+    /// replaced is cut at once. The old master may execute the calls that it has not answered when it resumes, and the
+    /// writes behind its answers would be lost.
     pub(super) fn learn(&self, map: SlotMap) -> bool {
         let (now, mut cut) = (self.executor.now(), Vec::new());
         let mut state = lock(&self.state);
@@ -165,7 +170,7 @@ impl Router {
         news
     }
 
-    /// Closes the links that are not needed any more. Returns when to look again.
+    /// Closes the links that are no longer needed. Returns when to check again.
     pub(super) fn prune(&self) -> Option<Instant> {
         let now = self.executor.now();
         let (mut gone, mut next) = (Vec::new(), None);
@@ -191,18 +196,18 @@ impl Router {
         }
     }
 
-    /// Keeps what a link has counted.
+    /// Adds the counts of a link that is removed to the totals.
     fn count(&self, node: &Node) {
         self.reconnects.fetch_add(node.link.reconnects.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// A subscription has another socket.
+    /// Records that a subscription has moved to another socket.
     pub(super) fn resubscribed(&self) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
         crate::trace::reconnected("messages");
     }
 
-    /// Connections made after the first ones.
+    /// The number of connections that were made after the first ones.
     pub(super) fn reconnects(&self) -> u64 {
         let state = lock(&self.state);
         let links = state.links.values().map(|link| link.node.link.reconnects.load(Ordering::Relaxed));
@@ -219,7 +224,7 @@ impl Router {
         lock(&self.state).map.clone()
     }
 
-    /// Where to reach a node that announces this address.
+    /// The address at which to reach a node that announces this one.
     pub(super) fn public(&self, announced: Host) -> Host {
         match &self.config.cluster_addresses {
             None => announced,
@@ -230,12 +235,12 @@ impl Router {
         }
     }
 
-    /// Resolves once the map is another than that version, or the connection is closed.
+    /// Resolves when the map has another version, or the connection is closed.
     pub(super) async fn other_than(&self, version: u64) {
         self.until(|state| state.version != version).await;
     }
 
-    /// Resolves once there have been more gaps than those, or the node is no master any more.
+    /// Resolves when there have been more than `gaps` gaps, or the node is no longer a master.
     pub(super) async fn disturbed(&self, gaps: u64, at: &Host) {
         self.until(|state| self.signals.gaps() != gaps || !state.map.masters().contains(at)).await;
     }
@@ -271,7 +276,7 @@ impl Router {
         self.signals.change();
     }
 
-    /// `future`, or `None` once `timeout` has passed.
+    /// Runs `future`. `None` after `timeout`.
     pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
         runtime::timeout(&self.executor, timeout, future).await
     }

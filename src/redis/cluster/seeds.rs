@@ -1,4 +1,4 @@
-//! The URL of a cluster: several nodes, of which any will do to learn of the others.
+//! The URL of a cluster, which names several nodes. Any of them can report the others.
 
 use crate::error::Result;
 
@@ -6,7 +6,7 @@ use super::super::spelling::Spelling;
 use super::super::target::{Access, Address, Target, invalid};
 use super::host::Host;
 
-/// The schemes, and those of the URL of one node.
+/// The schemes of clusters, with the schemes of a single node that correspond to them.
 const SCHEMES: [(&str, &str); 4] = [
     ("redis-cluster://", "redis://"),
     ("rediss-cluster://", "rediss://"),
@@ -21,7 +21,7 @@ pub(in crate::redis) struct Seeds {
 }
 
 impl Seeds {
-    /// Takes a URL apart. `None`: it is not that of a cluster.
+    /// Reads a URL. `None`: it is not the URL of a cluster.
     pub(in crate::redis) fn parse(url: &str) -> Result<Option<Self>> {
         let found = SCHEMES.iter().find_map(|(cluster, one)| Some((one, url.strip_prefix(cluster)?)));
         let Some((scheme, rest)) = found else { return Ok(None) };
@@ -39,13 +39,13 @@ impl Seeds {
         }
         let first = Target::parse(&format!("{scheme}{user}{first}{path}"))?;
         let access = access(&first, Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" })?;
-        // The same user, the same TLS: only the address is read.
+        // All nodes have the same user and TLS settings, so only the address is read.
         let others = hosts.map(|host| Target::parse(&format!("redis://{host}")).and_then(|target| host_of(&target)));
         let hosts = std::iter::once(host_of(&first)).chain(others).collect::<Result<_>>()?;
         Ok(Some(Self { hosts, access }))
     }
 
-    /// A single node, which a URL of one server has led to.
+    /// The seeds of a cluster that was found through the URL of a single node.
     pub(in crate::redis) fn of(node: &Target) -> Result<Self> {
         Ok(Self { hosts: vec![host_of(node)?], access: access(node, Spelling::default())? })
     }
@@ -66,7 +66,7 @@ fn host_of(target: &Target) -> Result<Host> {
     }
 }
 
-/// The nodes of the URL.
+/// Shows the nodes of the URL.
 impl std::fmt::Display for Seeds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, host) in self.hosts.iter().enumerate() {

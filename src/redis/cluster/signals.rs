@@ -1,4 +1,4 @@
-//! What links and calls tell each other: the map may be old, messages may have been missed, something has changed.
+//! Signals between links and calls: the map may be old, messages may have been missed, the state has changed.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,9 +16,9 @@ use crate::runtime::Executor;
 pub(super) struct Signals {
     executor: Arc<dyn Executor>,
     refresh: Mutex<Refresh>,
-    /// Announces the first sign that the map is old.
+    /// Notified at the first sign that the map is old.
     asked: Event,
-    /// Counts the events after which messages may have been missed.
+    /// The number of events after which messages may have been missed.
     gaps: AtomicU64,
     changed: Event,
 }
@@ -29,14 +29,14 @@ impl Signals {
         Self { executor, refresh, asked: Event::new(), gaps: AtomicU64::new(0), changed: Event::new() }
     }
 
-    /// There is a sign that the map is old.
+    /// Records a sign that the map is old.
     pub(super) fn suspect_map(&self) {
         if lock(&self.refresh).ask(self.executor.now()) {
             self.asked.notify(usize::MAX);
         }
     }
 
-    /// A link to a master was made anew, or the master was replaced.
+    /// Records that a link to a master was made again, or that the master was replaced.
     pub(super) fn gap(&self) {
         self.gaps.fetch_add(1, Ordering::SeqCst);
         self.change();
@@ -46,7 +46,7 @@ impl Signals {
         self.gaps.load(Ordering::SeqCst)
     }
 
-    /// Wakes all who wait for a change.
+    /// Wakes all tasks that wait for a change.
     pub(super) fn change(&self) {
         self.changed.notify(usize::MAX);
     }
@@ -55,7 +55,7 @@ impl Signals {
         self.changed.listen()
     }
 
-    /// Waits until the map is to be read, or until `early` at the latest if there is one. Returns whether it is time to read.
+    /// Waits until a reading of the map is due, or until `early`. Returns whether a reading is due.
     pub(super) async fn due(&self, early: Option<Instant>) -> bool {
         let asked = self.asked.listen();
         let (due, now) = (lock(&self.refresh).due(), self.executor.now());
@@ -67,12 +67,12 @@ impl Signals {
         false
     }
 
-    /// A reading of the map begins.
+    /// Records that a reading of the map begins.
     pub(super) fn begin(&self) {
         lock(&self.refresh).begin();
     }
 
-    /// A reading has ended. `news`: it changed the map.
+    /// Records that a reading has ended. `news`: it changed the map.
     pub(super) fn done(&self, news: bool) {
         lock(&self.refresh).done(self.executor.now(), news);
     }

@@ -33,8 +33,8 @@ use super::router::Router;
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice, Reply};
 
-/// How often a node is asked whether it is still a part of the cluster.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How often a node is asked whether it still belongs to the cluster.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The receiving end. Dropping it ends the task and closes the connection.
 struct Subscription {
@@ -50,7 +50,7 @@ impl Stream for Subscription {
     }
 }
 
-/// Returns once the subscription is confirmed. Trouble with the connection is retried until the deadline, a refusal is not.
+/// Returns when the subscription is confirmed. Connection errors are retried until the deadline, a refusal is not.
 pub(super) async fn subscribe(
     router: &Arc<Router>,
     channel: &str,
@@ -74,18 +74,18 @@ pub(super) async fn subscribe(
     match confirmed.await {
         Ok(Ok(())) => Ok(Subscription { notices, _alive: alive }),
         Ok(Err(failure)) => Err(failure.into()),
-        // The task was dropped: closed, or the runtime is shut down.
+        // The task was dropped: the connection is closed, or the runtime is shut down.
         Err(oneshot::Canceled) => Err(ConnectionError::Closed),
     }
 }
 
-/// What the task works with.
+/// The state of the task.
 struct Feed {
     router: Arc<Router>,
     channel: String,
     notices: UnboundedSender<Notice>,
     backoff: Backoff,
-    /// Counts the attempts: each goes to the next master. It starts anywhere, so that clients are spread.
+    /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are spread.
     next: u64,
 }
 
@@ -93,7 +93,7 @@ struct Feed {
 struct Socket {
     host: Host,
     fresh: Fresh,
-    /// The gaps that there had been when the socket was dialled.
+    /// The number of gaps when the socket was dialled.
     gaps: u64,
 }
 
@@ -120,12 +120,12 @@ impl Feed {
             self.backoff.lasted(router.executor.now().saturating_duration_since(since));
             socket = self.restore().await;
             router.resubscribed();
-            // Messages that overtake this one were not missed.
+            // Sent now, so that messages which arrive before this notice count as not missed.
             self.notify(Notice::Gap);
         }
     }
 
-    /// Tries again for as long as it is polled; `last` is what went wrong so far.
+    /// Tries again while it is polled. `last` keeps the last failure.
     async fn first(&mut self, last: &mut Failure) -> Result<Socket, Failure> {
         loop {
             match self.open(&Arc::default()).await {
@@ -147,14 +147,14 @@ impl Feed {
             match opened.unwrap_or_else(|| Err(progress.late(self.limit()))) {
                 Ok(socket) => return socket,
                 Err(Failure::Io(_)) => {}
-                // Once: that it goes on is no news.
+                // Reported once. Further refusals are no news.
                 Err(failure) if !std::mem::replace(&mut refused, true) => self.notify(Notice::Refused(failure.into())),
                 Err(_) => {}
             }
         }
     }
 
-    /// A dial that gets no answer leaves time for one at another master.
+    /// The time limit of a dial. It leaves time for another master if this one gives no answer.
     fn limit(&self) -> Duration {
         self.router.config.command_timeout.min(Duration::from_secs(1))
     }
@@ -192,13 +192,13 @@ impl Feed {
     }
 
     fn notify(&self, notice: Notice) {
-        // An error means that the receiver is gone: the task is about to end.
+        // An error means that the receiver is gone, and the task is about to end.
         let _ = self.notices.unbounded_send(notice);
     }
 }
 
 impl Socket {
-    /// Reads for as long as the node is a master of the cluster.
+    /// Reads as long as the node is a master of the cluster.
     async fn stand(&mut self, router: &Router, notices: &UnboundedSender<Notice>) {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let heartbeat = async {
@@ -225,8 +225,8 @@ impl Socket {
     }
 }
 
-/// Whether the node is a part of the cluster.
-async fn alive(connection: &mut ::redis::aio::MultiplexedConnection) -> Result<bool, Failure> {
+/// Whether the node belongs to the cluster.
+pub(super) async fn alive(connection: &mut ::redis::aio::MultiplexedConnection) -> Result<bool, Failure> {
     let mut command = ::redis::cmd("CLUSTER");
     command.arg("INFO");
     let info = connection.send_packed_command(&command).await;
@@ -244,7 +244,7 @@ fn refused(error: &::redis::RedisError) -> Failure {
     }
 }
 
-/// Runs inside the driver.
+/// Called by the driver of the connection.
 fn deliver(notices: &UnboundedSender<Notice>, push: PushInfo) -> Result<(), SendError> {
     match (push.kind, push.data.into_iter().nth(1)) {
         (PushKind::Message, Some(Value::BulkString(payload))) => {

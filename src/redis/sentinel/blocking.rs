@@ -1,4 +1,4 @@
-//! Asking the sentinels when there is no runtime any more.
+//! Asks the sentinels after the runtime's end.
 
 use super::super::blocking::ask_once;
 use super::super::deadline::Deadline;
@@ -6,10 +6,10 @@ use super::board::{Answer, Board, Named};
 use super::query;
 use super::sentinels::Sentinels;
 
-/// So many are asked at most: the time that is left is for the master.
+/// The most sentinels that are asked. The rest of the time is for the master.
 const MOST: usize = 3;
 
-/// The best of the answers, of which each may take a quarter of the time that is left then. Those that answered before are
+/// Returns the best answer. Each answer may take a quarter of the time that is left. Sentinels that have answered before are
 /// asked first.
 pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
     let name = &sentinels.sought.master;
@@ -25,7 +25,7 @@ pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
         }
     }
     let best = best?;
-    // As while the runtime lived: an old epoch is that of a sentinel that has missed a failover.
+    // The same rule as while the runtime lived: a sentinel with an older epoch has missed a failover.
     let before = sentinels.look(|board| board.master(name)).ok();
     Some(before.filter(|before| before.epoch > best.epoch).unwrap_or(best))
 }

@@ -22,15 +22,15 @@ pub(super) struct Named {
     pub(super) epoch: u64,
 }
 
-/// What a sentinel says.
+/// The answer of a sentinel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Master(Named),
-    /// It watches no master of the name.
+    /// The sentinel watches no master of that name.
     Unknown,
 }
 
-/// Another sentinel, as one describes it.
+/// Another sentinel, as described by the one that named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Other {
     pub(super) id: String,
@@ -38,32 +38,32 @@ pub(super) struct Other {
     pub(super) port: u16,
 }
 
-/// Of so many sentinels at most is a connection kept.
+/// Connections are kept to at most this number of sentinels.
 const MOST: usize = 16;
 
 pub(super) struct Board {
     entries: Vec<Entry>,
-    /// Numbers entries.
+    /// The number of the next entry.
     next: u64,
-    /// Counts the questions of those who want to dial.
+    /// The number of the current round of questions.
     wanted: u64,
-    /// What won last, with the highest epoch so far.
+    /// The last accepted answer, with the highest epoch so far.
     master: Option<Named>,
 }
 
 struct Entry {
     number: u64,
     target: Arc<Target>,
-    /// What the sentinel calls itself.
+    /// The sentinel's own id.
     id: Option<String>,
-    /// It is not in the URL, but another sentinel has named it.
+    /// Whether the sentinel was named by another one and is not in the URL.
     discovered: bool,
     state: State,
 }
 
 enum State {
     New,
-    /// With the last round that it has answered.
+    /// Connected, with the last round that the sentinel has answered.
     Up(u64, Answer),
     Down(Failure),
 }
@@ -83,7 +83,7 @@ impl Board {
         self.entries.push(Entry { number, target: Arc::new(target), id, discovered, state: State::New });
     }
 
-    /// All sentinels, by number, those that answer first.
+    /// All sentinels by number, with those that have answered first.
     pub(super) fn sentinels(&self) -> Vec<(u64, Arc<Target>)> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
         entries.sort_by_key(|entry| !matches!(entry.state, State::Up(..)));
@@ -94,18 +94,18 @@ impl Board {
         self.entries.iter().any(|entry| entry.number == number)
     }
 
-    /// A connection wants to dial: only answers that are given from now on count.
+    /// Begins a round, because a connection wants to dial. Only answers from now on count.
     pub(super) fn ask(&mut self) -> u64 {
         self.wanted += 1;
         self.wanted
     }
 
-    /// The round that the next answer belongs to.
+    /// The round to which the next answer belongs.
     pub(super) fn round(&self) -> u64 {
         self.wanted
     }
 
-    /// A sentinel was asked after this round had begun.
+    /// Records the answer of a sentinel that was asked after this round had begun.
     pub(super) fn answered(&mut self, number: u64, round: u64, answer: Answer) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
             entry.state = State::Up(round, answer);
@@ -119,7 +119,8 @@ impl Board {
         }
     }
 
-    /// A sentinel says what it calls itself. One that was discovered before is the same at another address.
+    /// Records the id of a sentinel. An entry with the same id that was discovered earlier is the same sentinel at another
+    /// address.
     pub(super) fn is_called(&mut self, number: u64, id: String) {
         self.entries.retain(|entry| !(entry.discovered && entry.number != number && entry.id.as_ref() == Some(&id)));
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
@@ -127,8 +128,8 @@ impl Board {
         }
     }
 
-    /// A sentinel names the others. Those that are unknown are watched too; those that were discovered, are down and are not
-    /// named any more are not.
+    /// Records the others that a sentinel named. Unknown ones are added. Those that were discovered, are down and are not
+    /// named any more are removed.
     pub(super) fn discovered(&mut self, others: &[Other]) {
         self.entries.retain(|entry| {
             let down = entry.discovered && matches!(entry.state, State::Down(_));
@@ -137,14 +138,14 @@ impl Board {
         for other in others {
             let known = self.entries.iter().any(|entry| entry.is(other));
             let Some(first) = self.entries.first().filter(|_| !known && self.entries.len() < MOST) else { continue };
-            // A host that TLS cannot verify is of no use.
+            // A host that TLS cannot verify is useless.
             if let Ok(target) = first.target.at(&other.host, other.port) {
                 self.add(target, Some(other.id.clone()), true);
             }
         }
     }
 
-    /// Whether all that may still answer this round have done so.
+    /// Whether all sentinels that can still answer this round have done so.
     pub(super) fn is_complete(&self, round: u64) -> bool {
         self.entries.iter().all(|entry| match &entry.state {
             State::New => false,
@@ -153,22 +154,22 @@ impl Board {
         })
     }
 
-    /// Whether one has named a master in this round.
+    /// Whether a sentinel has named a master in this round.
     pub(super) fn has_begun(&self, round: u64) -> bool {
         self.entries.iter().any(|entry| matches!(&entry.state, State::Up(at, Answer::Master(_)) if *at >= round))
     }
 
-    /// Whether a server is known not to be the master.
+    /// Whether it is known that another server is the master.
     pub(super) fn is_elsewhere(&self, address: &Address) -> bool {
         self.named().is_some_and(|master| master != address)
     }
 
-    /// Where the master was last, whether it can still be asked for or not.
+    /// The last known address of the master, even if no sentinel can be asked any more.
     pub(super) fn named(&self) -> Option<&Address> {
         self.master.as_ref().map(|master| &master.address)
     }
 
-    /// The master, if a sentinel names one now.
+    /// The master that the sentinels name now.
     pub(super) fn master(&self, name: &str) -> Result<Named, Failure> {
         let answers = || self.answers();
         match &self.master {
@@ -181,7 +182,7 @@ impl Board {
         }
     }
 
-    /// A refusal says more than a sentinel that cannot be reached.
+    /// The failure to report. A refusal says more than a sentinel that cannot be reached.
     fn unreachable(&self) -> Failure {
         let failures = || {
             self.entries.iter().filter_map(|entry| match &entry.state {

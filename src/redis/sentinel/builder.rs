@@ -36,7 +36,7 @@ pub struct SentinelUrl {
     sentinel_tls: bool,
 }
 
-/// All that has a meaning in a URL, and more.
+/// All characters that have a meaning in a URL, and more.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn encoded(text: &str) -> impl fmt::Display {
@@ -105,7 +105,7 @@ impl SentinelUrl {
     /// a host that is none, TLS without the feature `tls`.
     pub fn build(self) -> Result<String> {
         let mut url = String::from("redis-sentinel://");
-        // A `String` takes all that is written.
+        // Writing to a string does not fail.
         let _ = self.write(&mut url);
         Sought::parse(&url)?;
         Ok(url)
@@ -125,7 +125,7 @@ impl SentinelUrl {
             if host.contains(':') {
                 write!(url, "{comma}[{host}]:{port}")?;
             } else {
-                // In a name there is nothing to encode, and no other host is taken.
+                // A valid host name needs no encoding, and other hosts are not accepted.
                 write!(url, "{comma}{}:{port}", encoded(host))?;
             }
         }

@@ -1,4 +1,4 @@
-//! What a sentinel is asked, and how it answers.
+//! The questions to a sentinel, and how its answers are read.
 
 use ::redis::{Cmd, cmd};
 
@@ -10,7 +10,7 @@ use crate::connection::refusal::explain;
 use crate::connection::{ConnectionError, Reply};
 use crate::error::ErrorKind;
 
-/// The channel on which a sentinel says that there is another master.
+/// The channel on which a sentinel announces another master.
 pub(super) const SWITCHED: &str = "+switch-master";
 
 fn sentinel(what: &str, master: &str) -> Cmd {
@@ -19,13 +19,13 @@ fn sentinel(what: &str, master: &str) -> Cmd {
     command
 }
 
-/// What is asked for a full answer. The epoch comes first: an address that changes in between is taken for older than it is, not
-/// for newer.
+/// The question for a full answer. The epoch comes first. If the address changes between the two, it is taken for older than
+/// it is, which is harmless.
 pub(super) fn full(master: &str) -> [Cmd; 2] {
     [sentinel("MASTER", master), address(master)]
 }
 
-/// Asked in between: cheap, and it names the new master earlier than the message does.
+/// The question between two full ones. It is cheap, and reports a new master earlier than the message does.
 pub(super) fn address(master: &str) -> Cmd {
     sentinel("GET-MASTER-ADDR-BY-NAME", master)
 }
@@ -42,7 +42,7 @@ pub(super) fn id() -> Cmd {
 
 type Replied = Result<Reply, ConnectionError>;
 
-/// `None`: the sentinel watches no such master.
+/// Reads an address. `None`: the sentinel watches no such master.
 pub(super) fn read_address(reply: &Reply) -> Option<Address> {
     let Reply::Array(items) = reply else { return None };
     match &items[..] {
@@ -54,16 +54,16 @@ pub(super) fn read_address(reply: &Reply) -> Option<Address> {
     }
 }
 
-/// From the replies to [`full`].
+/// Reads the replies to [`full`].
 pub(super) fn read_full(master: Replied, address: Replied) -> Result<Answer, ConnectionError> {
     let Some(address) = read_address(&address?) else { return Ok(Answer::Unknown) };
     let epoch = field(&master?, "config-epoch").and_then(|epoch| epoch.parse().ok());
-    // It knows the address, so it knows the epoch.
+    // A sentinel that knows the address knows the epoch.
     let epoch = epoch.ok_or_else(|| ConnectionError::refused("ERR SENTINEL MASTER has no config-epoch"))?;
     Ok(Answer::Master(Named { address, epoch }))
 }
 
-/// Those of the list that can be read.
+/// The entries of the list that can be read.
 pub(super) fn read_others(reply: &Reply) -> Vec<Other> {
     let Reply::Array(items) = reply else { return Vec::new() };
     let read = |item| {
@@ -73,7 +73,7 @@ pub(super) fn read_others(reply: &Reply) -> Vec<Other> {
     items.iter().filter_map(read).collect()
 }
 
-/// What follows from the reply to `HELLO`.
+/// Checks by the reply to `HELLO` that this is a sentinel.
 pub(super) fn check(hello: &Reply, at: &Target) -> Result<(), Failure> {
     match field(hello, "mode").as_deref() {
         Some("sentinel") => Ok(()),
@@ -84,7 +84,7 @@ pub(super) fn check(hello: &Reply, at: &Target) -> Result<(), Failure> {
     }
 }
 
-/// The refusal as that of a sentinel, whose user is not that of the servers.
+/// Marks the refusal as one of a sentinel, whose user is not that of the servers.
 pub(super) fn refused(refusal: ConnectionError, at: &Target) -> Failure {
     let code = if let ConnectionError::Refused { code, .. } = &refusal { &**code } else { "" };
     let reason = match code {

@@ -1,4 +1,4 @@
-//! What those who ask the sentinels and those who want to know share.
+//! The state that the connections to the sentinels share with those who ask for the master.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 
-/// The master that the sentinels name. Knows it only while [`watch`](super::watch::watch) is polled.
+/// The master that the sentinels name. It is up to date only while [`watch`](super::watch::watch) is polled.
 pub(in super::super) struct Sentinels {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) dialer: Arc<dyn Dial>,
     pub(super) sought: Sought,
-    /// As the user has listed them.
+    /// The sentinels as the user has listed them.
     pub(super) listed: String,
-    /// How long a sentinel may take for a login, or for one answer.
+    /// The time limit for a login at a sentinel, and for one answer.
     pub(super) limit: Duration,
     pub(super) seed: u64,
     board: Mutex<Board>,
@@ -39,7 +39,7 @@ impl Sentinels {
         let mut sought = Sought::parse(url)?;
         let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
         let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
-        // Shorter than an attempt to connect, which is to end with what the sentinels say, and not before.
+        // Shorter than an attempt to connect, so that the attempt can still report the sentinels' answer.
         let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
         Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
     }

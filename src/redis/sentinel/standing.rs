@@ -1,4 +1,4 @@
-//! A connection to one sentinel: logged in, and subscribed to what it says by itself.
+//! A connection to one sentinel, logged in and subscribed to its messages.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,14 +21,14 @@ use crate::connection::{ConnectionError, Reply};
 pub(super) struct Standing {
     connection: MultiplexedConnection,
     driver: Driver,
-    /// Notified when the sentinel says that there is another master.
+    /// Notified when the sentinel announces another master.
     pub(super) switched: Arc<Event>,
-    /// What the sentinel calls itself, if it says.
+    /// The sentinel's own id, if it reports one.
     pub(super) id: Option<String>,
 }
 
 impl Standing {
-    /// Connects, logs in, makes sure that it is a sentinel, and subscribes, in the time of one question.
+    /// Connects, logs in, checks that this is a sentinel, and subscribes. All of this may take as long as one question.
     pub(super) async fn open(sentinels: &Sentinels, target: &Arc<Target>) -> Result<Self, Failure> {
         let progress = Arc::default();
         let opened = sentinels.within(Self::attempt(sentinels, target, &progress)).await;
@@ -71,7 +71,7 @@ impl Standing {
         }
     }
 
-    /// Sends commands at once. An error that the sentinel answers is one of the replies.
+    /// Sends commands in one write. An error of the sentinel is one of the replies.
     pub(super) async fn send(&mut self, commands: &[Cmd]) -> Result<Vec<Result<Reply, ConnectionError>>, Failure> {
         let mut connection = self.connection.clone();
         let mut pipeline = Pipeline::with_capacity(commands.len());
@@ -83,7 +83,7 @@ impl Standing {
         Ok(values.into_iter().map(convert::reply).collect())
     }
 
-    /// `future`, or the end of the connection.
+    /// Runs `future` until it is done or the connection ends.
     pub(super) async fn drive<F: Future + Unpin>(&mut self, future: F) -> Result<F::Output, Failure> {
         match select(future, &mut self.driver).await {
             Either::Left((output, _)) => Ok(output),

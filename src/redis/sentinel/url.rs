@@ -11,9 +11,9 @@ use super::super::spelling::Spelling;
 use super::super::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 
-/// What the URL says.
+/// The parts of the URL.
 pub(super) struct Sought {
-    /// At least one.
+    /// The sentinels, at least one.
     pub(super) sentinels: Vec<Target>,
     /// The name under which the sentinels watch the master.
     pub(super) master: String,
@@ -21,13 +21,13 @@ pub(super) struct Sought {
     pub(super) servers: Access,
 }
 
-/// Where sentinels listen if the URL does not say.
+/// The default port of sentinels.
 const PORT: u16 = 26379;
 
 const OF_SENTINELS: Spelling = Spelling { plain: "sentinel_tls=false", tls: "sentinel_tls=true" };
 const OF_SERVERS: Spelling = Spelling { plain: "tls=false", tls: "tls=true" };
 
-/// Whether a URL asks for sentinels, by its scheme.
+/// Whether the scheme of the URL is that of sentinels.
 pub(in super::super) fn is_of_sentinels(url: &str) -> bool {
     scheme(url).is_some_and(|(scheme, _)| tls_by_scheme(&scheme).is_some())
 }
@@ -163,10 +163,13 @@ fn address(text: &str) -> Result<Address> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {
             let (host, port) = bracketed.split_once(']').ok_or_else(|| invalid("a host has a [ without its ]"))?;
-            host.parse::<Ipv6Addr>().map_err(|_| invalid("in the brackets of a host stands an IPv6 address"))?;
+            host.parse::<Ipv6Addr>().map_err(|_| invalid("the brackets of a host must contain an IPv6 address"))?;
             match port {
                 "" => (host, None),
-                port => (host, Some(port.strip_prefix(':').ok_or_else(|| invalid("after a ] comes :port"))?)),
+                port => (
+                    host,
+                    Some(port.strip_prefix(':').ok_or_else(|| invalid("only :port may follow a closing bracket"))?),
+                ),
             }
         }
         None => {
@@ -192,7 +195,7 @@ fn address(text: &str) -> Result<Address> {
 
 fn decoded(text: &str) -> Result<String> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| invalid("what is written as %.. is not UTF-8"))
+    decoded.map(Into::into).map_err(|_| invalid("the percent-encoded text is not UTF-8"))
 }
 
 #[cfg(test)]

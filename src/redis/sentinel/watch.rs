@@ -1,5 +1,5 @@
-//! The connections to the sentinels: one each, asked every second, and at once when a connection wants to dial or the sentinel
-//! says that there is another master.
+//! Keeps one connection to each sentinel. A sentinel is asked every second, and at once when a connection wants to dial or
+//! the sentinel announces another master.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -24,10 +24,10 @@ use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
 
-/// Between two questions, on average. The message comes later than the answer, if at all.
+/// The average time between two questions. The message about a failover comes later than the answer, if at all.
 const POLL: Duration = Duration::from_secs(1);
 
-/// After so many polls the sentinel is asked for the others again.
+/// The number of questions after which a sentinel is asked for the other sentinels again.
 const OTHERS: u32 = 30;
 
 /// Keeps a connection to each sentinel, for as long as it is polled.
@@ -44,7 +44,7 @@ pub(in super::super) async fn watch(sentinels: &Sentinels) {
                 watchers.push(Watcher::new(sentinels, number, target).run());
             }
         }
-        // The end of a watcher is no news: its sentinel is gone from the board.
+        // A watcher ends when its sentinel was removed from the board, so nothing else has to be done.
         let ended = poll_fn(|context| {
             while let Poll::Ready(Some(())) = watchers.poll_next_unpin(context) {}
             Poll::<()>::Pending
@@ -65,7 +65,7 @@ impl<'a> Watcher<'a> {
         Self { sentinels, number, target, jitter: Jitter::new(sentinels.seed.wrapping_add(number)) }
     }
 
-    /// Until the board does not know the sentinel any more.
+    /// Runs until the board has removed the sentinel.
     async fn run(mut self) {
         let (sentinels, number) = (self.sentinels, self.number);
         let gone = sentinels.until(|board| (!board.knows(number)).then_some(()));
@@ -87,7 +87,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// One connection, from the dial to its end.
+    /// Keeps one connection, from the dial to its end.
     async fn follow(&mut self) -> Result<Infallible, Failure> {
         let mut standing = Standing::open(self.sentinels, &self.target).await?;
         if let Some(id) = standing.id.take() {
@@ -95,7 +95,7 @@ impl<'a> Watcher<'a> {
         }
         self.ask_others(&mut standing).await?;
         loop {
-            // Both before the question: whatever happens later leads to another one.
+            // Both listeners exist before the question is sent, so whatever happens after it leads to another question.
             let switched = standing.switched.listen();
             let round = self.sentinels.look(Board::round);
             let answer = self.ask_all(&mut standing).await?;
@@ -107,7 +107,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Asks for the `address` from time to time. Ends with another one, or with the `news`.
+    /// Asks for the `address` regularly. Ends when it changes, or at the `news`.
     async fn until_news(
         &mut self,
         standing: &mut Standing,
@@ -122,7 +122,7 @@ impl<'a> Watcher<'a> {
                 }
                 match &self.ask(standing, &[query::address(&self.sentinels.sought.master)]).await?[..] {
                     [Ok(now)] if query::read_address(now) == address => {}
-                    // Another one, or a refusal: the full question tells.
+                    // Another master or a refusal. A full question tells which.
                     _ => return Ok(()),
                 }
             }
@@ -136,7 +136,7 @@ impl<'a> Watcher<'a> {
         query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))
     }
 
-    /// A user who may not ask for the others goes without them.
+    /// Without the right to ask for the others, the user does without them.
     async fn ask_others(&self, standing: &mut Standing) -> Result<(), Failure> {
         if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.sought.master)]).await?[..] {
             let others = query::read_others(list);

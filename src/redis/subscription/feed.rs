@@ -1,4 +1,4 @@
-//! The task of a subscription: keeps it standing and says when it did not.
+//! The task of a subscription, which keeps it up and reports its interruptions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::socket::{End, Socket};
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};
 
-/// What the task of a subscription works with.
+/// The state of the task.
 pub(super) struct Feed {
     shared: Arc<Shared>,
     channel: String,
     notices: UnboundedSender<Told>,
     backoff: Backoff,
-    /// How long the next attempt at a new socket may take.
+    /// The time limit for the next attempt at a new socket.
     limit: Duration,
-    /// Proofs in a row that said "elsewhere".
+    /// How many proofs in a row said "elsewhere".
     refuted: u64,
 }
 
-/// A subscription that is proven by the connection of this generation.
+/// A subscription that was proven by the connection of this generation.
 struct Standing {
     socket: Socket,
     generation: u64,
@@ -35,9 +35,9 @@ struct Standing {
 /// One interruption, from the loss to the proof.
 #[derive(Default)]
 struct Interruption {
-    /// The socket was lost, and the gap is told.
+    /// Whether the socket was lost and the gap was reported.
     gap: bool,
-    /// A refusal is told.
+    /// Whether a refusal was reported.
     refused: bool,
 }
 
@@ -70,13 +70,14 @@ impl Feed {
             let end = standing.socket.stand(&shared, standing.generation).await;
             self.backoff.lasted(shared.executor.now().saturating_duration_since(since));
             standing = self.restore((end == End::Commands).then_some(standing.socket)).await;
-            // Not when the confirmation arrives: the connection may end in the same moment, and every gap at the end
-            // of an interruption has one at its beginning. Messages that overtake this one were not missed.
+            // Not sent when the confirmation arrives, because the connection may end at the same moment, and every gap at
+            // the end of an interruption needs one at its beginning. Messages that arrive before this notice were not
+            // missed.
             self.notify(Notice::Gap);
         }
     }
 
-    /// Tries again for as long as it is polled; `last` is what went wrong so far.
+    /// Tries again while it is polled. `last` keeps the last failure.
     async fn first(&mut self, last: &mut Failure) -> Result<Standing, Failure> {
         loop {
             match Socket::open(&self.shared, &self.channel, &self.notices, &Arc::default()).await {
@@ -96,7 +97,7 @@ impl Feed {
         }
     }
 
-    /// Until it stands again, with the `kept` socket if that will do.
+    /// Tries until the subscription is up again, with the `kept` socket if that is still usable.
     async fn restore(&mut self, mut kept: Option<Socket>) -> Standing {
         let shared = Arc::clone(&self.shared);
         let mut interruption = Interruption::default();
@@ -124,7 +125,7 @@ impl Feed {
         }
     }
 
-    /// A new socket, however long it takes.
+    /// Makes a new socket, however long it takes.
     async fn dial(&mut self, interruption: &mut Interruption) -> Socket {
         if !std::mem::replace(&mut interruption.gap, true) {
             self.notify(Notice::Gap);
@@ -143,7 +144,7 @@ impl Feed {
         }
     }
 
-    /// The commands' server does not have the subscription.
+    /// The failure if the server of the connection for commands does not have the subscription.
     fn refute(&mut self, generation: u64) -> Failure {
         let failure = Failure::Io("the subscription is on another server than the commands".to_owned());
         self.refuted += 1;
@@ -153,7 +154,7 @@ impl Feed {
         failure
     }
 
-    /// Once in an interruption: that it goes on is no news.
+    /// Reports a refusal once per interruption. Further refusals are no news.
     fn refused(&self, interruption: &mut Interruption, refusal: ConnectionError) {
         if !std::mem::replace(&mut interruption.refused, true) {
             self.notify(Notice::Refused(refusal));
@@ -161,7 +162,7 @@ impl Feed {
     }
 
     fn notify(&self, notice: Notice) {
-        // An error means that the receiver is gone: the task is about to end.
+        // An error means that the receiver is gone, and the task is about to end.
         let _ = self.notices.unbounded_send(Told { notice, proven: None });
     }
 }

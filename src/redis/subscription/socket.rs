@@ -20,29 +20,29 @@ use super::super::proof::{self, Proof};
 use super::Told;
 use crate::connection::{ConnectionError, Notice};
 
-/// How often a quiet connection is asked whether it still stands.
+/// How often an idle connection is checked.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// A socket that is subscribed to the channel and to a probe of its own.
+/// A socket that is subscribed to the channel and to its own probe.
 pub(super) struct Socket {
     fresh: Fresh,
     probe: String,
-    /// The generation of the connection for commands that has proven this one; 0 for none.
+    /// The generation of the connection for commands that has proven this socket, or 0.
     proven: Arc<AtomicU64>,
 }
 
-/// Why a subscription does not stand any more.
+/// Why a subscription has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its own socket ended, gave no answer to a heartbeat, or is that of a server that is not the primary any more.
+    /// Its socket ended, did not answer a heartbeat, or leads to a server that is no longer the primary.
     Socket,
-    /// The connection for commands ended, and with it the proof.
+    /// The connection for commands ended, so the proof has lapsed.
     Commands,
 }
 
 impl Socket {
-    /// Connects, subscribes and waits for the confirmation. A replica is no place for it, and not the last word: behind a
-    /// balancer the next dial may lead to the primary.
+    /// Connects, subscribes and waits for the confirmation. A replica is refused, but tried again: behind a load balancer,
+    /// the next dial may lead to the primary.
     pub(super) async fn open(
         shared: &Shared,
         channel: &str,
@@ -82,13 +82,14 @@ impl Socket {
         }
     }
 
-    /// Waits for a connection that carries commands, and asks its server for a proof, and the own one for a sign of life:
-    /// a server may not have noticed yet that a socket is dead. `None`: the socket has ended meanwhile.
+    /// Waits for a connection for commands and asks its server for a proof. Also asks for a sign of life over the own
+    /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended meanwhile.
     pub(super) async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let asked = pin!(async {
             let Ok(up) = shared.ready().await else {
-                // Closed, and this task is about to be dropped. An answer would have it ask again at once.
+                // The connection is closed, and this task is about to be dropped. If this returned, the task would ask again
+                // at once.
                 return pending().await;
             };
             let ping = handshake::ping();
@@ -106,7 +107,7 @@ impl Socket {
         Some(proof)
     }
 
-    /// Reads for as long as the subscription is that of the connection for commands of this generation.
+    /// Reads as long as the connection for commands has this generation.
     pub(super) async fn stand(&mut self, shared: &Shared, generation: u64) -> End {
         let Fresh { target, connection, driver } = &mut self.fresh;
         let heartbeat = async {
@@ -127,13 +128,13 @@ impl Socket {
         }
     }
 
-    /// Reads for a while, and says whether it still stands then.
+    /// Reads during the pause. Returns whether the socket is still up afterwards.
     pub(super) async fn pause(&mut self, shared: &Shared, pause: Duration) -> bool {
         matches!(select(shared.executor.sleep(pause), &mut self.fresh.driver).await, Either::Left(_))
     }
 }
 
-/// Runs inside the driver.
+/// Called by the driver of the connection.
 fn deliver(notices: &UnboundedSender<Told>, proven: &AtomicU64, push: PushInfo) -> Result<(), SendError> {
     let proven = proven.load(Ordering::SeqCst);
     match (push.kind, push.data.into_iter().nth(1)) {

@@ -43,17 +43,17 @@ impl Cluster {
     /// Moves the keys that are left in an open slot, and makes `to` its master.
     pub fn close_slot(&self, slot: u16, from: usize, to: usize) {
         let owner = ["NODE", &self.ids[to]];
-        // The new master first: it is the one that tells all others.
+        // The new master is told first, because it tells all other nodes.
         loop {
             while self.move_keys(slot, from, to, 100) > 0 {}
             self.set_slot(to, slot, &owner).unwrap();
-            // A key may have been written again: the old master keeps a slot in which there are keys.
+            // The old master does not give up a slot that has keys, and a key may have been written again.
             if self.set_slot(from, slot, &owner).is_ok() {
                 break;
             }
         }
         for node in self.alive().filter(|&node| node != from && node != to) {
-            // A replica refuses, and hears of it from its master.
+            // A replica refuses, and learns of the change from its master.
             let _ = self.set_slot(node, slot, &owner);
         }
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bowline::{Client, Config, ConfigBuilder, Connection, RedisConnection};
 
-use super::{Counting, Counts, Env, Runtime, Server, TestClient};
+use futures::future::join_all;
+
+use super::super::deployment;
+use super::{Counting, Counts, Env, Runtime, TestClient};
 
 impl Env {
     /// A client with a command timeout of 2 s and a retry timeout of 5 s, whose user has no more rights than docs/acl.md names.
@@ -14,26 +17,25 @@ impl Env {
     }
 
     pub async fn client_with(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(Server::user_url, configure).await
+        self.client_of(true, configure).await
     }
 
     /// A client whose user may do everything.
     pub async fn client_with_all_rights(&self, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
-        self.client_of(Server::url, configure).await
+        self.client_of(false, configure).await
     }
 
-    async fn client_of(
-        &self,
-        url: impl FnOnce(&Server) -> String,
-        configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
-    ) -> TestClient {
+    async fn client_of(&self, limited: bool, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> TestClient {
         if let Some(embedded) = &self.inner.embedded {
             let config = configure(test_config()).build().unwrap();
             return self.client_over(embedded.connect(self.executor()), config).await.unwrap();
         }
-        let url = {
+        let url = if deployment::is_wanted() {
+            let deployment = self.deployment();
+            if limited { deployment.user_url() } else { deployment.url() }
+        } else {
             let server = self.server();
-            server.behind(&url(&server))
+            server.behind(&if limited { server.user_url() } else { server.url() })
         };
         self.client_at(&url, configure).await.unwrap()
     }
@@ -59,8 +61,14 @@ impl Env {
 
     async fn client_over(&self, inner: impl Connection, config: Config) -> bowline::Result<TestClient> {
         let counts = Arc::new(Counts::default());
-        let connection = Counting { inner, counts: counts.clone() };
+        let connection = Counting { inner, watch: counts.clone() };
         let client = Client::connect(self.executor(), Arc::new(connection), config).await?;
+        if deployment::is_wanted() {
+            // A cluster's nodes are connected when they are first needed. This does it beforehand, so that requests are sent
+            // at once, as with one server.
+            let names: Vec<_> = (0..20).map(|n| client.lock(&format!("any {n}"))).collect();
+            join_all(names.iter().map(bowline::Lock::inspect)).await;
+        }
         counts.reset();
         Ok(TestClient { client, counts })
     }

@@ -34,7 +34,7 @@ impl Process {
             process.port = free_port();
             match process.launch(arguments) {
                 Ok(()) => return process,
-                // Another process was given the port in between.
+                // Another process was given the port meanwhile.
                 Err(Failed::AddressInUse) => {}
                 Err(Failed::Other(log)) => panic!("the server did not start:\n{log}"),
             }
@@ -76,7 +76,7 @@ impl Process {
 
     /// SIGKILL, also of a stopped process.
     pub fn kill(&mut self) {
-        // The reaper first: the number of a process that has ended may be given to another.
+        // The reaper is killed first, because the process id of an ended server may be given to another process.
         for mut child in [self.reaper.take(), self.child.take()].into_iter().flatten() {
             let _ = child.kill();
             child.wait().expect("the killed process");
@@ -183,18 +183,21 @@ pub fn free_port() -> u16 {
 /// outgoing connections.
 pub fn free_cluster_port() -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    // Processes that run at the same time begin at random places, or they would all be given the same port.
+    // Each process begins at a random port. Otherwise all processes started at the same time would try the same one.
     let random = || RandomState::new().hash_one(0);
     let mut candidates = std::iter::repeat_with(|| 11_000 + (random() % 10_000) as u16);
     candidates.find(|&port| free(port) && free(port + 10_000)).expect("an endless iterator")
 }
 
-/// Short, because the path of a unix socket has about a hundred bytes at most.
+/// Short, because the path of a unix socket has about a hundred bytes at most. In memory where the system has such a directory: a node
+/// of a cluster syncs a file at each change of a slot, and a disk that is busy takes so long that a test which moves slots times out.
 fn new_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    let memory = PathBuf::from("/dev/shm");
+    let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("bowline-{}-{n}", std::process::id()));
+        let dir = base.join(format!("bowline-{}-{n}", std::process::id()));
         match fs::create_dir(&dir) {
             Ok(()) => return dir.canonicalize().unwrap(),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

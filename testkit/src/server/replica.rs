@@ -8,7 +8,7 @@ use redis::RedisResult;
 use super::process::{START_DEADLINE, connect};
 use super::{Server, documented_right_to_wait};
 
-/// A sentinel takes 10 s to make a master of old follow the one of now.
+/// A sentinel takes 10 s to make a former master follow the new one.
 const SYNC_DEADLINE: Duration = Duration::from_secs(30);
 
 impl Server {
@@ -40,7 +40,8 @@ impl Server {
     pub fn follow(&self, primary: &Server) {
         self.demote(primary);
         self.await_sync();
-        // Until its first acknowledgement, a second later, a primary does not count a replica that was synchronised without a disk.
+        // Before its first acknowledgement, about a second later, a primary does not count a replica that was synchronised
+        // without a disk.
         let (start, online) = (Instant::now(), format!("port={},state=online", self.port()));
         while !primary.replication().contains(&online) {
             assert!(start.elapsed() < SYNC_DEADLINE, "never online: {}", primary.replication());
@@ -80,7 +81,7 @@ impl Server {
         redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut self.client()).unwrap();
     }
 
-    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. Whoever is connected stays
+    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. A connected client stays
     /// so. What is written meanwhile waits, and is refused afterwards.
     pub fn hand_over_to(&self, replica: &Server) {
         let mut admin = self.client();

@@ -11,9 +11,9 @@ use super::process::{Process, free_port};
 pub const MASTER_NAME: &str = "mymaster";
 
 impl Server {
-    /// The same address and login by way of a sentinel, if `BOWLINE_SENTINEL` is set: so every suite can run behind one.
+    /// The same address and login by way of a sentinel, with `BOWLINE_SENTINEL=1`: so every suite can run behind one.
     pub fn behind(&self, url: &str) -> String {
-        if std::env::var_os("BOWLINE_SENTINEL").is_none() {
+        if std::env::var_os("BOWLINE_SENTINEL").is_none_or(|value| value != "1") {
             return url.to_owned();
         }
         let port = self.sentinel.get_or_init(|| Watched::alone(self.port()).by_a_sentinel()).port();
@@ -26,7 +26,7 @@ impl Server {
 /// What a sentinel is told once; it writes what it learns to the same file.
 pub struct Watched {
     pub master: u16,
-    /// So many sentinels must agree that the master is down.
+    /// The number of sentinels that must agree that the master is down.
     pub quorum: u8,
     pub down_after: Duration,
     pub replicas: usize,

@@ -20,7 +20,7 @@ pub(super) struct Watcher {
 pub(super) struct Watch {
     stop: AtomicBool,
     pub(super) allowed: Mutex<BTreeSet<String>>,
-    seen: Mutex<BTreeSet<String>>,
+    pub(super) seen: Mutex<BTreeSet<String>>,
 }
 
 impl Watcher {
@@ -52,7 +52,7 @@ impl Watch {
         loop {
             let last = self.stop.load(Ordering::SeqCst);
             let start = Instant::now();
-            // The server may be paused, dead or busy: then it is asked again, on a new connection.
+            // If the server is paused, dead or busy, it is asked again over a new connection.
             let looked = match connection.take() {
                 Some(open) => Ok(open),
                 None => open(url),
@@ -61,7 +61,7 @@ impl Watch {
             if last {
                 return;
             }
-            // With many keys it would take the machine for itself.
+            // With many keys, looking without a pause would use a whole processor.
             let pause = if looked.is_ok() { start.elapsed() * 5 } else { Duration::from_millis(20) };
             thread::sleep(pause.clamp(Duration::from_millis(5), Duration::from_millis(100)));
         }

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::{join, join_all};
 
 use super::code;
-use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, inspect, release, word};
+use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, attempt_id, inspect, release, word};
 use crate::support::server::Server;
 
 pub(crate) async fn replies_and_scripts_that_the_server_lost(rt: Runtime) {
@@ -18,7 +18,7 @@ pub(crate) async fn replies_and_scripts_that_the_server_lost(rt: Runtime) {
     assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
     assert_eq!(word(&acquire(&connection, &keys, "c2:1").await), "BUSY");
     let inspected = inspect(&connection, &keys).await.unwrap();
-    assert_eq!(inspected[0], Reply::Bytes(b"c1:1".to_vec()));
+    assert_eq!(inspected[0], Reply::Bytes(attempt_id("c1:1").into_bytes()));
     assert_eq!(inspected.len(), 5, "{inspected:?}");
     assert!(matches!(inspected[2], Reply::Integer(1..)), "{inspected:?}");
     admin(&server, &["SCRIPT", "FLUSH"]);
@@ -43,7 +43,7 @@ pub(crate) async fn every_script_is_sent_whole_once_and_by_its_sha_later(rt: Run
     assert_eq!((executed(&server, "eval"), executed(&server, "evalsha")), (1, 19));
 }
 
-/// What was waiting for the connection, or is called before the first answer, does not send its script once more each.
+/// Calls that waited for the connection, or that come before the first answer, do not each send their script whole.
 pub(crate) async fn a_reconnect_sends_each_script_whole_once(rt: Runtime) {
     let mut server = Server::start();
     let connection = rt.connect(&server.url()).await;
@@ -61,8 +61,8 @@ pub(crate) async fn a_reconnect_sends_each_script_whole_once(rt: Runtime) {
             }
         }
         if round == 0 {
-            // Among them those that would have sent the scripts. In which order the others are polled again is not theirs
-            // to decide.
+            // These include the calls that would have sent the scripts. The order in which the others are polled must not
+            // matter.
             drop(taken.drain(..5));
             drop(given.drain(..5));
         }
@@ -73,7 +73,7 @@ pub(crate) async fn a_reconnect_sends_each_script_whole_once(rt: Runtime) {
         }
         let (taken, given) = join(join_all(taken), join_all(given)).await;
         assert!(taken.iter().chain(&given).all(Result::is_ok));
-        // On several threads, two may be the first.
+        // With several threads, two calls may both be the first one.
         let whole = executed(&server, "eval");
         assert!(whole <= 4, "{whole} of {}", 2 * locks.len());
     }
@@ -89,7 +89,7 @@ pub(crate) async fn a_dropped_call_sends_its_script_all_the_same(rt: Runtime) {
         let mut first = acquire(&connection, &keys[0], "c1:1").boxed();
         let _ = futures::poll!(&mut first);
         let mut second = acquire(&connection, &keys[1], "c1:1").boxed();
-        // On another thread, both may be done by now.
+        // With several threads, both may be done by now.
         let polled = futures::poll!(&mut second);
         drop(first);
         assert_eq!(word(&release(&connection, &keys[1], "c1:1").await), "RELEASED", "they kept their order");
@@ -138,7 +138,7 @@ pub(crate) async fn calls_run_in_the_order_they_are_polled(rt: Runtime) {
     let connection = rt.connect(&server.url()).await;
     let keys = Keys::of("a");
     for round in 0..20 {
-        // Also in the first round, when the server has none of the scripts.
+        // The first round matters too, because the server has none of the scripts then.
         let (first, second) = (format!("c1:{round}"), format!("c2:{round}"));
         let taken = join(acquire(&connection, &keys, &first), release(&connection, &keys, &first));
         let again = join(acquire(&connection, &keys, &second), release(&connection, &keys, &second));
@@ -152,7 +152,7 @@ pub(crate) async fn many_calls_keep_their_order_too(rt: Runtime) {
     let connection = rt.connect(&server.url()).await;
     let (keys, ids) = (Keys::of("a"), (0..400).map(|n| format!("c1:{n}")).collect::<Vec<_>>());
     let pairs = ids.iter().map(|id| join(acquire(&connection, &keys, id), release(&connection, &keys, id)));
-    // More than are sent at once: none may take the place of an earlier one that waits for its turn.
+    // More calls than are sent at once. None may overtake an earlier one that waits to be sent.
     for (n, (acquired, released)) in join_all(pairs).await.into_iter().enumerate() {
         assert_eq!((word(&acquired), word(&released)), ("GRANTED".into(), "RELEASED".into()), "{n}");
     }
@@ -178,6 +178,6 @@ pub(crate) async fn dropped_calls_leave_the_connection_in_step(rt: Runtime) {
         }
         drop(call);
         assert_eq!(word(&acquire(&connection, &kept, "c2:1").await), "GRANTED");
-        assert_eq!(inspect(&connection, &kept).await.unwrap()[0], Reply::Bytes(b"c2:1".to_vec()));
+        assert_eq!(inspect(&connection, &kept).await.unwrap()[0], Reply::Bytes(attempt_id("c2:1").into_bytes()));
     }
 }

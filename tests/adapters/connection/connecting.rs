@@ -89,7 +89,7 @@ pub(crate) async fn what_does_not_answer_or_does_not_exist(rt: Runtime) {
             "certificates are always verified",
         ),
     ] {
-        // A resolver without a network may take its time to say no.
+        // Without a network, a resolver may take long to fail.
         let timeout = if says.contains("resolved") { SHORT * 25 } else { SHORT };
         let error = rt.try_connect(&url, timeout).await.unwrap_err();
         assert_eq!((error.kind(), error.operation()), (kind, "connect"), "{url} {error}");
@@ -156,7 +156,7 @@ pub(crate) async fn dropping_a_connection_attempt_closes_its_socket(rt: Runtime)
         let _ = sender.send(stream.read(&mut buffer).unwrap());
         let _ = closed_sender.send(matches!(stream.read(&mut buffer), Ok(0) | Err(_)));
     });
-    let Either::Left((_, attempt)) = select(received, attempt).await else { panic!("connected to nobody") };
+    let Either::Left((_, attempt)) = select(received, attempt).await else { panic!("connected without a server") };
     drop(attempt);
     assert!(closed.await.unwrap());
 }

@@ -53,11 +53,11 @@ pub(crate) async fn a_password_changed_under_a_connection(rt: Runtime) {
     let mut admin_says = |command: &[&str]| redis::cmd(command[0]).arg(&command[1..]).exec(&mut root).unwrap();
     admin_says(&["ACL", "SETUSER", "alice", "on", ">s3cret", "~*", "&*", "+@all"]);
     let alice = rt.try_connect(&server.url().replace("://", "://alice:s3cret@"), SHORT * 3).await.unwrap();
-    let nobody = rt.try_connect(&server.url(), SHORT * 3).await.unwrap();
+    let anonymous = rt.try_connect(&server.url(), SHORT * 3).await.unwrap();
     admin_says(&["ACL", "SETUSER", "alice", "resetpass", ">0ther"]);
     admin_says(&["CONFIG", "SET", "requirepass", "0ther"]);
     admin_says(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    for (connection, expected) in [(&alice, "WRONGPASS"), (&nobody, "NOAUTH")] {
+    for (connection, expected) in [(&alice, "WRONGPASS"), (&anonymous, "NOAUTH")] {
         rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
         let error = acquire(connection, &Keys::of("a"), "c1:1").await.unwrap_err();
         assert_eq!(code(&error), expected, "{error}");
@@ -67,11 +67,11 @@ pub(crate) async fn a_password_changed_under_a_connection(rt: Runtime) {
     }
     admin_says(&["ACL", "SETUSER", "alice", "resetpass", ">s3cret"]);
     admin_says(&["CONFIG", "SET", "requirepass", ""]);
-    for (n, connection) in [&alice, &nobody].into_iter().enumerate() {
+    for (n, connection) in [&alice, &anonymous].into_iter().enumerate() {
         let keys = Keys::of(&n.to_string());
         while acquire(connection, &keys, "c1:1").await.is_err() {}
     }
-    // A server that has gone says nothing.
+    // After the server has ended, its last refusal is not reported again.
     drop(server);
     rt.eventually("the loss is noticed", || format!("{alice:?}").contains("down")).await;
     let error = acquire(&alice, &Keys::of("a"), "c1:1").await.unwrap_err();

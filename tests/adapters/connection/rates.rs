@@ -1,4 +1,4 @@
-//! How often a server is called that does not work, or says nothing; and what is shown of what it says.
+//! How often a server that fails or is silent is called, and which parts of its errors are shown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,15 +42,16 @@ pub(crate) async fn a_server_that_goes_wrong_is_not_called_all_the_time(rt: Runt
         proxy.cut();
         while fake.accepted() < QUICK || rt.executor.now() - start < Duration::from_secs(2) {
             assert!(rt.executor.now() - start < SOON, "{wrong:?}: {} calls", fake.accepted());
-            // Calls hurry nothing.
+            // Calls do not shorten the pauses. Each call waits for its answer, because a refusal that is not read ends no
+            // connection.
             let keys = Keys::of("a");
-            let pause = rt.executor.sleep(Duration::from_millis(20));
+            let pause = rt.executor.sleep(Duration::from_millis(300));
             select(acquire(&connection, &keys, "c1:1").boxed(), pause).await;
             rt.executor.sleep(Duration::from_millis(2)).await;
         }
         let (accepted, took) = (fake.accepted(), rt.executor.now() - start);
         assert!(accepted <= most(took), "{wrong:?}: {accepted} within {took:?}");
-        // What works is found again.
+        // The client finds a server that works again.
         proxy.lead_to(server.port());
         proxy.cut();
         rt.eventually("it works again", || {
@@ -60,7 +61,7 @@ pub(crate) async fn a_server_that_goes_wrong_is_not_called_all_the_time(rt: Runt
         let start = rt.executor.now();
         while let Err(error) = acquire(&connection, &Keys::of("b"), "c1:1").await {
             assert!(rt.executor.now() - start < SOON, "{wrong:?} does not work again: {error}, {connection:?}");
-            // The other ways run in the same task.
+            // Lets the other cases run, which share the task.
             rt.executor.sleep(Duration::from_millis(2)).await;
         }
     }))
@@ -87,7 +88,7 @@ pub(crate) async fn a_quiet_subscription_is_asked_every_ten_seconds(rt: Runtime)
     for beats in 0..4 {
         rt.eventually("it sleeps until the next", || clock.timers() == [HEARTBEAT]).await;
         clock.pass(HEARTBEAT - instant);
-        // Time for what must not be sent.
+        // Time in which nothing must be sent.
         rt.executor.sleep(Duration::from_millis(20)).await;
         assert_eq!(proxy.forwarded(), before + beats * ping);
         clock.pass(instant);
@@ -107,7 +108,7 @@ pub(crate) async fn a_subscription_that_says_nothing_is_given_up(rt: Runtime) {
     assert!(notices.next().now_or_never().is_none());
     clock.pass(TIMEOUT);
     assert_eq!(notices.next().await, Some(Notice::Gap));
-    // The connection for commands is as silent: when it is asked for a proof, that is found out too.
+    // The connection for commands is silent, too. That is noticed when it is asked for a proof.
     let restored = loop {
         if let Some(notice) = notices.next().now_or_never() {
             break notice;
@@ -166,7 +167,7 @@ pub(crate) async fn a_password_that_the_server_quotes_is_shown_nowhere(rt: Runti
         let proxy = Proxy::start(server.port());
         let at = |port: u16| format!("redis://alice:s3cret@127.0.0.1:{port}/");
         let hidden = |shown: String| assert!(!shown.contains("s3cret"), "{line} is shown as {shown}");
-        // When connecting, and when connecting again.
+        // The error is the same at the first connect and at a reconnect.
         let error = rt.try_connect(&at(fake.port()), SHORT * 10).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied | ErrorKind::Refused), "{error}");
         hidden(format!("{error} {error:?}"));

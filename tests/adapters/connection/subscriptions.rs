@@ -27,7 +27,7 @@ pub(crate) async fn messages_arrive_in_order_and_gaps_are_told(rt: Runtime) {
         admin(&server, &["CLIENT", "KILL", "TYPE", "pubsub"]);
         assert_eq!(notices.next().await, Some(Notice::Gap));
         assert_eq!(notices.next().await, Some(Notice::Gap));
-        // The second gap says that it stands again, so that nothing is lost from here.
+        // The second gap says that the subscription is restored, so no message is lost from here on.
         let text = format!("round {round}");
         assert_eq!(admin(&server, &["PUBLISH", "test:channel", &text]), redis::Value::Int(1));
         assert_eq!(notices.next().await, message(&text));
@@ -60,7 +60,7 @@ pub(crate) async fn a_gap_comes_after_every_reconnect_of_the_commands(rt: Runtim
     assert_eq!(subscriptions(), before, "its own socket stays");
 }
 
-/// While no connection carries commands, nobody can say whether the subscription is where they will be.
+/// While no connection carries commands, it is unknown whether the subscription is on the server that will get them.
 pub(crate) async fn what_is_heard_without_a_proof_is_not_delivered(rt: Runtime) {
     let servers = [Server::start(), Server::start()];
     let proxy = Proxy::start(servers[0].port());
@@ -72,7 +72,7 @@ pub(crate) async fn what_is_heard_without_a_proof_is_not_delivered(rt: Runtime) 
     admin(&servers[0], &["CLIENT", "KILL", "ID", field(&commands, "id")]);
     rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
     assert_eq!(publish(0, "stale"), redis::Value::Int(1), "its own socket stays");
-    // The commands move on, and the subscription has to follow them.
+    // The connection for commands moves to the other server, and the subscription must follow.
     proxy.lead_to(servers[1].port());
     proxy.refuse(false);
     assert_eq!(notices.next().await, Some(Notice::Gap));
@@ -91,7 +91,7 @@ pub(crate) async fn a_subscription_ends_up_where_the_commands_are(rt: Runtime) {
     let connection = rt.connect(&proxy.url()).await;
     let mut notices = connection.subscribe("test:channel").await.unwrap();
     for round in 0..3 {
-        // Whichever server is heard, the commands go there.
+        // Messages must come from the server to which the commands go.
         let heard = loop {
             for (server, name) in servers.iter().zip(["0", "1"]) {
                 admin(server, &["PUBLISH", "test:channel", name]);
@@ -108,7 +108,7 @@ pub(crate) async fn a_subscription_ends_up_where_the_commands_are(rt: Runtime) {
         assert_eq!([heard, 1 - heard].map(|n| stored(&servers[n])), [redis::Value::Int(1), redis::Value::Int(0)]);
         let kind = if round % 2 == 0 { "pubsub" } else { "normal" };
         admin(&servers[heard], &["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"]);
-        // What was heard before may still be on its way.
+        // Skips messages that were published before.
         while notices.next().await != Some(Notice::Gap) {}
     }
 }
@@ -134,7 +134,7 @@ pub(crate) async fn a_dropped_subscription_closes_its_connection(rt: Runtime) {
     let mut half = connection.subscribe("test:channel");
     let _ = futures::poll!(&mut half);
     drop(half);
-    rt.eventually("nobody is subscribed", || {
+    rt.eventually("no client is subscribed", || {
         ours(&server).len() == 1 && admin(&server, &["PUBLISH", "test:channel", "x"]) == redis::Value::Int(0)
     })
     .await;
@@ -177,7 +177,7 @@ pub(crate) async fn a_subscription_without_the_right(rt: Runtime) {
     let url = server.url().replace("://", "://alice:s3cret@");
     let connection = rt.connect(&url).await;
     assert_eq!(code(&connection.subscribe("test:channel").await.err().unwrap()), "NOPERM");
-    // Its own channel, but not the one by which it is found.
+    // The user may use its own channel, but not the channel of the probe.
     admin(&server, &["ACL", "SETUSER", "alice", "resetchannels", "&allowed"]);
     assert_eq!(code(&connection.subscribe("allowed").await.err().unwrap()), "NOPERM");
     admin(&server, &["ACL", "SETUSER", "alice", "resetchannels", "&allowed*", "-pubsub"]);

@@ -9,7 +9,9 @@ use futures::future::{Either, join, select};
 use futures::{FutureExt, StreamExt};
 
 use super::SHORT;
-use crate::support::adapters::{Keys, Runtime, acquire, acquire_all, admin, field, inspect, ours, script, word};
+use crate::support::adapters::{
+    Keys, Runtime, acquire, acquire_all, admin, attempt_id, field, inspect, ours, script, word,
+};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 
@@ -49,7 +51,7 @@ pub(crate) async fn a_connection_killed_under_a_call(rt: Runtime) {
     })
     .await;
     assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
-    // Not sent again: the lock is free.
+    // The call was not sent again, because the lock is free.
     let keys = Keys::of("held back");
     assert_eq!(inspect(&connection, &keys).await.unwrap()[0], Reply::Bytes(Vec::new()));
     assert_eq!(word(&acquire(&connection, &keys, "c2:1").await), "GRANTED");
@@ -70,7 +72,7 @@ pub(crate) async fn an_idle_connection_killed_is_replaced(rt: Runtime) {
     }
 }
 
-/// Who holds it, asked until there is an answer.
+/// Asks who holds the lock until there is an answer.
 async fn holder(connection: &dyn Connection, keys: &Keys) -> Reply {
     loop {
         if let Ok(inspected) = inspect(connection, keys).await {
@@ -87,13 +89,13 @@ pub(crate) async fn a_server_that_stands_still(rt: Runtime) {
     server.pause();
     let first = inspect(&connection, &keys).await.unwrap_err();
     assert!(matches!(first, ConnectionError::Unknown(_)), "{first:?}");
-    // That connection is given up, and there is no other: this call is never sent.
+    // The connection was given up and there is no other one, so this call is never sent.
     let second = inspect(&connection, &keys).await.unwrap_err();
     assert!(matches!(second, ConnectionError::Unreachable(_)), "{second:?}");
     let batch = acquire_all(&connection, &[Keys::of("b"), Keys::of("c")], "c1:1").await;
     assert!(batch.iter().all(|outcome| matches!(outcome, Err(ConnectionError::Unreachable(_)))), "{batch:?}");
     server.resume();
-    assert_eq!(holder(&connection, &keys).await, Reply::Bytes(b"c1:1".to_vec()));
+    assert_eq!(holder(&connection, &keys).await, Reply::Bytes(attempt_id("c1:1").into_bytes()));
     assert_eq!(holder(&connection, &Keys::of("b")).await, Reply::Bytes(Vec::new()));
 }
 
@@ -144,7 +146,7 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
         let outcomes = if round == 1 {
             vec![connection.run(calls[0]).await]
         } else {
-            // The one that is of use for the shortest decides.
+            // The call with the shortest time limit decides.
             connection.run_batch(&[Call::new(script, &keys[1], &[]), calls[0]]).await
         };
         for outcome in outcomes {
@@ -154,12 +156,12 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
         assert!(matches!(connection.run(again).await, Ok(Reply::Array(_))));
         assert_eq!(connection.reconnects(), round);
     }
-    // A longer one than the connection's own changes nothing.
+    // A limit above the connection's own changes nothing.
     let short = rt.try_connect(&proxy.url(), SHORT * 3).await.unwrap();
     proxy.silence();
     let outcome = short.run(calls[0].within(Duration::from_secs(600))).await;
     assert!(matches!(outcome, Err(ConnectionError::Unknown(_))), "{outcome:?}");
-    // Never handed to a connection, it was not executed.
+    // The call was never handed to a connection, so it was not executed.
     proxy.refuse(true);
     proxy.cut();
     rt.eventually("the loss is noticed", || format!("{connection:?}").contains("down")).await;
@@ -167,7 +169,7 @@ pub(crate) async fn a_call_of_little_use_gives_a_silent_connection_up(rt: Runtim
     assert!(matches!(outcome, Err(ConnectionError::Unreachable(_))), "{outcome:?}");
 }
 
-/// The first attempts to connect again lead to where nothing is ever said.
+/// The first attempts to reconnect lead to a server that never answers.
 pub(crate) async fn an_attempt_to_connect_again_leaves_time_for_another(rt: Runtime) {
     let server = Server::start();
     let proxy = Proxy::start(server.port());

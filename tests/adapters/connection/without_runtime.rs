@@ -1,4 +1,4 @@
-//! The connection for the moment when the runtime is gone: calls block the thread that polls, and all of it has one end.
+//! The connection for the moment when the runtime is gone: calls block the thread that polls, and all calls share one deadline.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::support::adapters::{
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 
-/// As long as a test may take: what ends by it ends too late.
+/// As long as a test may take: a call that runs into it fails the test.
 const LONG: Duration = Duration::from_secs(30);
 
 pub(crate) async fn calls_need_no_runtime(rt: Runtime) {
@@ -34,7 +34,7 @@ pub(crate) async fn calls_need_no_runtime(rt: Runtime) {
         (format!("unix://{}?db=3&pass=0ther", path.display()), "3"),
     ] {
         let connection = rt.connect(&url).await;
-        // As when its tasks are dropped with their runtime.
+        // The same happens when the tasks are dropped with their runtime.
         connection.close();
         let blocking = connection.without_runtime(LONG).expect(&url);
         let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut root).unwrap();
@@ -56,7 +56,7 @@ pub(crate) async fn calls_need_no_runtime(rt: Runtime) {
     }
 }
 
-/// Nothing wakes anybody: whoever polls goes on polling.
+/// No task is woken: the caller polls again and again.
 pub(crate) async fn calls_polled_together_are_written_together(rt: Runtime) {
     let server = Server::start();
     let blocking = rt.connect(&server.url()).await.without_runtime(LONG).unwrap();
@@ -66,7 +66,7 @@ pub(crate) async fn calls_polled_together_are_written_together(rt: Runtime) {
     let mut context = Context::from_waker(Waker::noop());
     assert!(calls.iter_mut().all(|call| call.poll_unpin(&mut context).is_pending()));
     assert_eq!((executed(&server, "eval"), executed(&server, "evalsha")), (0, 0));
-    // The last one's answer comes after all others.
+    // The answer of the last call comes after all others.
     assert!(calls.pop().unwrap().poll_unpin(&mut context).is_ready());
     assert_eq!((executed(&server, "eval"), executed(&server, "evalsha")), (1, 299));
     let mut rest = pin!(join_all(calls));
@@ -86,18 +86,18 @@ pub(crate) async fn a_server_that_cannot_be_reached_costs_no_more_than_was_given
     };
     assert!(within(Duration::ZERO).is_none());
     assert!(within(LONG).is_some());
-    // It accepts and says nothing.
+    // The server accepts and sends nothing.
     proxy.stall(true);
     assert!(within(SHORT).is_none());
     proxy.stall(false);
-    // It hangs up.
+    // The server closes each connection.
     proxy.refuse(true);
     assert!(within(LONG).is_none());
-    // Nobody is there.
+    // No server listens.
     let port = proxy.port();
     drop(proxy);
     assert!(within(LONG).is_none());
-    // A black hole: nobody takes the connections, and there is no room for one more.
+    // A black hole: no process accepts connections, and the backlog is full.
     let hole = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     hole.set_reuse_address(true).unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -143,14 +143,14 @@ pub(crate) async fn answers_are_those_of_their_calls(rt: Runtime) {
     let free = Keys::of("free");
     let all = free.all();
     let call = Call::new(script("lock_inspect"), &all, &[]);
-    // More than any buffer takes at once.
+    // More calls than fit into any buffer.
     let outcomes = blocking.run_batch(&[call; 5000]).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Reply::Array(_)))), "{outcomes:?}");
     let both = [acquire(&*blocking, &wrong, "c1:1").boxed(), acquire(&*blocking, &free, "c1:1").boxed()];
     let outcomes = join_all(both).await;
     assert_eq!(super::code(outcomes[0].as_ref().unwrap_err()), "WRONGTYPE");
     assert_eq!(word(&outcomes[1]), "GRANTED");
-    // Dropped before it is polled again, it is written with the next, or not at all.
+    // A call that is dropped before its second poll is written with the next one, or never.
     let mut dropped = inspect(&*blocking, &free).boxed();
     assert!(futures::poll!(&mut dropped).is_pending());
     drop(dropped);

@@ -47,7 +47,7 @@ fn on_tokio() {
             tokio::spawn(async move { all_refused(&here, "tokio::task::spawn_blocking") }).await.unwrap();
             let here = client.clone();
             tokio::task::spawn_blocking(move || works(&here)).await.unwrap();
-            // A guard that ends up on such a thread is released all the same.
+            // A guard that is dropped on such a thread is released all the same.
             let here = client.clone();
             let job = move || here.lock("a").lock().holder(&Holder::new()).block().unwrap();
             drop(tokio::task::spawn_blocking(job).await.unwrap());
@@ -72,7 +72,7 @@ fn two_jobs_of_one_pool_thread_exclude_each_other() {
             })
         };
         let (first_thread, first) = job().await.unwrap();
-        let first = first.expect("nobody holds it");
+        let first = first.expect("it is free");
         let (second_thread, second) = job().await.unwrap();
         assert_eq!(first_thread, second_thread, "the pool has one thread");
         assert!(second.is_none(), "two jobs hold it, with token {}", first.token());

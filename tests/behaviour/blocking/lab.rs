@@ -128,7 +128,7 @@ impl Lab {
 
     /// Nothing is left, and no key without a TTL was seen.
     pub(crate) fn finish(self) {
-        // The last guards' releases, if they went to the background.
+        // Releases that were finished in the background.
         eventually("no key is left", || self.keys().is_empty());
         self.server.into_iter().for_each(Server::finish);
         if let Some((stop, driver)) = self.driver {

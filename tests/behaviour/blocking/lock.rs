@@ -147,7 +147,7 @@ fn a_forgotten_guard_is_no_other_threads(lab: &Lab) {
     let lock = client.lock("a");
     thread::spawn(move || std::mem::forget(lock.lock().block().unwrap())).join().unwrap();
     for _ in 0..20 {
-        // The operating system may give each of these the number that the first thread had.
+        // The operating system may reuse the first thread's id for these threads.
         let lock = client.lock("a");
         thread::spawn(move || assert!(lock.try_lock().block().unwrap().is_none())).join().unwrap();
     }

@@ -15,7 +15,7 @@ everywhere! {
 }
 
 fn many_readers_or_one_writer(lab: &Lab) {
-    // Readers count up, a writer counts far down.
+    // Readers add one, and a writer subtracts a large number.
     let inside = AtomicI32::new(0);
     let clients = [lab.client(), lab.client()];
     thread::scope(|scope| {

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::Either;
-use super::primitives::{CountDownLatch, Lock, RwLock, Semaphore};
+use super::primitives::{CountDownLatch, Lock, MultiLock, RwLock, Semaphore};
 use super::thread::{either, on_a_thread};
 
 #[derive(Clone, Debug)]
@@ -36,6 +36,15 @@ impl Client {
 
     pub(crate) fn latch(&self, name: &str) -> CountDownLatch {
         CountDownLatch(handle!(self, latch, name))
+    }
+
+    pub(crate) fn lock_all(&self, names: &[&str]) -> MultiLock {
+        MultiLock(handle!(self, lock_all, names))
+    }
+
+    /// Names nothing yet, for acquisitions by the API of this client.
+    pub(crate) fn multi_lock(&self) -> MultiLock {
+        self.lock_all(&[])
     }
 
     pub(crate) fn id(&self) -> Uuid {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bowline::blocking::{self, AnyThread};
-use bowline::{Held, Loss, Result, Token};
+use bowline::{Held, LossSignal, Result, Token};
 use futures::future::BoxFuture;
 
 use super::Either;
@@ -15,6 +15,7 @@ pub(crate) type LockGuard = Guard<bowline::LockGuard>;
 pub(crate) type ReadGuard = Guard<bowline::ReadGuard>;
 pub(crate) type WriteGuard = Guard<bowline::WriteGuard>;
 pub(crate) type Permit = Guard<bowline::Permit>;
+pub(crate) type MultiGuard = Guard<bowline::MultiGuard>;
 
 type Blocking<G> = blocking::Guard<G, AnyThread>;
 
@@ -46,8 +47,8 @@ impl<G: Held> Guard<G> {
         either!(&self.0, guard => guard.is_valid())
     }
 
-    pub(crate) fn lost(&self) -> BoxFuture<'_, Loss> {
-        // Not for ever: a future that is dropped must let go of the guard.
+    pub(crate) fn lost(&self) -> BoxFuture<'_, G::Lost> {
+        // The wait is limited, because a dropped future must let go of the guard.
         const TURN: Duration = Duration::from_millis(10);
         match &self.0 {
             Either::Async(guard) => Box::pin(guard.lost()),
@@ -136,5 +137,23 @@ impl WriteGuard {
 impl Permit {
     pub(crate) fn count(&self) -> u32 {
         either!(&self.0, guard => guard.count())
+    }
+}
+
+impl MultiGuard {
+    pub(crate) fn names(&self) -> Vec<String> {
+        either!(&self.0, guard => guard.names().map(str::to_owned).collect())
+    }
+
+    pub(crate) fn token(&self, name: &str) -> Option<Token> {
+        either!(&self.0, guard => guard.token(name))
+    }
+
+    pub(crate) fn tokens(&self) -> Vec<(String, Token)> {
+        either!(&self.0, guard => guard.tokens().map(|(name, token)| (name.to_owned(), token)).collect())
+    }
+
+    pub(crate) fn lost_signal(&self) -> LossSignal {
+        either!(&self.0, guard => guard.lost_signal())
     }
 }

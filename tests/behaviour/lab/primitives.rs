@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 
 use super::Either;
 use super::acquire::Acquire;
-use super::guard::{LockGuard, Permit, ReadGuard, WriteGuard};
+use super::guard::{LockGuard, MultiGuard, Permit, ReadGuard, WriteGuard};
 use super::thread::{call, on_a_thread};
 
 /// An acquisition by `$method` of either API, whose options are set by `$set` or by `$set_blocking`.
@@ -141,6 +141,48 @@ impl Semaphore {
 impl From<bowline::Semaphore> for Semaphore {
     fn from(semaphore: bowline::Semaphore) -> Self {
         Self(Either::Async(semaphore))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MultiLock(pub(super) Either<bowline::MultiLock, blocking::MultiLock>);
+
+/// One more primitive of the same API.
+macro_rules! with {
+    ($multi:expr, $method:ident, $other:expr $(, $argument:expr)?) => {
+        match ($multi.0, &$other.0) {
+            (Either::Async(multi), Either::Async(other)) => Self(Either::Async(multi.$method(other $(, $argument)?))),
+            (Either::Blocking(multi), Either::Blocking(other)) => {
+                Self(Either::Blocking(multi.$method(other $(, $argument)?)))
+            }
+            _ => panic!("one test uses one API"),
+        }
+    };
+}
+
+impl MultiLock {
+    pub(crate) fn lock(self, lock: &Lock) -> Self {
+        with!(self, lock, lock)
+    }
+
+    pub(crate) fn read(self, lock: &RwLock) -> Self {
+        with!(self, read, lock)
+    }
+
+    pub(crate) fn write(self, lock: &RwLock) -> Self {
+        with!(self, write, lock)
+    }
+
+    pub(crate) fn permits(self, semaphore: &Semaphore, count: u32) -> Self {
+        with!(self, permits, semaphore, count)
+    }
+
+    pub(crate) fn acquire(&self) -> Acquire<MultiGuard> {
+        acquire!(self.0, acquire(), MultiGuard, of_reentrant, of_blocking_reentrant)
+    }
+
+    pub(crate) fn try_acquire(&self) -> Acquire<Option<MultiGuard>> {
+        try_acquire!(self.0, try_acquire(), MultiGuard, of_reentrant_try, of_blocking_reentrant_try)
     }
 }
 

@@ -42,7 +42,11 @@ async fn all_are_let_through_by_the_client_that_counted_to_zero(env: Env) {
         passed.unwrap();
     }
     assert_eq!((clients[0].counts.of("latch_count_down"), clients[0].counts.of("latch_cancel")), (1, 2));
-    assert_eq!(clients.iter().map(|client| client.counts.total()).sum::<u64>(), 3, "and nobody has heartbeat_reply");
+    assert_eq!(
+        clients.iter().map(|client| client.counts.total()).sum::<u64>(),
+        3,
+        "and no client has sent a heartbeat"
+    );
     end(&env, &clients[0].latch("a")).await;
 }
 
@@ -54,7 +58,11 @@ async fn all_are_told_of_a_deletion(env: Env) {
         assert_eq!(told.unwrap_err().kind(), ErrorKind::Lost);
     }
     assert_eq!(clients[0].counts.of("latch_delete"), 1);
-    assert_eq!(clients.iter().map(|client| client.counts.of("latch_heartbeat")).sum::<u64>(), 0, "nobody had to ask");
+    assert_eq!(
+        clients.iter().map(|client| client.counts.of("latch_heartbeat")).sum::<u64>(),
+        0,
+        "no client had to ask"
+    );
     end(&env, &clients[0].latch("a")).await;
 }
 

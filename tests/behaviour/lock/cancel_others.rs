@@ -1,4 +1,4 @@
-//! What is no plain acquisition, dropped after any number of polls: nothing of it stays, and whoever comes next is
+//! What is no plain acquisition, dropped after any number of polls: nothing of it stays, and the next waiter is
 //! served. In virtual time, with every situation and fault: `tests/sim/sweep.rs`.
 
 use std::future::IntoFuture;
@@ -55,7 +55,7 @@ async fn a_forced_release_dropped_leaves_nothing(env: Env) {
         let held = other.lock("a").lock().await.unwrap();
         let next = super::waiter(&env, &other.lock("a")).await;
         let token = polled(lock.force_release(), polls, async || a_moment(&env, then).await).await.map(Result::unwrap);
-        // It was taken, or it was not.
+        // It was granted or not, depending on the time of the drop.
         drop(held);
         env.soon("the next one is served", next).await.release().await.unwrap();
         token
@@ -89,7 +89,7 @@ async fn a_scope_dropped_with_two_guards_leaves_nothing(env: Env) {
     sweep(&env, &other.lock("a"), async |polls, then| {
         let scope = holder.scope(nested(&lock));
         let ended = polled(scope, polls, async || a_moment(&env, then).await).await.map(Result::unwrap);
-        // The holder is not stuck with what was dropped.
+        // The holder can acquire again after its future was dropped.
         env.soon("the holder acquires", lock.lock().holder(&holder)).await.unwrap().release().await.unwrap();
         ended
     })
@@ -122,7 +122,7 @@ async fn when_the_acquiring_one_is_dropped_the_next_one_of_the_holder_acquires(e
         let lock = lock.clone();
         async move { lock.lock().holder(&holder).timeout(LONG).await.unwrap() }
     });
-    // The acquiring one has its place; the other one none.
+    // The acquiring client has a ticket in the queue, and the other one has none.
     queued(&env, &other.lock("a"), 1).await;
     drop(first);
     env.eventually("the other one asks", async || client.counts.of("lock_acquire") == 2).await;
@@ -152,7 +152,7 @@ async fn lost_dropped_misses_nothing(env: Env) {
         let guard = lock.lock().await.unwrap();
         let observer = other.lock("a");
         let take = async move { observer.force_release().await.unwrap() };
-        // Polled once, it is dropped before there is a loss.
+        // Polled once, the future is dropped before the loss.
         let (early, late) = if polls > 1 { (Some(env.spawn(take)), None) } else { (None, Some(take)) };
         let loss = polled(guard.lost(), polls, async || a_moment(&env, then).await).await;
         if let Some(take) = late {
@@ -189,7 +189,7 @@ async fn a_close_dropped_is_finished(env: Env) {
 }
 
 async fn a_connect_dropped_leaves_no_task_and_no_subscription(env: Env) {
-    // Scratch keys may stay for a while, as documented.
+    // Scratch keys may remain for a while, as documented.
     env.leaves_keys();
     let (mut half_way, mut done) = (0, false);
     for polls in 0..1000 {
@@ -231,7 +231,7 @@ async fn five_tasks_of_one_holder_all_get_a_guard(env: Env) {
         let mut guards = Vec::new();
         if first_is_dropped {
             drop(first);
-            // One of the others asks in its place.
+            // Another member asks instead.
             env.eventually("another one asks", async || client.counts.of("lock_cancel") == 1).await;
             queued(&env, &other.lock("a"), 1).await;
             held.release().await.unwrap();

@@ -61,7 +61,7 @@ async fn a_scope_that_is_dropped_closes_in_the_background(env: Env) {
             env.yield_now().await;
         });
         done = polled(scope, polls, async || {}).await.is_some();
-        // A future that was never polled has not begun.
+        // A future that was never polled has done nothing.
         if polls > 0 {
             assert_eq!(client.lock("a").inspect().await.unwrap_err().kind(), ErrorKind::Closed, "after {polls} polls");
         }

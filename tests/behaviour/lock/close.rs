@@ -24,7 +24,7 @@ async fn close_ends_waits_and_holds_and_leaves_nothing(env: Env) {
     queued(&env, &other.lock("waited"), 1).await;
     let clone = client.client.clone();
     env.soon("it closes", clone.close()).await;
-    // Once it is back, nothing is in Redis any more.
+    // After `close` returns, nothing of the client is left in Redis.
     let keys = env.keys();
     assert_eq!(keys, ["bowline:lock:{waited}"], "the other client's hold");
     assert_eq!(other.lock("waited").inspect().await.unwrap().waiters, 0);
@@ -76,7 +76,7 @@ async fn close_hands_over_to_other_clients(env: Env) {
     client.close().await;
     let next = env.soon("the next one is served", next).await;
     assert!(next.token() > token);
-    // The late end of the closed client's guard takes nothing.
+    // Dropping the closed client's guard late must not release the lock of the next holder.
     drop(held);
     let state = other.lock("a").inspect().await.unwrap();
     assert_eq!(state.holder.map(|holder| holder.token), Some(next.token()));

@@ -45,6 +45,6 @@ async fn closing_with_thousands_of_waiters_leaves_nothing(env: Env) {
     assert_eq!(other.lock("a").inspect().await.unwrap().waiters, 1);
     assert_eq!(client.counts.of("lock_cancel"), WAITERS as u64);
     held.release().await.unwrap();
-    env.soon("whoever waits elsewhere", behind).await.release().await.unwrap();
+    env.soon("the waiter of another client", behind).await.release().await.unwrap();
     drop(waiting);
 }

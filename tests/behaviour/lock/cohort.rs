@@ -1,4 +1,4 @@
-//! The local cohort of non-fair acquisitions: order, tokens, counts, and what becomes of it when somebody goes.
+//! The local cohort of non-fair acquisitions: order, tokens, counts, and what becomes of it when a member leaves.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -120,14 +120,16 @@ async fn turns_go_in_order_with_growing_tokens(env: Env) {
         guard.release().await.unwrap();
     }
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-    // One after each span, and the last release.
-    assert_eq!((client.counts.of("lock_release"), client.counts.total()), (4, 4), "{:?}", client.counts.all());
+    // The commands are the last release, at most one request per budget of `SPAN` tokens, and perhaps a cancel of the last request.
+    let (released, asked) = (client.counts.of("lock_release"), client.counts.of("lock_ask_ahead"));
+    let few = released == 1 && (1..=6).contains(&asked) && client.counts.total() <= asked + 2;
+    assert!(few, "{:?}", client.counts.all());
 }
 
 async fn two_clients_take_turns(env: Env) {
     const EACH: u64 = 300;
     let (clients, third) = ([patient(&env).await, patient(&env).await], env.client().await);
-    // Until both stand there.
+    // Until both clients wait.
     let held = third.lock("a").lock().await.unwrap();
     let order: Arc<Mutex<Vec<usize>>> = Arc::default();
     let mut tasks = Vec::new();
@@ -148,7 +150,7 @@ async fn two_clients_take_turns(env: Env) {
     held.release().await.unwrap();
     env.soon("all are served", join_all(tasks)).await;
     let order = order.lock().unwrap().clone();
-    // As long as both stand there: to the last but one turn.
+    // Only while both clients compete: up to the last turn but one.
     let end = order.len() - order.iter().rev().position(|n| *n != order[order.len() - 1]).unwrap();
     let runs: Vec<usize> = order[..end].chunk_by(|a, b| a == b).map(<[usize]>::len).collect();
     assert!(runs.len() > 10 && runs.iter().all(|run| *run <= SPAN as usize), "{runs:?}");

@@ -11,10 +11,10 @@ use crate::support::env::on_every_server;
 
 on_every_server! {
     a_member_that_leaves_the_cohort_is_passed_over,
-    a_turn_that_nobody_looks_at_goes_to_the_next,
+    an_unpolled_turn_goes_to_the_next,
     a_leader_that_gives_up_leaves_its_ticket_to_the_next,
     a_leader_that_gives_up_alone_leaves_nothing,
-    closing_ends_a_turn_that_nobody_looks_at,
+    closing_ends_an_unpolled_turn,
     a_full_queue_is_full_for_those_who_asked,
 }
 
@@ -24,7 +24,7 @@ async fn a_member_that_leaves_the_cohort_is_passed_over(env: Env) {
     let (held, mut waiting) = cohort(&env, &client, 5).await;
     let token = held.token();
     client.counts.reset();
-    // The head, one in the middle, and the tail.
+    // The first, a middle and the last member.
     for gone in [0, 1, 2] {
         drop(waiting.remove(gone));
     }
@@ -40,8 +40,8 @@ async fn a_member_that_leaves_the_cohort_is_passed_over(env: Env) {
     free_at_once(&env, &lock).await;
 }
 
-async fn a_turn_that_nobody_looks_at_goes_to_the_next(env: Env) {
-    // Passed on, and to be released by the next.
+async fn an_unpolled_turn_goes_to_the_next(env: Env) {
+    // The hold is handed off in the first case, and released by the next member in the second.
     for time in [Duration::from_secs(10), Duration::ZERO] {
         let client = env.client_with(|config| config.handoff_time(time)).await;
         let lock = client.lock("a");
@@ -49,7 +49,7 @@ async fn a_turn_that_nobody_looks_at_goes_to_the_next(env: Env) {
         held.release().await.unwrap();
         drop(waiting.remove(0));
         let next = env.soon("the next", waiting.remove(0)).await.unwrap();
-        // And nobody stands behind the last.
+        // No member waits behind the last one.
         let last = stands(&env, &client, &lock).await;
         next.release().await.unwrap();
         drop(last);
@@ -98,7 +98,7 @@ async fn a_leader_that_gives_up_alone_leaves_nothing(env: Env) {
     free_at_once(&env, &client.lock("a")).await;
 }
 
-async fn closing_ends_a_turn_that_nobody_looks_at(env: Env) {
+async fn closing_ends_an_unpolled_turn(env: Env) {
     let client = patient(&env).await;
     let (held, mut waiting) = cohort(&env, &client, 1).await;
     held.release().await.unwrap();
@@ -107,7 +107,7 @@ async fn closing_ends_a_turn_that_nobody_looks_at(env: Env) {
     assert_eq!(waiting.remove(0).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
-/// Whoever comes first in the cohort asks for itself, with its own limit.
+/// The first member of the cohort asks for itself, with its own limit.
 async fn a_full_queue_is_full_for_those_who_asked(env: Env) {
     let retry_timeout = Duration::from_millis(100);
     let (client, other) = (env.client_with(|config| config.retry_timeout(retry_timeout)).await, env.client().await);
@@ -116,7 +116,7 @@ async fn a_full_queue_is_full_for_those_who_asked(env: Env) {
     let mine = lock.clone();
     let first = in_cohort(&env, &client, async move { mine.lock().non_fair().max_waiters(1).await }).await;
     let second = stands(&env, &client, &lock).await;
-    // Longer than the client is patient with a server that does not answer: this one does.
+    // Longer than the retry timeout, which does not apply because the server answers.
     env.sleep(2 * retry_timeout).await;
     let others = [waiter(&env, &other.lock("a")).await, waiter(&env, &other.lock("a")).await];
     other.lock("a").force_release().await.unwrap();

@@ -14,7 +14,7 @@ use crate::support::polled::poll_once;
 on_every_server! {
     closing_ends_the_cohort,
     a_hold_that_is_taken_away_is_not_passed_on,
-    a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting,
+    a_guard_kept_after_a_loss_blocks_no_waiter,
     a_hold_passed_on_is_renewed;
     a_cohort_outlives_the_data_of_the_server,
 }
@@ -22,7 +22,7 @@ on_every_server! {
 async fn closing_ends_the_cohort(env: Env) {
     let client = patient(&env).await;
     let (held, idle) = cohort(&env, &client, 1).await;
-    // These sleep by then, and have to be woken.
+    // These members are asleep by then and have to be woken.
     let asleep = Arc::new(AtomicU64::new(0));
     let mut waiting = Vec::new();
     for _ in 0..3 {
@@ -57,14 +57,14 @@ async fn a_hold_that_is_taken_away_is_not_passed_on(env: Env) {
     third.release().await.unwrap();
 }
 
-async fn a_guard_that_is_kept_when_its_hold_is_lost_keeps_nobody_waiting(env: Env) {
+async fn a_guard_kept_after_a_loss_blocks_no_waiter(env: Env) {
     let (client, operator) = (patient(&env).await, env.client().await);
     let (held, mut waiting) = cohort(&env, &client, 1).await;
     operator.lock("a").force_release().await.unwrap();
     let next = env.soon("the next one", waiting.remove(0)).await.unwrap();
     assert!(!held.is_valid() && next.token() > held.token());
     next.release().await.unwrap();
-    env.soon("whoever comes later", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
+    env.soon("a later acquisition", client.lock("a").lock().non_fair()).await.unwrap().release().await.unwrap();
     drop(held);
     free_at_once(&env, &client.lock("a")).await;
 }

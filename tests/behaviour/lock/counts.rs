@@ -49,7 +49,7 @@ async fn a_thousand_held_locks_are_renewed_in_few_calls(env: Env) {
     let client = env.client_with(|config| config.lease(lease)).await;
     let locks: Vec<_> = (0..LOCKS).map(|n| client.lock(&format!("lock {n}"))).collect();
     let guards = futures::future::try_join_all(locks.iter().map(|lock| lock.lock().into_future())).await.unwrap();
-    // The first round finds its rhythm.
+    // In the first round, the renewals are not in step yet.
     env.eventually("the first round", async || client.counts.of("lock_renew") >= 4).await;
     client.counts.reset();
     let (start, interval) = (env.now(), lease / 3);
@@ -73,7 +73,8 @@ async fn there_is_one_subscription_however_many_locks(env: Env) {
         next.await.release().await.unwrap();
     }
     assert_eq!((client.counts.subscribes(), other.counts.subscribes()), (1, 1));
-    // Each has its inbox, and a probe: the channel by which its two connections prove that they are on one server.
+    // Each client subscribes its inbox and a probe. The probe is the channel by which the client proves that both of its
+    // connections lead to the same server.
     let channels: Vec<String> = env.redis(&["PUBSUB", "CHANNELS", "bowline:*"]);
     let (probes, inboxes): (Vec<_>, Vec<_>) =
         channels.iter().partition(|channel| channel.trim_start_matches("bowline:inbox:").contains(':'));

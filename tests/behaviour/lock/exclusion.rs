@@ -96,7 +96,7 @@ async fn try_lock_stays_behind_those_who_wait(env: Env) {
     let held = lock.lock().await.unwrap();
     let waiting = super::waiter(&env, &b.lock("a")).await;
     assert!(lock.try_lock().await.unwrap().is_none());
-    // The release gives the lock to the waiter, however soon a try follows it.
+    // The release grants the lock to the waiter, so a `try_lock` right after it must fail.
     let (released, tried) = futures::join!(held.release(), async { lock.try_lock().await });
     released.unwrap();
     assert!(tried.unwrap().is_none());

@@ -47,7 +47,7 @@ async fn a_hold_with_a_limit_is_renewed_and_ends_by_itself(env: Env) {
     assert!(env.now() - before > lease, "it was not renewed");
     assert!(client.counts.of("lock_renew") >= 2);
     assert_eq!(env.soon("the loss is told", guard.lost()).await, Loss::Expired);
-    // The server has ended it too, or is told to.
+    // The server has ended the hold, or will be told to.
     env.soon("the next one gets it", next).await.release().await.unwrap();
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
 }

@@ -55,7 +55,7 @@ async fn only_the_last_guard_releases(env: Env) {
     let outer = lock.lock().holder(&holder).await.unwrap();
     let inner = lock.lock().holder(&holder).await.unwrap();
     let next = waiter(&env, &other.lock("a")).await;
-    // In any order: the first one to go is the outer one.
+    // Guards may end in any order. Here the outer one ends first.
     outer.release().await.unwrap();
     assert!(inner.is_valid());
     let state = other.lock("a").inspect().await.unwrap();
@@ -63,7 +63,7 @@ async fn only_the_last_guard_releases(env: Env) {
     inner.release().await.unwrap();
     let next = env.soon("the waiter is served", next).await;
     next.release().await.unwrap();
-    // The holder starts over, with a larger token.
+    // The holder acquires again from the beginning, with a larger token.
     let again = lock.lock().holder(&holder).await.unwrap();
     assert_eq!(client.counts.of("lock_acquire"), 2);
     drop(again);
@@ -75,7 +75,7 @@ async fn guards_released_at_the_same_time_have_released_when_all_are_back(env: E
     for round in 0..ROUNDS {
         let outer = lock.lock().holder(&holder).await.unwrap();
         let inner = lock.lock().holder(&holder).await.unwrap();
-        // Two threads begin at the same moment; whoever is the last one goes on here.
+        // Two threads begin at the same moment. The later one continues here.
         let start = AtomicUsize::new(0);
         let begin = |guard: LockGuard| {
             let mut release = guard.release().boxed();
@@ -178,7 +178,7 @@ async fn after_a_loss_the_holder_gets_a_new_hold(env: Env) {
     assert!(new.token() > old.token());
     assert!(new.is_valid() && !old.is_valid());
     assert_eq!(old.release().await.unwrap_err().kind(), ErrorKind::Lost);
-    // The end of the old hold took nothing from the new one: it is still re-entered, and still held.
+    // The end of the old hold did not end the new one, which is still held and can be re-entered.
     let again = lock.lock().holder(&holder).await.unwrap();
     assert_eq!(again.token(), new.token());
     let state = lock.inspect().await.unwrap();
@@ -205,14 +205,14 @@ async fn re_entry_keeps_the_lease_of_the_hold(env: Env) {
     let (lock, holder) = (client.lock("a"), Holder::new());
     let outer = lock.lock().holder(&holder).await.unwrap();
     let inner = lock.lock().holder(&holder).expires_after(Duration::from_millis(100)).await.unwrap();
-    let ttl = || env.server().ttl_ms("bowline:lock:{a}");
+    let ttl = || env.ttl_ms("bowline:lock:{a}");
     assert!(ttl() > 20_000, "{}", ttl());
     assert!(inner.remaining() > Duration::from_secs(20), "{:?}", inner.remaining());
     inner.release().await.unwrap();
     assert!(ttl() > 20_000, "{}", ttl());
     assert!(outer.is_valid());
     outer.release().await.unwrap();
-    // And a long wish does not lengthen a short lease.
+    // A longer lease in a re-entry does not prolong the hold.
     let outer = lock.lock().holder(&holder).expires_after(Duration::from_secs(5)).await.unwrap();
     let inner = lock.lock().holder(&holder).await.unwrap();
     assert!(inner.remaining() <= Duration::from_secs(5) && ttl() <= 5_000);
@@ -225,7 +225,7 @@ async fn a_holder_is_one_of_its_client_only(env: Env) {
     let holder = Holder::new();
     let guard = Arc::new(a.lock("a").lock().holder(&holder).await.unwrap());
     assert!(b.lock("a").try_lock().holder(&holder).await.unwrap().is_none());
-    // Nor of another name.
+    // A hold of one name is not re-entered under another name.
     let other = a.lock("b").lock().holder(&holder).await.unwrap();
     assert_ne!(other.name(), guard.name());
     drop((guard, other));

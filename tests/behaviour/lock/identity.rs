@@ -24,7 +24,7 @@ async fn clients_of_one_config_exclude_each_other(env: Env) {
     let config = Config::default();
     let (a, b) = (connect(&env, &config).await.unwrap(), connect(&env, &config).await.unwrap());
     assert_ne!(a.id(), b.id());
-    // Each client numbers its attempts from 1: with one identity the second would be told that it holds.
+    // Each client counts its attempts from 1. With the same identity, the second client would be told that it holds.
     let held = a.lock("a").lock().await.unwrap();
     assert!(b.lock("a").try_lock().await.unwrap().is_none(), "two clients hold it, with token {}", held.token());
     let next = env.spawn({
@@ -38,7 +38,7 @@ async fn clients_of_one_config_exclude_each_other(env: Env) {
     assert!(next.token() > token);
     next.release().await.unwrap();
 
-    // A latch counts the call of each.
+    // Each client's call counts the latch down.
     let latch = (a.latch("l"), b.latch("l"));
     assert!(latch.0.try_set(2, LONG).await.unwrap());
     latch.0.count_down().await.unwrap();

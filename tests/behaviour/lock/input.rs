@@ -48,7 +48,7 @@ async fn the_longest_and_shortest_durations_work(env: Env) {
     let (a, b) = (env.client().await, env.client().await);
     let lock = b.lock("a");
     for timeout in [1 << 31, 1 << 40, 1 << 50, u64::MAX >> 1, u64::MAX].map(Duration::from_secs) {
-        // In vain, at once and after a wait.
+        // The timeout passes in vain, at once and after a wait.
         lock.lock().timeout(timeout).await.unwrap().release().await.unwrap();
         lock.try_lock().timeout(timeout).await.unwrap().unwrap().release().await.unwrap();
         let held = a.lock("a").lock().await.unwrap();
@@ -68,7 +68,7 @@ async fn the_longest_and_shortest_durations_work(env: Env) {
     assert!(shortest.remaining() <= MIN_LEASE);
     assert_eq!(env.soon("it ends", shortest.lost()).await, Loss::Expired);
 
-    // A timeout that is shorter than most answers take. A timer may be later than the answer.
+    // The timeout is shorter than most answers take. A late timer may let the answer win.
     if let Err(error) = lock.lock().timeout(Duration::from_nanos(1)).await {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
@@ -152,7 +152,7 @@ async fn every_good_name_is_a_lock_of_its_own(env: Env) {
         assert_eq!(guard.name(), *name);
         held.push(guard);
     }
-    // Keys of one name have one hash tag, and it is not empty.
+    // All keys of a name have the same hash tag, which is not empty.
     for key in env.keys() {
         let tag = key.split_once('{').unwrap().1.split_once('}').unwrap().0;
         assert!(!tag.is_empty() && !key.contains(|c: char| c.is_ascii_control()), "{key:?}");
@@ -187,8 +187,7 @@ async fn a_lock_named_like_the_scratch_key_is_safe_from_connecting_clients(env: 
 async fn nothing_shows_a_password_or_a_attempt_id(env: Env) {
     const PASSWORD: &str = "sesame-31415";
     let () = env.redis(&["ACL", "SETUSER", "app", "on", &format!(">{PASSWORD}"), "~*", "&*", "+@all"]);
-    let address = env.url().trim_start_matches("redis://").to_owned();
-    let url = format!("redis://app:{PASSWORD}@{address}");
+    let url = env.url().replace("://", &format!("://app:{PASSWORD}@"));
     let client = env.client_at(&url, |config| config).await.unwrap();
     let wrong = env.client_at(&url.replace("31415", "27182"), |config| config).await.unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::Denied);
@@ -205,7 +204,7 @@ async fn nothing_shows_a_password_or_a_attempt_id(env: Env) {
     let guard = lock.lock().await.unwrap();
     let state = lock.inspect().await.unwrap();
     let timed_out = lock.lock().timeout(Duration::from_millis(50)).await.unwrap_err();
-    env.server().allow_forever("bowline:lock:{wrong}");
+    env.allow_forever("bowline:lock:{wrong}");
     let () = env.redis(&["SET", "bowline:lock:{wrong}", "x"]);
     let wrong_type = client.lock("wrong").lock().await.unwrap_err();
     let () = env.redis(&["DEL", "bowline:lock:{wrong}"]);

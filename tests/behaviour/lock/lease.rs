@@ -32,7 +32,7 @@ async fn a_fixed_lease_ends_and_the_next_one_gets_the_lock(env: Env) {
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert_eq!((error.operation(), error.name()), ("release", Some("a")));
     assert!(std::error::Error::source(&error).unwrap().downcast_ref::<Loss>() == Some(&Loss::Expired));
-    // The late release took nothing from anybody.
+    // The late release did not release the next holder's lock.
     let state = a.lock("a").inspect().await.unwrap();
     assert_eq!(state.holder.map(|holder| holder.token), Some(next.token()));
     next.release().await.unwrap();
@@ -43,7 +43,7 @@ async fn a_fixed_lease_ends_for_a_holder_that_looks_only_now_and_then(env: Env) 
     let guard = client.lock("a").lock().expires_after(Duration::from_millis(150)).await.unwrap();
     env.eventually("no longer valid", async || !guard.is_valid()).await;
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
-    // What was left on the server is released in the background.
+    // A hold that remained on the server is released in the background.
     let mut guard = None;
     env.eventually("a try is granted", async || {
         guard = client.lock("a").try_lock().expires_after(Duration::from_millis(150)).await.unwrap();
@@ -57,11 +57,11 @@ async fn a_renewed_lease_outlives_its_length(env: Env) {
     let lease = Duration::from_secs(1);
     let client = env.client_with(|config| config.lease(lease)).await;
     let other = env.client().await;
-    // A machine that stands still for longer than the watchdog has left loses its leases, and shows nothing.
+    // A machine that stands still for too long loses its leases and proves nothing, so the test tries several times.
     for _ in 0..10 {
         client.counts.reset();
         if kept(&env, &client.lock("a"), &other.lock("a"), lease * 3 + lease / 5).await {
-            // Without any, it would have ended three times.
+            // Without renewals, the lease would have ended three times.
             assert!(client.counts.of("lock_renew") >= 3, "{:?}", client.counts.all());
             return;
         }
@@ -69,7 +69,7 @@ async fn a_renewed_lease_outlives_its_length(env: Env) {
     panic!("the machine stood still in each of ten tries");
 }
 
-/// Holds the lock for so long, and looks all the time. `false` if nobody was there to look for a third of a second.
+/// Holds the lock for so long, and looks all the time. `false` if this task did not run for a third of a second.
 async fn kept(env: &Env, lock: &Lock, other: &Lock, duration: Duration) -> bool {
     let guard = lock.lock().await.unwrap();
     let (start, mut looked) = (env.now(), env.now());
@@ -81,7 +81,7 @@ async fn kept(env: &Env, lock: &Lock, other: &Lock, duration: Duration) -> bool 
         }
         assert!(seen.0, "lost after {:?}", env.now() - start);
         assert!(seen.1 <= Duration::from_secs(1));
-        assert!(seen.2, "somebody else got it after {:?}", env.now() - start);
+        assert!(seen.2, "another client got it after {:?}", env.now() - start);
     }
     guard.release().await.unwrap();
     true
@@ -126,7 +126,7 @@ async fn a_lost_guard_tells_whenever_it_is_asked(env: Env) {
             env.spawn(async move { guard.lost().await })
         })
         .collect();
-    // One that gives up listening before the loss does no harm.
+    // A future of `lost` that is dropped before the loss does no harm.
     assert!(crate::support::polled::poll_once(&mut Box::pin(guard.lost())).await.is_none());
     for watcher in watchers {
         assert_eq!(env.soon("told", watcher).await, Loss::Expired);

@@ -1,5 +1,5 @@
 //! Futures that are neither polled nor dropped: an acquisition keeps the others waiting for one lease, and no longer; a
-//! release keeps nobody waiting.
+//! release blocks no waiter.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn asleep(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<Lock
 async fn asleep_in_the_queue(env: &Env) -> (LockGuard, Client, BoxFuture<'static, Result<LockGuard>>) {
     let (held, other, mut asleep) = asleep(env).await;
     queued(env, &other.lock("a"), 1).await;
-    // It may take the answer some time to arrive.
+    // The answer may take some time to arrive.
     for _ in 0..10 {
         env.sleep(Duration::from_millis(5)).await;
         assert!(poll_once(&mut asleep).await.is_none());
@@ -49,7 +49,7 @@ async fn who_does_not_read_that_it_waits_costs_one_lease(env: Env) {
     queued(&env, &other.lock("a"), 1).await;
     let behind = waiter(&env, &other.lock("a")).await;
     held.release().await.unwrap();
-    env.soon("whoever comes behind it", behind).await.release().await.unwrap();
+    env.soon("the next waiter", behind).await.release().await.unwrap();
     drop(asleep);
 }
 
@@ -61,7 +61,7 @@ async fn who_sleeps_through_its_turn_costs_one_lease(env: Env) {
     assert_eq!(other.lock("a").inspect().await.unwrap().waiters, 2);
     let token = held.token();
     held.release().await.unwrap();
-    let next = env.soon("whoever comes behind it", behind).await;
+    let next = env.soon("the next waiter", behind).await;
     assert!(next.token().get() > token.get() + 1, "it had its turn");
     next.release().await.unwrap();
     drop(asleep);
@@ -86,14 +86,14 @@ async fn a_release_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
     let held = lock.lock().await.unwrap();
     let next = waiter(&env, &lock).await;
     client.counts.reset();
-    // The reply tells that the next one is granted.
+    // The reply carries the message that the next ticket is granted.
     let mut release = Box::pin(held.release());
     assert!(poll_once(&mut release).await.is_none());
     let next = env.soon("the next one", next).await;
     assert_eq!((client.counts.of("lock_release"), client.counts.of("lock_heartbeat")), (1, 1));
     release.await.unwrap();
     assert!(next.is_valid());
-    // Read in time, a reply costs no heartbeat.
+    // A reply that is read in time causes no heartbeat.
     let last = waiter(&env, &lock).await;
     client.counts.reset();
     next.release().await.unwrap();
@@ -109,7 +109,7 @@ async fn a_turn_whose_reply_is_not_read_serves_its_own_client_too(env: Env) {
     let mut behind = Box::pin(lock.lock().non_fair().into_future());
     assert!(poll_once(&mut behind).await.is_none());
     held.release().await.unwrap();
-    // It releases and queues up, and the reply tells that the next one is granted.
+    // The member releases and queues up, and the reply says that the next ticket is granted.
     assert!(poll_once(&mut behind).await.is_none());
     let next = env.soon("the next one", next).await;
     next.release().await.unwrap();

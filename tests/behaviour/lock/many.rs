@@ -16,7 +16,7 @@ async fn thousands_of_waiters_are_served_in_their_order(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let lock = client.lock("a");
     let held = other.lock("a").lock().await.unwrap();
-    // They are polled, and so sent, in the order in which they were made.
+    // They are polled, and therefore sent, in the order in which they were made.
     let served = Mutex::new(Vec::with_capacity(WAITERS));
     let mut waiting: FuturesUnordered<_> = (0..WAITERS)
         .map(|n| {

@@ -40,7 +40,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
 }
 
 async fn inspect_counts_a_cohort_as_one_ticket_or_none(env: Env) {
-    // Far longer than the test: what is handed off stays in the cohort.
+    // Far longer than the test, so that the hold would stay in the cohort.
     let (a, b) = (env.client_with(|config| config.handoff_time(Duration::from_secs(10))).await, env.client().await);
     let lock = b.lock("a");
     let fair = b.lock("a").lock().await.unwrap();
@@ -70,7 +70,7 @@ async fn force_release_tells_the_holder_and_serves_the_next(env: Env) {
     let guard = a.lock("a").lock().await.unwrap();
     let next = waiter(&env, &b.lock("a")).await;
     let between = operator.lock("a").force_release().await.unwrap().expect("it was held");
-    // At once, and not when a renewal finds out 10 s later.
+    // The loss is noticed at once, and not by a renewal 10 s later.
     let told = env.now();
     assert_eq!(env.soon("the holder is told", guard.lost()).await, Loss::Revoked);
     assert!(env.now() - told < Duration::from_secs(5));
@@ -91,7 +91,7 @@ async fn force_release_of_a_free_lock_is_nothing(env: Env) {
     let token = guard.token();
     guard.release().await.unwrap();
     assert_eq!(lock.force_release().await.unwrap(), None);
-    // One's own, with nobody waiting.
+    // An operator may also release a lock that has no waiters.
     let guard = lock.lock().await.unwrap();
     let taken = lock.force_release().await.unwrap().unwrap();
     assert!(token < guard.token() && guard.token() < taken);

@@ -47,7 +47,7 @@ async fn protect_drops_the_work_when_the_lease_is_lost(env: Env) {
     let error = env.soon("the work is stopped", guard.protect(work)).await.unwrap_err();
     assert_eq!((error.kind(), error.operation()), (ErrorKind::Lost, "protect"));
     assert!(started.load(Ordering::SeqCst) && dropped.load(Ordering::SeqCst));
-    // Too late to begin.
+    // The lease is already over, so the work does not begin.
     started.store(false, Ordering::SeqCst);
     let error = guard.protect(async { started.store(true, Ordering::SeqCst) }).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);

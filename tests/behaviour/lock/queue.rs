@@ -1,4 +1,4 @@
-//! Waiting: the order, the limits of it, and what a grant costs nobody else.
+//! Waiting: its order and its limits, and that a grant costs other waiters nothing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn first_come_first_served_across_clients(env: Env) {
     let held = clients[0].lock("a").lock().await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
-    // Neighbours in the queue are of different clients, and of the same one.
+    // Neighbours in the queue belong to different clients, or to the same one.
     for (n, client) in [0, 1, 2, 3, 0, 0, 3, 2, 1, 1, 2, 0].into_iter().enumerate() {
         let (lock, order) = (clients[client].lock("a"), order.clone());
         tasks.push(env.spawn(async move {
@@ -97,7 +97,7 @@ async fn a_full_queue_is_an_error_and_stays_as_it_is(env: Env) {
         token = guard.token();
         guard.release().await.unwrap();
     }
-    // With nobody in the way the limit does not matter.
+    // If the lock is free, the limit does not matter.
     b.lock("a").lock().max_waiters(1).await.unwrap().release().await.unwrap();
 }
 
@@ -115,7 +115,7 @@ async fn dropping_a_guard_hands_over(env: Env) {
         assert!(guard.token() > token);
         drop(guard);
     }
-    // Also when the client goes together with the guard: the release outlives both.
+    // This also works if the client is dropped together with the guard: the release outlives both.
     let held = a.lock("b").lock().await.unwrap();
     drop((held, a));
     env.soon("the lock is free", b.lock("b").lock()).await.unwrap().release().await.unwrap();

@@ -57,7 +57,7 @@ async fn run_gives_the_output_and_has_released(env: Env) {
 async fn run_holds_as_long_as_the_work_whatever_becomes_of_its_guard(env: Env) {
     let (client, other) = (env.client().await, env.client().await);
     let (lock, others) = (client.lock("a"), other.lock("a"));
-    // Not even bound: dropped before the work begins.
+    // A guard that is not bound to a name is dropped before the work begins.
     lock.lock().run(|_| async { assert!(others.try_lock().await.unwrap().is_none()) }).await.unwrap();
     assert!(env.keys().is_empty());
     let released = lock.lock().run(async |guard| {
@@ -98,7 +98,7 @@ async fn run_releases_every_kind_of_guard(env: Env) {
     let writing = rw_lock.try_write().run(async |guard| guard.token()).await.unwrap();
     assert!(writing.expect("free").get() > 0);
     assert!(env.keys().is_empty());
-    // What is shared with `run` is not changed.
+    // A hold that `run` shares cannot be changed.
     let downgraded = rw_lock.write().run(async |guard| {
         let reading = guard.downgrade().await.unwrap();
         assert!(client.rw_lock("a").try_read().await.unwrap().is_none(), "it writes until the end");

@@ -28,10 +28,10 @@ async fn a_scope_makes_the_holder_ambient(env: Env) {
             let tried = lock.try_lock().await.unwrap().expect("re-entered");
             assert_eq!(tried.token(), outer.token());
             assert!(other.lock().await.unwrap().token().get() > 0);
-            // The named holder counts, not the ambient one.
+            // An explicit holder takes precedence over that of the scope.
             let stranger = Holder::new();
             assert!(lock.try_lock().holder(&stranger).await.unwrap().is_none());
-            // A task is outside.
+            // A spawned task is outside of the scope.
             let spawned = env.spawn({
                 let lock = lock.clone();
                 async move { lock.try_lock().await.unwrap().is_none() }
@@ -46,7 +46,7 @@ async fn a_scope_makes_the_holder_ambient(env: Env) {
 async fn most_inside(env: &Env, lock: &Lock, inside: &AtomicUsize, most: &AtomicUsize) {
     let guard = lock.lock().timeout(LONG).await.unwrap();
     most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-    // Long enough for the other branch to come in, if it may.
+    // Long enough for the other branch to enter, if that were possible.
     for _ in 0..10 {
         env.yield_now().await;
     }

@@ -15,7 +15,7 @@ async fn a_key_of_another_type_is_a_typed_error(env: Env) {
     let client = env.client().await;
     let lock = client.lock("a");
     for key in ["bowline:lock:{a}", "bowline:lock:{a}:queue"] {
-        env.server().allow_forever(key);
+        env.allow_forever(key);
         let () = env.redis(&["SET", key, "mine"]);
         let errors = [
             env.soon("lock", lock.lock()).await.unwrap_err(),
@@ -40,7 +40,7 @@ async fn in_a_renewal_only_the_lock_with_the_wrong_type_is_lost(env: Env) {
     let bad = client.lock("bad").lock().await.unwrap();
     let more = client.lock("more").lock().await.unwrap();
     let key = "bowline:lock:{bad}";
-    env.server().allow_forever(key);
+    env.allow_forever(key);
     let () = env.redis(&["SET", key, "mine"]);
     assert_eq!(env.soon("the loss is told", bad.lost()).await, Loss::Gone);
     client.counts.reset();

@@ -1,4 +1,4 @@
-//! Futures dropped at every point: nothing of them stays, and whoever comes next is served.
+//! Futures dropped at every point: nothing of them stays, and the next waiter is served.
 
 use std::future::IntoFuture;
 

@@ -111,7 +111,7 @@ async fn what_is_lost_cannot_be_changed(env: Env) {
     let reading = lock.read().expires_after(Duration::from_millis(150)).await.unwrap();
     env.soon("the loss", reading.lost()).await;
     assert_eq!(reading.try_upgrade().await.unwrap_err().kind(), ErrorKind::Lost);
-    // Nor by guards that would not ask the server.
+    // Guards that would not ask the server fail, too.
     let holder = Holder::new();
     let writing = lock.write().holder(&holder).expires_after(Duration::from_millis(150)).await.unwrap();
     let again = lock.write().holder(&holder).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_reader_inside_a_writer_is_a_writer_already(env: Env) {
     let inner = upgraded(inner.try_upgrade().await.unwrap());
     assert_eq!(inner.token(), outer.token());
     inner.release().await.unwrap();
-    // What was changed is entered under what it has become.
+    // A changed hold is re-entered in its new mode.
     let reading = outer.downgrade().await.unwrap();
     let again = lock.read().holder(&holder).await.unwrap();
     assert_eq!(again.token(), reading.token());

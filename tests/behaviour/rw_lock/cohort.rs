@@ -119,7 +119,7 @@ async fn a_writer_of_a_cohort_becomes_a_reader(env: Env) {
     assert_eq!(reading.token(), token);
     let beside = env.soon("the reader that waited", waits).await;
     assert!(beside.token() >= token && reads_after(&beside, token));
-    // The cohort goes on by itself.
+    // The cohort continues without the dropped member.
     let next = env.spawn(waiting.remove(0));
     env.eventually("the next one waits", async || lock.inspect().await.unwrap().waiters == 1).await;
     beside.release().await.unwrap();

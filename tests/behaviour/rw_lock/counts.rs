@@ -53,7 +53,7 @@ async fn locks_and_permits_are_renewed_together(env: Env) {
     assert!(guards.iter().all(|valid| valid()), "a lease was lost");
     let (locks, permits) = (client.counts.of("lock_renew"), client.counts.of("permit_renew"));
     assert_eq!(client.counts.total(), locks + permits);
-    // Three rounds of 300 holds, up to 256 in a batch, each split in two; the first one finds its rhythm.
+    // Three rounds of 300 holds, in batches of up to 256, each split in two. The first round is not in step yet.
     assert!((3..=20).contains(&(locks + permits)), "{locks} and {permits} calls");
     drop(guards);
     env.eventually("all are released", async || env.keys().is_empty()).await;

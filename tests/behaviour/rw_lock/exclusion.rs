@@ -1,4 +1,4 @@
-//! Readers with readers, a writer with nobody.
+//! Readers share the lock with readers, and a writer with no other holder.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,10 +25,10 @@ async fn readers_share_and_a_writer_is_alone(env: Env) {
     assert!(b.try_write().await.unwrap().is_none());
     let seen = b.inspect().await.unwrap();
     assert_eq!((seen.readers.len(), seen.writer, seen.waiters), (3, None, 0));
-    for guard in [one, other, third.expect("nobody writes")] {
+    for guard in [one, other, third.expect("there is no writer")] {
         guard.release().await.unwrap();
     }
-    let guard = b.try_write().await.unwrap().expect("nobody reads");
+    let guard = b.try_write().await.unwrap().expect("there is no reader");
     assert!(a.try_read().await.unwrap().is_none());
     assert!(a.try_write().await.unwrap().is_none());
     let seen = a.inspect().await.unwrap();
@@ -75,10 +75,10 @@ async fn what_writers_write_in_two_steps_no_reader_sees_half_of(env: Env) {
                         assert!(inside >= 0, "a writer is inside");
                         halves.together.fetch_max(inside + 1, Ordering::SeqCst);
                         let left = halves.left.load(Ordering::SeqCst);
-                        // Long enough for others to come in.
+                        // Long enough for another holder to enter, if that were possible.
                         env.sleep(Duration::from_millis(1)).await;
                         assert_eq!(left, halves.right.load(Ordering::SeqCst));
-                        // The token is one of the last writer's, if there was one.
+                        // The token is one of those of the last writer, if there was one.
                         let last = halves.tokens.lock().unwrap().last().copied();
                         assert!(last.is_none_or(|last| reads_after(&guard, last)), "{guard:?} after {last:?}");
                         halves.inside.fetch_sub(1, Ordering::SeqCst);
@@ -117,7 +117,7 @@ async fn a_writer_whose_lease_ends_is_told_and_makes_room(env: Env) {
     env.soon("the loss", writing.lost()).await;
     assert!(!writing.is_valid());
     let reading = env.soon("the reader", next).await;
-    assert!(reads_after(&reading, writing.token()), "nobody else has written");
+    assert!(reads_after(&reading, writing.token()), "no other writer came between");
     assert!(writing.release().await.is_err());
     assert!(reading.is_valid(), "a late release takes nothing from others");
     assert_eq!(b.inspect().await.unwrap().readers.len(), 1);

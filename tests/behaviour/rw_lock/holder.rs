@@ -29,7 +29,7 @@ async fn a_holder_re_enters_what_it_has_without_a_command(env: Env) {
     client.counts.reset();
     let waiting = reader(&env, &other).await;
     let inner = lock.write().holder(&holder).await.unwrap();
-    // Before readers that wait: it is the writer's own.
+    // Granted before the waiting readers, because the writer's own holder asks.
     let innermost = lock.read().holder(&holder).await.unwrap();
     assert_eq!((inner.token(), innermost.token()), (outer.token(), outer.token()));
     assert_eq!(client.counts.total(), 0);

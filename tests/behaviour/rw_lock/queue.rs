@@ -1,4 +1,4 @@
-//! Waiting: nobody is passed, and readers that wait together enter together.
+//! Waiting: no waiter is passed, and readers that wait together enter together.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -116,7 +116,7 @@ async fn a_writer_gets_in_before_readers_that_come_after_it(env: Env) {
         let lock = lock.clone();
         async move { lock.write().timeout(LONG).await.unwrap() }
     });
-    // Whoever reads already may go on; whoever comes now is behind, and in the end the whole stream is.
+    // Present readers continue. Each new reader waits behind the writer, and in the end all readers do.
     queued(&env, &lock, 5).await;
     let before = stream.rounds.load(Ordering::SeqCst);
     held.release().await.unwrap();

@@ -14,7 +14,7 @@ async fn acquisitions_dropped_at_any_moment_leave_nothing(env: Env) {
     for round in 0..30_u32 {
         let held = b.acquire_many(1 + round % 4).await.unwrap();
         let behind = async {
-            // Somebody in front gives up: whoever is behind is served.
+            // The first waiter gives up, and the one behind it is granted.
             let moment = Duration::from_micros(u64::from(round) * 100);
             let given_up = futures::future::select(a.acquire_many(4).into_future(), Box::pin(env.sleep(moment))).await;
             drop(given_up);

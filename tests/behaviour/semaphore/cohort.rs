@@ -16,14 +16,14 @@ on_every_server! {
     sixty_four_tasks_of_one_client_need_few_commands,
     those_who_find_room_do_not_wait_for_each_other,
     a_fair_waiter_is_passed_by_one_budget_at_most,
-    whoever_has_waited_for_longest_is_first_and_the_ticket_stays,
+    the_longest_waiter_is_first_and_the_ticket_stays,
     permits_that_others_give_back_are_used,
     permits_beyond_the_limit_of_the_handle_are_used,
-    one_is_not_handed_to_whoever_wants_two,
-    whoever_leaves_leaves_its_ticket_to_those_who_wait,
+    one_permit_is_not_handed_to_a_request_for_two,
+    a_member_that_leaves_leaves_its_ticket_to_the_others,
     a_cohort_that_asks_for_too_much_fails_as_one,
     closing_ends_the_cohort;
-    nobody_waits_behind_a_permit_that_is_lost,
+    no_waiter_is_stuck_behind_a_lost_permit,
 }
 
 /// The span of the grants that serve a cohort.
@@ -48,12 +48,12 @@ async fn waits(env: &Env, semaphore: &Semaphore, waiters: u64) -> Waiting {
         semaphore.inspect().await.unwrap().waiters == waiters
     })
     .await;
-    // It has read the answer.
+    // The future has read the answer.
     assert!(poll_once(&mut waiting).await.is_none());
     waiting
 }
 
-/// A cohort behind one permit: somebody whose ticket is queued, and so many who stand behind it.
+/// A cohort behind one permit: a leader whose ticket is queued, and so many members behind it.
 async fn cohort(env: &Env, semaphore: &Semaphore, behind: usize) -> (Permit, Vec<Waiting>) {
     let held = semaphore.acquire().non_fair().await.unwrap();
     let mut waiting = vec![waits(env, semaphore, 1).await];
@@ -81,7 +81,7 @@ async fn sixty_four_tasks_of_one_client_need_few_commands(env: Env) {
                 let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                 assert!(now <= LIMIT, "{now} at a time");
                 most.fetch_max(now, Ordering::SeqCst);
-                // The first ones wait for each other, for five seconds at most.
+                // The first ones wait for each other for five seconds at most.
                 for _ in 0..5_000 {
                     if most.load(Ordering::SeqCst) == LIMIT {
                         break;
@@ -128,7 +128,7 @@ async fn a_fair_waiter_is_passed_by_one_budget_at_most(env: Env) {
     let mine = client.semaphore("a", 1);
     let held = mine.acquire().non_fair().await.unwrap();
     let mut fair = waiter(&env, &other.semaphore("a", 1), 1).await;
-    // The first of the cohort stands behind it.
+    // The first ticket of the cohort waits behind that of the fair waiter.
     let mut waiting = vec![waits(&env, &mine, 2).await];
     waiting.extend((0..2 * SPAN).map(|_| asks(&mine, 1)));
     for waiting in &mut waiting[1..] {
@@ -151,7 +151,7 @@ async fn a_fair_waiter_is_passed_by_one_budget_at_most(env: Env) {
     }
 }
 
-async fn whoever_has_waited_for_longest_is_first_and_the_ticket_stays(env: Env) {
+async fn the_longest_waiter_is_first_and_the_ticket_stays(env: Env) {
     let client = patient(&env).await;
     let semaphore = client.semaphore("a", 1);
     let (held, mut waiting) = cohort(&env, &semaphore, 1).await;
@@ -192,7 +192,7 @@ async fn permits_beyond_the_limit_of_the_handle_are_used(env: Env) {
     forget_the_limit(&env);
 }
 
-async fn one_is_not_handed_to_whoever_wants_two(env: Env) {
+async fn one_permit_is_not_handed_to_a_request_for_two(env: Env) {
     let client = patient(&env).await;
     let semaphore = client.semaphore("a", 2);
     let (one, other) = (semaphore.acquire().non_fair().await.unwrap(), semaphore.acquire().non_fair().await.unwrap());
@@ -207,7 +207,7 @@ async fn one_is_not_handed_to_whoever_wants_two(env: Env) {
     two.release().await.unwrap();
 }
 
-async fn whoever_leaves_leaves_its_ticket_to_those_who_wait(env: Env) {
+async fn a_member_that_leaves_leaves_its_ticket_to_the_others(env: Env) {
     let (client, other) = (patient(&env).await, env.client().await);
     let (mine, theirs) = (client.semaphore("a", 1), other.semaphore("a", 1));
     let held = theirs.acquire().await.unwrap();
@@ -223,7 +223,7 @@ async fn whoever_leaves_leaves_its_ticket_to_those_who_wait(env: Env) {
     assert_eq!((client.counts.of("permit_cancel"), client.counts.of("permit_acquire")), (0, 0));
     env.soon("the other client", behind).await.unwrap().release().await.unwrap();
 
-    // With nobody behind it, nothing stays.
+    // If no member waits, no ticket of the cohort remains.
     let held = theirs.acquire().await.unwrap();
     let alone = waits(&env, &mine, 1).await;
     drop(alone);
@@ -232,7 +232,7 @@ async fn whoever_leaves_leaves_its_ticket_to_those_who_wait(env: Env) {
     env.eventually("nothing is left", async || env.keys().is_empty()).await;
 }
 
-async fn nobody_waits_behind_a_permit_that_is_lost(env: Env) {
+async fn no_waiter_is_stuck_behind_a_lost_permit(env: Env) {
     let client = env.client_with(|config| config.lease(Duration::from_millis(900))).await;
     let semaphore = client.semaphore("a", 1);
     let (held, waiting) = cohort(&env, &semaphore, 2).await;

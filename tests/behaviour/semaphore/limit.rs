@@ -50,7 +50,7 @@ async fn a_smaller_limit_drains(env: Env) {
     for left in [2, 1] {
         permits.pop().unwrap().release().await.unwrap();
         let seen = semaphore.inspect().await.unwrap();
-        assert_eq!((seen.used, seen.waiters), (left, 1), "somebody was let in while {left} hold permits of 1");
+        assert_eq!((seen.used, seen.waiters), (left, 1), "a request was granted while {left} hold permits of 1");
     }
     assert!(permits[0].is_valid());
     permits.pop().unwrap().release().await.unwrap();

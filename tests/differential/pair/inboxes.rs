@@ -12,7 +12,7 @@ use super::Pair;
 use crate::agree::Slack;
 use crate::steps::CLIENTS;
 
-/// One client's ears on both servers.
+/// The subscriptions of one client on both servers.
 pub(super) struct Inbox {
     pub(super) channel: String,
     pub(super) real: PubSub<'static>,
@@ -34,7 +34,7 @@ impl Pair {
         }
     }
 
-    /// What has come is forgotten.
+    /// Forgets the messages so far.
     pub(super) fn deafen(&mut self, client: &str) {
         let inbox = self.inbox(client);
         if inbox.embedded.take().is_some() {

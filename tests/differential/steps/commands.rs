@@ -10,7 +10,7 @@ fn text(words: &'static [&'static str]) -> BoxedStrategy<Word> {
 }
 
 fn key() -> BoxedStrategy<Word> {
-    prop_oneof![2 => text(&KEYS), 3 => text(&["string", "hash", "list", "zset", "x", "other"])].boxed()
+    prop_oneof![2 => text(&KEYS[..]), 3 => text(&["string", "hash", "list", "zset", "x", "other"])].boxed()
 }
 
 /// Mostly a key that the command can do something with.
@@ -119,7 +119,7 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
     ];
     let unknown = text(&["NOSUCH", "", "HSETT", "ZADD "]).prop_map(|name| vec![name]);
     let words = prop_oneof![30 => known, 22 => sorted, 1 => unknown];
-    // How many to leave out, or what to add.
+    // The number of words to leave out, or a word to add.
     let odd = prop_oneof![Just(Word::False), Just(Word::Table), Just(Word::Text(b"more".to_vec()))];
     let shape = prop_oneof![16 => Just((0, None)), 1 => (1..4_usize).prop_map(|n| (n, None)), 1 => odd.prop_map(|w| (0, Some(w)))];
     (words, shape, proptest::bool::weighted(0.2)).prop_map(|(mut words, (missing, odd), raises)| {

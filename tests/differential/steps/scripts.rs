@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{INBOX, KEYS, Step};
+use super::{INBOX, KEYS, LOCKS, NO_LOCK, Step};
 
 pub type Text = BoxedStrategy<String>;
 
@@ -56,7 +56,8 @@ pub fn inbox() -> Text {
 }
 
 pub(super) fn script() -> impl Strategy<Value = Step> {
-    let lock = || prop_oneof![4 => Just(0), 1 => Just(4)].prop_map(|at| keys_from(at, 4));
+    let [a, b] = LOCKS;
+    let lock = move || prop_oneof![4 => Just(a), 1 => Just(b)].prop_map(|at| keys_from(at, 4));
     let acquire = vec![
         attempt_id(),
         mostly(&["wait", "wait", "try"], &["", "WAIT"]),
@@ -64,13 +65,23 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         span(),
         ticket_ttl(),
         mostly(&["0", "0", "1", "2"], &["-1", "x", ""]),
-        // Long ago, or in the year 2128.
+        // A time long ago, or in the year 2128.
         mostly(&["0", "0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
         inbox(),
         counts_everyone(),
     ];
     let no_ticket = || prop_oneof![2 => one(""), 1 => ticket()].boxed();
     let release = vec![attempt_id(), inbox(), counts_everyone(), no_ticket(), ticket_ttl(), counts_everyone()];
+    let ask_ahead = vec![
+        attempt_id(),
+        // Seldom the real token of the hold, because it depends on the clock.
+        mostly(&["1", "1700000000000000"], &["x", ""]),
+        lease(),
+        span(),
+        ticket(),
+        ticket_ttl(),
+        mostly(&["0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
+    ];
     let from = mostly(&["1", "-1"], &["0", "x", "", "2"]);
     let cancel = vec![ticket(), from, inbox(), counts_everyone()];
     let heartbeat_reply = vec((ticket(), ticket_ttl()), 0..4)
@@ -78,23 +89,34 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
     let heartbeat = (inbox(), counts_everyone(), heartbeat_reply)
         .prop_map(|(inbox, counts, heartbeat_reply)| [vec![inbox, counts], heartbeat_reply].concat())
         .boxed();
-    let renewed =
-        vec((select(vec![0, 0, 4, 1, 8]), attempt_id(), prop_oneof![lease(), one("0")]), 0..5).prop_map(|holds| {
+    let renewed = vec((select(vec![a, a, b, a + 1, NO_LOCK]), attempt_id(), prop_oneof![lease(), one("0")]), 0..5)
+        .prop_map(|holds| {
             let keys = holds.iter().map(|(key, ..)| KEYS[*key].to_owned()).collect();
             let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
             (keys, args)
         });
+    let vote = vec![
+        attempt_id(),
+        lease(),
+        mostly(&["1", "2", "3", "5000000000000000"], &["0", "-1", "", "x", "1.5", "9007199254740993"]),
+        mostly(&["c1:1", "c2:1", "c3:1"], &["", "c1:1 2"]),
+        mostly(&["0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
+    ];
+    // Votes use the keys of the lock that the other steps use less.
+    let voted = vote.prop_map(|args| ("lock_vote", vec![KEYS[4].to_owned(), KEYS[7].to_owned()], args));
     let of = |name, args: BoxedStrategy<Vec<String>>| (lock(), args).prop_map(move |(keys, args)| (name, keys, args));
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
+        6 => voted,
         4 => of("lock_release", release.boxed()),
-        5 => of("lock_cancel", cancel.boxed()),
+        3 => of("lock_ask_ahead", ask_ahead.boxed()),
+        8 => of("lock_cancel", cancel.boxed()),
         3 => of("lock_heartbeat", heartbeat),
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
         1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
         1 => select(vec!["c1", "c2", "c4"])
-            .prop_map(|client| ("client_listeners", keys_from(0, 1), vec![format!("{INBOX}{client}")])),
+            .prop_map(move |client| ("client_listeners", keys_from(a, 1), vec![format!("{INBOX}{client}")])),
     ];
     cut(calls)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Holds of one lock, from the histories of several processes: no two overlap, tokens grow in the order of the grants,
 /// and every task was served each time it asked. Returns how many holds there were.
 pub(crate) fn check(histories: &[String]) -> Result<usize, String> {
-    // By token: from when to when.
+    // By token, the start and the end of each hold.
     let mut holds: BTreeMap<u64, (u64, Option<u64>)> = BTreeMap::new();
     let (mut asked, mut served) = (BTreeMap::new(), BTreeMap::new());
     for (process, history) in histories.iter().enumerate() {
@@ -52,9 +52,9 @@ fn the_checker_finds_what_it_looks_for() {
         ("invoke 1 0 0\ngrant 2 0 11\nrelease 4 0 11\n", "an overlap"),
         ("invoke 1 0 0\ngrant 3 0 9\nrelease 4 0 9\n", "a smaller token later"),
         ("invoke 1 0 0\ngrant 3 0 10\nrelease 4 0 10\n", "a token twice"),
-        ("invoke 1 0 0\n", "somebody not served"),
+        ("invoke 1 0 0\n", "a task is not served"),
         ("", "a process not served"),
-        ("invoke 1 0 0\ngrant 3 0 11\nrelease 4 0 11\ninvoke 5 0 0\n", "somebody not served again"),
+        ("invoke 1 0 0\ngrant 3 0 11\nrelease 4 0 11\ninvoke 5 0 0\n", "a task is not served again"),
         ("invoke 1 0 0\nrelease 4 0 11\n", "a release without a grant"),
         ("rubbish\n", "rubbish"),
     ] {

@@ -1,4 +1,4 @@
-//! A process that sleeps or is killed: whoever comes next.
+//! A process sleeps or is killed, and the next waiter is granted its hold.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn a_holder_that_sleeps_through_its_lease_is_told_and_its_write_is_refused() {
         assert!(stopped.elapsed() < lease + SLACK);
         assert!(second > first);
         assert!(registers.write(second));
-        // Asleep for longer than its lease by its own clock too.
+        // Longer than the lease, by the process's own clock as well.
         thread::sleep((lease + ms(100)).saturating_sub(stopped.elapsed()));
         sleeper.signal(Signal::CONT);
         assert_eq!(sleeper.hear("valid"), "false");
@@ -78,7 +78,7 @@ fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
             ("writer", "rw", "writer"),
             ("permits", "sem", "permits"),
         ] {
-            // A little longer for the next: what it does not renew meanwhile tells when it began.
+            // The next holder has a longer lease. Because it is not renewed meanwhile, the rest of it shows when it began.
             let (lease, long) = (ms(1000), ms(60_000));
             let mut holder = Process::with(&server, held, lease);
             holder.hear("holds");
@@ -87,8 +87,8 @@ fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
             let mut waiter = Process::with(&server, next, long);
             until_queued(&server, &format!("bowline:{kind}:{{a}}:queue"), 1);
             holder.kill();
-            let [ends] = leases(&server, kind)[..] else { panic!("{held} holds, and nobody else") };
-            // Somebody looks all the time, and would find what came back too early.
+            let [ends] = leases(&server, kind)[..] else { panic!("{held} is the only holder") };
+            // Another client tries all the time, and would get the lock if it came back too early.
             until("the next one holds", || {
                 let busy = runtime.block_on(async {
                     match kind {
@@ -96,11 +96,11 @@ fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
                         _ => looks.semaphore("a", PERMITS).try_acquire_many(2).await.unwrap().is_none(),
                     }
                 });
-                assert!(busy, "somebody waits for it");
+                assert!(busy, "a waiter is in the queue");
                 waiter.lines.try_recv().is_ok_and(|line| line.trim() == "holds")
             });
-            let [granted_until] = leases(&server, kind)[..] else { panic!("{next} holds, and nobody else") };
-            // By the clock of the server.
+            let [granted_until] = leases(&server, kind)[..] else { panic!("{next} is the only holder") };
+            // The time of the grant, by the server's clock.
             let granted = granted_until - 60_000;
             assert!(granted >= ends, "{next} after {held}: {} ms early", ends - granted);
             assert!(granted < ends + SLACK.as_millis() as u64, "{next} after {held}: {} ms late", granted - ends);
@@ -123,7 +123,7 @@ fn leases(server: &Server, kind: &str) -> Vec<u64> {
 fn waiters_that_are_killed_at_the_head_and_in_the_middle_are_skipped() {
     bounded(|| {
         let server = Server::start();
-        // Longer than the test may take: nothing is served because something has expired.
+        // Longer than the test may take, so that nothing is granted because of an expiry.
         let lease = ms(120_000);
         let mut holder = Process::with(&server, "holder", lease);
         let mut last = holder.hear_token();
@@ -176,7 +176,7 @@ fn until_subscribed(server: &Server, n: usize) {
     until(&format!("{n} inboxes"), || {
         let channels: Vec<String> =
             redis::cmd("PUBSUB").arg("CHANNELS").arg("bowline:inbox:*").query(&mut redis).unwrap();
-        // Beside each inbox there is the probe of its socket.
+        // Each inbox has the probe of its socket beside it.
         channels.iter().filter(|channel| !channel.trim_start_matches("bowline:inbox:").contains(':')).count() == n
     });
 }

@@ -40,7 +40,7 @@ impl Process {
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                // The test harness of the child talks too, on the same line at times.
+                // The child's test harness prints too, sometimes on the same line.
                 if let Some((_, line)) = line.split_once("> ")
                     && said.send(line.to_owned()).is_err()
                 {
@@ -87,7 +87,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A test that failed; a stopped process can be killed too.
+        // Reached if a test has failed. A stopped process can be killed, too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

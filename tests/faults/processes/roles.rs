@@ -60,7 +60,7 @@ pub(crate) fn keeper(
 pub(crate) fn sleeper(runtime: &tokio::runtime::Runtime, client: &Client, url: &str, lease: Duration) {
     let mut registers = Registers::open(url);
     let guard = acquire(runtime, client);
-    // Looked at once a round, so that a sleep anywhere from here on shows.
+    // Read once per round, so that a sleep anywhere after this shows.
     let mut last = Instant::now();
     registers.write(guard.token().get());
     loop {

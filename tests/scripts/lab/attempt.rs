@@ -47,6 +47,9 @@ impl Attempt {
     pub fn patient(self) -> Self {
         Self { lease: 600_000, ttl: 600_000, ..self }
     }
+    pub fn ttl(self, ttl: u64) -> Self {
+        Self { ttl, ..self }
+    }
     pub fn max_waiters(self, max_waiters: u32) -> Self {
         Self { max_waiters, ..self }
     }

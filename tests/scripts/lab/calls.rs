@@ -3,7 +3,8 @@
 use bowline::wire;
 
 use super::{
-    Acquired, Attempt, Cancelled, Forced, HeartbeatReply, Inspected, Lab, Released, State, Words, attempt, lock,
+    Acquired, Ahead, Attempt, Cancelled, Forced, HeartbeatReply, Inspected, Lab, Released, Renewed, State, Words,
+    attempt, is_held, lock,
 };
 
 impl Lab {
@@ -16,7 +17,7 @@ impl Lab {
     }
 
     pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
-        let args = self.resource().acquire(attempt.wire(), mode == "wait").args;
+        let args = self.resource().acquire(attempt.wire(), mode == "wait").words();
         self.call("lock_acquire", &args, |words| Acquired::read(&words.word(), words, Words::token))
     }
 
@@ -29,14 +30,14 @@ impl Lab {
     }
 
     pub fn release_and_queue(&mut self, attempt: &Attempt, next: Option<&Attempt>) -> Result<Released, String> {
-        let args = self.resource().release(attempt.wire(), next.map(Attempt::wire)).unwrap().args;
+        let args = self.resource().release(attempt.wire(), next.map(Attempt::wire)).unwrap().words();
         self.call("lock_release", &args, |words| Released::read(words, Words::token))
     }
 
     /// Releases, and reads in the reply what its client is told.
     pub fn release_listening(&mut self, attempt: &Attempt) -> (String, Vec<String>) {
         let resource = self.resource().listens(true);
-        let args = resource.release(attempt.wire(), None).unwrap().args;
+        let args = resource.release(attempt.wire(), None).unwrap().words();
         let read = |words: &mut Words| {
             let (word, _) = (words.word(), words.flag());
             (word, words.told())
@@ -44,12 +45,18 @@ impl Lab {
         self.call("lock_release", &args, read).unwrap()
     }
 
+    /// Asks for the next hand-off budget of the holder, whose token the server knows.
+    pub fn ask_ahead(&mut self, holder: &Attempt, known: u64, next: &Attempt) -> Ahead {
+        let args = self.resource().ask_ahead(holder.wire(), known, next.wire()).unwrap().words();
+        self.call("lock_ask_ahead", &args, Ahead::read).unwrap()
+    }
+
     pub fn cancel(&mut self, attempt: &Attempt) -> Cancelled {
         self.cancel_ticket(&attempt.ticket(), false).unwrap()
     }
 
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
-        let mut args = self.resource().cancel(attempt(1, 1).wire(), from_tail).args;
+        let mut args = self.resource().cancel(attempt(1, 1).wire(), from_tail).words();
         args[0] = ticket.to_owned();
         self.call("lock_cancel", &args, Cancelled::read)
     }
@@ -65,12 +72,18 @@ impl Lab {
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
         let attempts: Vec<_> = attempts.iter().map(|attempt| attempt.wire()).collect();
-        let args = self.resource().heartbeat(&attempts).args;
+        let args = self.resource().heartbeat(&attempts).words();
         let n = attempts.len();
         self.call_raw("lock_heartbeat", &args, true, |words| HeartbeatReply::read(words, n, Words::token))
     }
 
-    /// Key, attempt id and lease of each hold.
+    /// The token that a renewal of the lab's lock reports.
+    pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
+        let (keys, args) = ([self.keys[0].clone()], [attempt.id.clone(), attempt.lease.to_string()]);
+        self.run("lock_renew", &keys, &args, true, Words::renewed).unwrap()
+    }
+
+    /// Key, attempt id and lease of each hold; 1 for each that is held.
     pub fn renew(&mut self, holds: &[(&str, &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }
@@ -79,7 +92,7 @@ impl Lab {
         let keys: Vec<String> = holds.iter().map(|(key, ..)| (*key).to_owned()).collect();
         let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
         let n = holds.len();
-        self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect())
+        self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
     }
 
     /// Renews the lab's lock.
@@ -93,7 +106,7 @@ impl Lab {
     }
 
     pub fn try_force_release(&mut self, holder: &Attempt) -> Result<Forced, String> {
-        let args = self.resource().force_release(&holder.id).args;
+        let args = self.resource().force_release(&holder.id).words();
         self.call("lock_force_release", &args, |words| match &*words.word() {
             "RELEASED" => Forced::Released { token: words.token(), more: words.flag() },
             "NOT_HELD" => Forced::NotHeld { more: words.flag() },
@@ -115,6 +128,6 @@ impl Lab {
     }
 
     fn resource(&self) -> wire::Resource {
-        lock("n").counts_everyone(self.counts_everyone)
+        lock("n").counts_everyone(self.counts_everyone).sharded(self.sharded)
     }
 }

@@ -4,10 +4,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bowline::wire;
 use redis::{Client, PubSub, RedisResult, Value};
 
 use super::attempt::{timeless, uuid};
-use super::{INBOX, Lab};
+use super::{Lab, PREFIX, lock};
 use crate::support::server::Server;
 
 pub struct Inbox {
@@ -17,25 +18,32 @@ pub struct Inbox {
     messages: Receiver<String>,
 }
 
+/// The channel of a client's inbox.
+pub fn channel(client: u32) -> String {
+    wire::inbox(PREFIX, uuid(client).parse().unwrap())
+}
+
 impl Lab {
     pub fn listen(&mut self, client: u32) -> Inbox {
         self.listen_at(&self.server, client, 1)
     }
 
-    /// At a replica: a `PUBLISH` at the lab's own server counts nobody.
+    /// At a replica: a `PUBLISH` at the lab's own server counts no subscriber.
     pub fn listen_at_replica(&mut self, replica: &Server, client: u32) -> Inbox {
         self.listen_at(replica, client, 0)
     }
 
     fn listen_at(&self, server: &Server, client: u32, receivers: i64) -> Inbox {
-        let channel = format!("{INBOX}{}", uuid(client));
+        let channel = channel(client);
         Self::subscribed(server, channel, receivers, |pubsub, channel| pubsub.subscribe(channel))
     }
 
-    /// As somebody who watches the inboxes of all clients, and reads the one of this client.
+    /// Watches the inboxes of all clients by a pattern, and reads that of this client.
     pub fn listen_by_pattern(&mut self, client: u32) -> Inbox {
-        let channel = format!("{INBOX}{}", uuid(client));
-        Self::subscribed(&self.server, channel, 1, |pubsub, _| pubsub.psubscribe(format!("{INBOX}*")))
+        let channel = channel(client);
+        Self::subscribed(&self.server, channel, 1, |pubsub, _| {
+            pubsub.psubscribe(format!("{}*", lock("n").inbox_prefix()))
+        })
     }
 
     fn subscribed(
@@ -51,9 +59,9 @@ impl Lab {
             let mut pubsub = connection.as_pubsub();
             subscribe(&mut pubsub, &name).unwrap();
             ready.send(()).unwrap();
-            // Until the server is gone, or cuts it.
+            // Until the server is gone or closes the connection.
             while let Ok(message) = pubsub.get_message() {
-                // Read or not: the client listens.
+                // Whether or not the test reads it, the client listens.
                 let _ = send.send(message.get_payload::<String>().unwrap());
             }
         });
@@ -67,7 +75,7 @@ impl Lab {
         self.markers += 1;
         let marker = format!("marker {}", self.markers);
         assert_eq!(self.raw(&["PUBLISH", &inbox.channel, &marker]), Value::Int(inbox.receivers));
-        // No test takes longer.
+        // Longer than any test.
         let (mut read, now) = (Vec::new(), self.now());
         let when = now.saturating_sub(300_000)..=now;
         loop {

@@ -59,6 +59,35 @@ impl Acquired {
     }
 }
 
+/// What came of asking for the next hand-off budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    Granted(u64),
+    Queued,
+    NotHeld,
+    Stale,
+}
+
+impl Ahead {
+    pub fn read(words: &mut Words) -> Self {
+        match &*words.word() {
+            "GRANTED" => Self::Granted(words.token()),
+            "QUEUED" => Self::Queued,
+            "NOT_HELD" => Self::NotHeld,
+            "STALE" => Self::Stale,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn token(self) -> u64 {
+        match self {
+            Self::Granted(token) => token,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Released {
     Released { more: bool },
@@ -146,6 +175,14 @@ pub struct Inspected {
     pub waiters: i64,
 }
 
+/// The token of a hold that was renewed; 0 or -1 if there is no hold.
+pub type Renewed = Result<String, i64>;
+
+/// 1 for a hold, whatever its token.
+pub fn is_held(renewed: &Renewed) -> i64 {
+    renewed.as_ref().map_or_else(|state| *state, |_| 1)
+}
+
 /// The words of a reply, read in order.
 pub struct Words(pub(super) std::vec::IntoIter<Value>);
 
@@ -180,6 +217,14 @@ impl Words {
         assert!(token < 1 << 53, "{token}");
         token
     }
+    /// What a renewal says of one hold: its token, or why there is none.
+    #[track_caller]
+    pub fn renewed(&mut self) -> Renewed {
+        match self.0.next().expect("a longer reply") {
+            Value::Int(state) => Err(state),
+            token => Ok(redis::from_redis_value(token).unwrap()),
+        }
+    }
     pub fn rest(&self) -> usize {
         self.0.len()
     }
@@ -190,7 +235,7 @@ impl Words {
         self.put_back(now);
         told
     }
-    /// For whoever reads next.
+    /// Puts it back for the next reader.
     pub fn put_back(&mut self, word: u64) {
         self.0 = vec![Value::Int(word.try_into().unwrap())].into_iter();
     }

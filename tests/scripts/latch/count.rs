@@ -53,7 +53,7 @@ fn at_zero_everybody_who_waits_is_told() {
     let mut lab = Latch::of(2);
     let waiters = [attempt(2, 1), attempt(3, 1), attempt(2, 2), attempt(4, 1), attempt(2, 3)];
     lab.queue(&waiters.iter().collect::<Vec<_>>());
-    // Dead, deaf, cancelled.
+    // These waiters have expired, do not listen, or were cancelled.
     lab.expire_ticket(&waiters[4], 1);
     assert!(lab.cancel(&waiters[3]));
     lab.queue(&[&attempt(5, 1)]);

@@ -18,7 +18,8 @@ fn each_attempt_id_counts_once() {
 #[test]
 fn late_copies_do_not_count_on_the_next_latch() {
     let mut lab = Latch::of(1);
-    // One that counted, one at zero that was sent again, one whose client does not know the clock.
+    // A first count, a second copy of a call that finds a count of zero, and a call of a client that does not know the
+    // server's clock.
     let timeless = call(50).timeless();
     lab.count_down(&call(1));
     lab.count_down(&call(2).resent());
@@ -27,7 +28,7 @@ fn late_copies_do_not_count_on_the_next_latch() {
     assert_eq!(lab.twice(0, |lab| lab.count_down(&call(1))).0, Counted::Count(5));
     assert_eq!(lab.twice(0, |lab| lab.count_down(&call(2))).0, Counted::Count(5));
     assert_eq!(lab.count_down(&timeless), Counted::Count(4), "the next latch does not know it");
-    // And over a deletion.
+    // The late copy changes nothing after a deletion, either.
     lab.count_down(&call(4));
     lab.delete(&call(5));
     assert_eq!(lab.set(&call(6), 5), Set::Set);
@@ -38,8 +39,8 @@ fn late_copies_do_not_count_on_the_next_latch() {
 #[test]
 fn nor_does_one_to_a_latch_that_is_over() {
     let mut lab = Latch::new();
-    assert_eq!(lab.try_set(&call(1), 3, 20), Ok(Set::Set));
-    lab.count_down(&call(2));
+    assert_eq!(lab.try_set(&call(1), 3, 1_000), Ok(Set::Set));
+    assert_eq!(lab.count_down(&call(2)), Counted::Count(2), "it is over too soon");
     let start = std::time::Instant::now();
     while lab.inspect() != NONE || lab.ttl(LATCH) != -2 {
         assert!(start.elapsed() < std::time::Duration::from_secs(10));
@@ -53,7 +54,7 @@ fn nor_does_one_to_a_latch_that_is_over() {
     assert_eq!(lab.inspect().count, 5);
 }
 
-/// Whoever was told that there is a latch has not set one.
+/// A caller that was told EXISTS has set no latch.
 #[test]
 fn a_late_copy_of_what_was_refused_sets_nothing() {
     let mut lab = Latch::of(1);
@@ -71,7 +72,7 @@ fn set() {
     assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 1)), (Set::Set, Set::Set));
     assert_eq!(lab.twice(0, |lab| lab.set(&call(2), 1)), (Set::Exists(1), Set::Exists(1)));
     lab.count_down(&call(3));
-    // Counted down: the late copy must not close it again.
+    // The latch was counted down. The late copy must not close it again.
     assert_eq!(lab.twice(0, |lab| lab.set(&call(1), 1)), (Set::Set, Set::Set));
     assert_eq!(lab.inspect().count, 0);
     assert_eq!(lab.set(&call(4), 9), Set::Set);
@@ -87,7 +88,7 @@ fn delete() {
     assert_eq!(lab.set(&call(2), 3), Set::Set);
     assert_eq!(lab.twice(0, |lab| lab.delete(&call(1))).0, Deleted::Deleted);
     assert_eq!(lab.inspect().count, 3, "the next latch stays");
-    // The same for one that found none, and was sent again.
+    // The same for a call that found no latch and was sent again.
     let mut lab = Latch::new();
     assert_eq!(lab.delete(&call(1).resent()), Deleted::Gone);
     lab.set(&call(2), 3);

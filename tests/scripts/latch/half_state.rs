@@ -21,7 +21,7 @@ fn a_wrong_key() {
             _ => assert_eq!(lab.try_cancel(&a), Ok((true, false))),
         }
     }
-    // Waiting has nothing to do with the calls.
+    // Waiting does not depend on the remembered calls.
     let mut lab = Latch::of(1);
     let a = attempt(2, 1);
     lab.set_wrong(CALLS);
@@ -47,12 +47,12 @@ fn a_user_who_may_not_set_a_ttl() {
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
     assert!(lab.try_wait(&attempt(2, 1)).is_err());
     assert_eq!(lab.ttl(TICKETS), -2);
-    // A call that cannot be remembered for as long as copies of it may come is not made.
+    // A call fails if it cannot be remembered for as long as copies of it may arrive.
     let before = lab.dump();
     assert!(lab.try_count_down(&call(5).known_until(6_000_000_000_000)).is_err());
     assert!(lab.try_delete(&call(5).known_until(6_000_000_000_000)).is_err());
     before.assert_same(&lab.dump(), 0);
-    // A latch that was counted down stays so, for as long as it was to.
+    // A latch that was counted down stays open until its time to live ends.
     lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
     assert_eq!(lab.count_down(&call(5)), Counted::Count(0));
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
@@ -133,7 +133,7 @@ fn a_server_that_takes_no_writes_says_nothing() {
             let before = lab.dump();
             lab.raw(refuse);
             for resent in [false, true] {
-                // 1 and 99 are known, if there is a latch.
+                // Calls 1 and 99 are remembered if there is a latch.
                 for n in [1, 2, 99] {
                     let call = Call { resent, ..call(n) };
                     lab.assert_refused(code, |lab| lab.try_count_down(&call));

@@ -149,7 +149,7 @@ impl Latch {
     }
 
     pub fn try_set(&mut self, call: &Call, count: u64, ttl: u64) -> Result<Set, String> {
-        let args = resource().set(call.wire(), count.try_into().unwrap(), Duration::from_millis(ttl)).args;
+        let args = resource().set(call.wire(), count.try_into().unwrap(), Duration::from_millis(ttl)).words();
         let keys = self.keys.clone();
         self.lab.run("latch_set", &keys, &args, false, |words| match &*words.word() {
             "SET" => Set::Set,
@@ -165,7 +165,7 @@ impl Latch {
     }
 
     pub fn try_count_down(&mut self, call: &Call) -> Result<Counted, String> {
-        let args = resource().count_down(call.wire()).args;
+        let args = resource().count_down(call.wire()).words();
         let keys = self.keys.clone();
         self.lab.run("latch_count_down", &keys, &args, false, |words| match &*words.word() {
             "COUNT" => match (words.next(), words.flag()) {
@@ -182,7 +182,7 @@ impl Latch {
     }
 
     pub fn try_wait(&mut self, waiter: &Attempt) -> Result<Waits, String> {
-        let args = resource().acquire(waiter.wire(), true).args;
+        let args = resource().acquire(waiter.wire(), true).words();
         let keys = self.keys.clone();
         self.lab.run("latch_wait", &keys, &args, false, |words| match &*words.word() {
             "OPEN" => Waits::Open,
@@ -199,7 +199,7 @@ impl Latch {
         }
     }
 
-    /// With nobody left to be told.
+    /// Expects that no waiter is left to be told.
     pub fn heartbeat(&mut self, waiters: &[&Attempt]) -> Vec<State> {
         let (states, more) = self.try_heartbeat(waiters).unwrap();
         assert!(!more);
@@ -208,7 +208,7 @@ impl Latch {
 
     /// And whether some who wait are to be told still.
     pub fn try_heartbeat(&mut self, waiters: &[&Attempt]) -> Result<(Vec<State>, bool), String> {
-        let args = resource().heartbeat(&waiters.iter().map(|waiter| waiter.wire()).collect::<Vec<_>>()).args;
+        let args = resource().heartbeat(&waiters.iter().map(|waiter| waiter.wire()).collect::<Vec<_>>()).words();
         let (keys, n) = (self.keys.clone(), waiters.len());
         self.lab.run("latch_heartbeat", &keys, &args, true, |words| {
             let state = |word: String| match word.as_str() {
@@ -222,7 +222,7 @@ impl Latch {
         })
     }
 
-    /// Whether it waited. Nobody is left to be told.
+    /// Whether it waited. Expects that no waiter is left to be told.
     pub fn cancel(&mut self, waiter: &Attempt) -> bool {
         let (waited, more) = self.try_cancel(waiter).unwrap();
         assert!(!more);
@@ -231,7 +231,7 @@ impl Latch {
 
     /// And whether some who wait are to be told still.
     pub fn try_cancel(&mut self, waiter: &Attempt) -> Result<(bool, bool), String> {
-        let (keys, args) = (self.keys.clone(), resource().cancel(waiter.wire(), false).args);
+        let (keys, args) = (self.keys.clone(), resource().cancel(waiter.wire(), false).words());
         self.lab.run("latch_cancel", &keys, &args, false, |words| match &*words.word() {
             "CANCELLED" => (true, words.flag()),
             "GONE" => (false, words.flag()),
@@ -244,7 +244,7 @@ impl Latch {
     }
 
     pub fn try_delete(&mut self, call: &Call) -> Result<Deleted, String> {
-        let args = resource().delete(call.wire()).args;
+        let args = resource().delete(call.wire()).words();
         let keys = self.keys.clone();
         self.lab.run("latch_delete", &keys, &args, false, |words| match &*words.word() {
             "DELETED" if words.flag() => Deleted::More,

@@ -43,7 +43,8 @@ fn everybody_is_told_a_portion_with_each_call() {
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), PORTION);
     assert_eq!(lab.inspect().waiters, 10_100 - PORTION as u64);
     assert!(lab.ttl(TICKETS) > 0);
-    // A second copy tells nobody, and says that there is more to do; others who count down have nothing to do with it.
+    // A second copy notifies no waiter, and replies that more have to be notified. Other calls that count down do not notify
+    // the rest either.
     assert_eq!(lab.count_down(&call(1).resent()), Counted::More(0));
     assert_eq!(lab.count_down(&call(2)), Counted::Count(0));
     assert_eq!(told(&mut lab, &inboxes, "open", 0), [""; 0]);
@@ -109,7 +110,7 @@ fn the_word_outlives_the_latch() {
     assert_eq!(told(&mut lab, &inboxes, "open", 2).len(), 2 * PORTION);
     assert_eq!(lab.delete(&call(2).resent()), Deleted::More);
     assert_eq!(lab.wait(&attempt(5, 1)), Waits::Open, "there is none");
-    // Whoever has an answer to a heartbeat need not be told, and is.
+    // A waiter that was answered by its heartbeat needs no message, but gets one.
     assert_eq!(lab.try_heartbeat(&[&waiters[2_499]]), Ok((vec![State::Open], false)));
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), 500);
     assert_eq!(lab.inspect(), NONE);
@@ -126,7 +127,7 @@ fn a_deletion_tells_everybody_too() {
     assert_eq!(lab.heartbeat(&[&waiters[0], &waiters[2_400]]), [State::Gone; 2]);
 }
 
-/// Nobody waits for the dead, nor for those who have given up meanwhile.
+/// Dead waiters, and waiters that have given up meanwhile, delay no one.
 #[test]
 fn only_the_living_are_told() {
     let mut lab = Latch::of(1);

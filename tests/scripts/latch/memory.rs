@@ -13,7 +13,7 @@ fn calls_that_change_nothing_are_not_remembered() {
     assert_eq!(lab.delete(&call(20_000)), Deleted::Gone);
     assert_eq!(lab.server.keys(), [""; 0]);
 
-    // An open latch, and one that is being counted down.
+    // An open latch, and one that still has a count.
     let until = lab.now() + 60_000;
     for count in [1, 2] {
         assert_eq!(lab.try_set(&call(30_000 + count).known_until(until), count, 50_000), Ok(Set::Set));
@@ -34,22 +34,22 @@ fn calls_that_change_nothing_are_not_remembered() {
 /// The answer to the first copy was lost. It did nothing, and what the second does or finds is known to all others.
 #[test]
 fn the_second_copy_is_remembered_whatever_it_finds() {
-    // The second counts, on a latch that was set in between.
+    // The second copy counts on a latch that was set in between.
     let mut lab = Latch::new();
     assert_eq!(lab.count_down(&call(1)), Counted::Count(0));
     lab.set(&call(2), 3);
     assert_eq!(lab.count_down(&call(1).resent()), Counted::Count(2));
     assert_eq!(lab.count_down(&call(1).resent()), Counted::Count(2));
-    // The second finds nothing, and the first comes after it.
+    // The second copy finds no latch. The first copy arrives later.
     let mut lab = Latch::new();
     assert_eq!(lab.count_down(&call(1).resent()), Counted::Count(0));
     lab.set(&call(2), 3);
     assert_eq!(lab.count_down(&call(1)), Counted::Count(3));
-    // A set that is refused the second time, before the first one comes.
+    // The second copy of a set is refused before the first copy arrives.
     assert_eq!(lab.set(&call(3).resent(), 9), Set::Exists(3));
     assert_eq!(lab.delete(&call(4)), Deleted::Deleted);
     assert_eq!(lab.set(&call(3), 9), Set::Exists(0));
-    // A deletion that finds nothing the second time.
+    // The second copy of a deletion finds nothing.
     assert_eq!(lab.delete(&call(5).resent()), Deleted::Gone);
     lab.set(&call(6), 1);
     assert_eq!(lab.delete(&call(5)), Deleted::Gone);
@@ -66,7 +66,7 @@ fn a_copy_that_may_come_later_than_the_first_is_known() {
     while lab.now() <= soon {
         std::thread::yield_now();
     }
-    // Others are remembered meanwhile, and forget what is over.
+    // Other calls are remembered meanwhile, and remove the entries that are over.
     for n in 2..4 {
         lab.count_down(&call(n));
     }
@@ -111,7 +111,7 @@ fn calls_are_forgotten_a_few_at_a_time() {
     for n in 101..=150 {
         lab.raw(&["ZADD", &key, "XX", &past, &call(n).id]);
     }
-    // Those that are not remembered leave it to the others.
+    // Calls that are not remembered leave this to other calls.
     assert_eq!(lab.set(&call(300), 5), Set::Exists(900));
     assert_eq!(lab.count_down(&call(160)), Counted::Count(900));
     let mut left = 101;

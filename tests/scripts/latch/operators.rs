@@ -4,7 +4,7 @@ use super::lab::{Counted, Deleted, Inspected, Latch, NONE, Set, State, TICKETS, 
 use crate::lab::attempt;
 
 #[test]
-fn a_deleted_latch_lets_nobody_through() {
+fn waiters_of_a_deleted_latch_are_told() {
     let mut lab = Latch::of(2);
     let (a, b) = (attempt(2, 1), attempt(3, 1));
     lab.queue(&[&a, &b]);

@@ -4,7 +4,7 @@ use super::lab::{Counted, LATCH, Latch, Set, State, TICKETS, TTL, Waits, call};
 use crate::lab::{TICKET_TTL, attempt};
 
 #[test]
-fn an_open_latch_keeps_nobody_waiting() {
+fn an_open_latch_queues_no_ticket() {
     let mut lab = Latch::new();
     let a = attempt(2, 1);
     assert_eq!(lab.wait(&a), Waits::Open);
@@ -70,7 +70,7 @@ fn a_latch_that_vanishes_is_gone_and_not_open() {
             assert!(start.elapsed() < std::time::Duration::from_secs(10));
         }
         assert_eq!(lab.heartbeat(&[&a]), [State::Gone]);
-        // Set anew, it goes on.
+        // After the latch was set again, the waiter waits on.
         assert_eq!(lab.set(&call(2), 1), Set::Set);
         assert_eq!(lab.heartbeat(&[&a]), [State::Waiting]);
     }
@@ -99,7 +99,7 @@ fn a_cancelled_waiter_is_not_told() {
     lab.count_down(&call(1));
     assert_eq!(lab.read(&inbox), [format!("open {}", b.id)]);
     assert!(!lab.cancel(&b));
-    // The last one takes the key with it.
+    // The last waiter's cancel removes the key.
     let mut lab = Latch::of(1);
     lab.queue(&[&a]);
     assert!(lab.cancel(&a));

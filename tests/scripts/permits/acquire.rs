@@ -55,7 +55,7 @@ fn more_than_there_is_at_all_is_over() {
         lab.acquire_as(mode, &much).unwrap();
         lab.assert_held(&[&much]);
         lab.limit = 3;
-        // Held is held, whatever the limit says now.
+        // An existing hold is confirmed, whatever the limit is now.
         assert_eq!(lab.acquire_as(mode, &much), Ok(Acquired::As(Granted::Granted(0))));
     }
 }
@@ -68,7 +68,7 @@ fn full() {
     assert_eq!(lab.acquire(&attempt(3, 1).max_waiters(1)), Granted::Full(1));
 }
 
-/// Whoever is refused may drop the dead head that was in their way: nobody else would tell them.
+/// A refused request may drop a dead head, and must then promote the tickets behind it: no other call would.
 #[test]
 fn who_finds_a_full_queue_behind_a_dead_head_lets_it_in() {
     let mut lab = Permits::semaphore(3);
@@ -83,7 +83,7 @@ fn who_finds_a_full_queue_behind_a_dead_head_lets_it_in() {
     lab.assert_queue(&[&d]);
 }
 
-/// All at once: those who go first must not be in the way of whoever asks.
+/// In one call: tickets that are promoted first must not block the caller.
 #[test]
 fn who_finds_room_behind_a_full_queue_goes_in_with_the_others() {
     let mut lab = Permits::read_write();
@@ -155,9 +155,9 @@ fn a_hold_whose_lease_is_over_is_granted_anew_and_counted_once() {
     }
 }
 
-/// Also for a try: whoever waits is served first.
+/// Also for a try: waiters are served first.
 #[test]
-fn nobody_passes_a_live_ticket() {
+fn no_request_passes_a_live_ticket() {
     for mode in ["try", "wait"] {
         let mut lab = Permits::semaphore(3);
         let (a, big, small) = (attempt(1, 1).units(2), attempt(2, 1).units(3), attempt(3, 1));
@@ -166,7 +166,7 @@ fn nobody_passes_a_live_ticket() {
         let Acquired::As(refused) = lab.acquire_as(mode, &small).unwrap() else { panic!() };
         assert!(matches!(refused, Granted::Busy { more: false, .. } | Granted::Queued { more: false, .. }));
         lab.assert_held(&[&a]);
-        // Not even when the head could have it, but has not been told yet.
+        // Not even if the first ticket could be granted, but its client has not been notified yet.
         lab.expire_hold(&a);
         let inbox = lab.listen(2);
         let Acquired::As(refused) = lab.acquire_as(mode, &attempt(4, 1)).unwrap() else { panic!() };
@@ -177,7 +177,7 @@ fn nobody_passes_a_live_ticket() {
 }
 
 #[test]
-fn whoever_asks_passes_waiters_that_cannot_be_told_and_their_tickets_stay() {
+fn an_acquisition_passes_unreachable_waiters_and_their_tickets_stay() {
     for mode in ["try", "wait"] {
         let mut lab = Permits::semaphore(2);
         let (a, b, c) = (attempt(1, 1).units(2), attempt(2, 1), attempt(3, 1));

@@ -54,7 +54,7 @@ fn ten_thousand_readers() {
         }
     }
     assert_eq!(told.len(), WAITERS as usize);
-    // In the order of their arrival, they go.
+    // All of them are removed, in the order of their arrival.
     for waiter in &waiters {
         assert_eq!(lab.release(waiter), RELEASED);
     }

@@ -58,20 +58,20 @@ fn an_upgrade_is_busy_while_anybody_else_reads_and_never_waits() {
     lab.hold(&[&r, &other]);
     let token = lab.token_of(&r);
     assert_eq!(lab.change(&r, &w), REFUSED);
-    // It reads on, under the new attempt id.
+    // The holder keeps reading, under the new attempt id.
     let kept = attempt(1, 2);
     lab.assert_held(&[&kept, &other]);
     assert_eq!(lab.token_of(&kept), token);
     assert_eq!((lab.renew_one(&r), lab.renew_one(&kept)), (0, 1));
     assert_eq!(lab.release(&r), NOT_HELD, "the old hold is over");
-    // Somebody whose lease is over reads no more.
+    // A reader whose lease is over no longer counts.
     lab.expire_hold(&other);
     let next = writer(1, 3);
     lab.change(&kept, &next).token();
     lab.assert_held(&[&next]);
 }
 
-/// It may have ended the lease of somebody who was in the way of others.
+/// It may have reaped a hold that blocked others.
 #[test]
 fn a_refused_change_wakes_those_who_fit() {
     let mut lab = Permits::semaphore(3);
@@ -84,7 +84,7 @@ fn a_refused_change_wakes_those_who_fit() {
     lab.assert_held(&[&attempt(1, 2), &b, &next]);
 }
 
-/// It holds already: whoever waits could not get in before it anyway.
+/// It holds already: waiters could not get in before it anyway.
 #[test]
 fn an_upgrade_does_not_wait_for_those_who_wait() {
     let mut lab = Permits::read_write();
@@ -112,7 +112,7 @@ fn a_second_copy_reports_what_the_first_one_did() {
     }
 }
 
-/// That nobody else reads any more when the copy comes does not matter.
+/// It does not matter that the other readers have gone when the copy comes.
 #[test]
 fn a_late_copy_of_a_refused_upgrade_changes_nothing() {
     let mut lab = Permits::read_write();
@@ -126,7 +126,7 @@ fn a_late_copy_of_a_refused_upgrade_changes_nothing() {
     assert_eq!((third, fourth), (REFUSED, REFUSED));
     lab.assert_held(&[&kept]);
     assert_eq!(lab.token_of(&kept), token);
-    // Nor when the reader has become a writer after all, or is gone.
+    // Nor after the reader has become a writer in another way, or is gone.
     let next = writer(1, 3);
     lab.change(&kept, &next).token();
     assert_eq!(lab.twice(0, |lab| lab.change(&r, &w)), (GONE, GONE));
@@ -175,7 +175,7 @@ fn late_copies_change_nothing() {
 }
 
 #[test]
-fn whoever_does_not_hold_changes_nothing() {
+fn a_change_without_a_hold_changes_nothing() {
     let mut lab = Permits::read_write();
     assert_eq!(lab.change(&attempt(1, 1), &writer(1, 2)), GONE);
     assert_eq!(lab.server.keys(), [""; 0]);
@@ -206,7 +206,7 @@ fn the_new_hold_has_the_lease_that_was_asked_for() {
     let left = |lab: &mut Permits| lab.inspect().holds.into_iter().find(|hold| hold.0 == kept.id).unwrap().3;
     assert!(left(&mut lab) > 200_000);
     assert!(lab.ttl(LEASES) > 200_000 && lab.ttl(PERMITS) > 200_000);
-    // And whenever it is asked again.
+    // A repeated request gets the same answer.
     let (leases, soon) = (lab.keys[LEASES].clone(), (lab.now() + 1_000).to_string());
     lab.raw(&["ZADD", &leases, "XX", &soon, &kept.id]);
     assert_eq!(lab.change(&r, &writer(1, 3).lease(300_000)), REFUSED);

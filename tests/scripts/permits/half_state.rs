@@ -54,7 +54,7 @@ fn a_wrong_key() {
 }
 
 #[test]
-fn a_wrong_key_and_nobody_waits() {
+fn a_wrong_key_without_waiters() {
     for key in [PERMITS, LEASES, QUEUE, TICKETS, FENCE] {
         let mut lab = Permits::read_write();
         lab.set_wrong(key);
@@ -67,7 +67,7 @@ fn a_wrong_key_and_nobody_waits() {
         lab.assert_refused("WRONGTYPE", |lab| lab.cancel_ticket(&lab.ticket(&attempt(1, 1)), false));
         lab.assert_refused("WRONGTYPE", |lab| lab.try_set_limit(3, 0));
     }
-    // What needs no token works.
+    // Scripts that need no token work.
     let mut lab = Permits::read_write();
     let r = attempt(1, 1);
     lab.hold(&[&r]);
@@ -100,7 +100,7 @@ fn out_of_memory() {
     let (mut lab, r, w) = contended();
     lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
     lab.assert_refused("OOM", |lab| lab.acquire_as("wait", &attempt(3, 1)));
-    // What gives memory back works, and hands on.
+    // Scripts that free memory work, and promote the next tickets.
     assert_eq!(lab.release(&r), RELEASED);
     lab.assert_held(&[&w]);
     assert_eq!(lab.release(&w), RELEASED);
@@ -126,7 +126,7 @@ fn a_user_who_may_not_finish_a_hold() {
             assert!(lab.acquire_as(mode, &attempt(1, 1)).is_err(), "{refused}");
             assert_eq!((lab.ttl(PERMITS), lab.ttl(LEASES)), (-2, -2), "{refused}");
             lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
-            // Beside somebody else's hold.
+            // Next to the hold of another client.
             let a = attempt(1, 2).lease(10_000);
             lab.hold(&[&a]);
             lab.raw(&["ACL", "SETUSER", "default", refused]);
@@ -159,7 +159,7 @@ fn a_user_who_may_not_publish() {
         assert_eq!(lab.release(&w), RELEASED);
         assert!(matches!(lab.acquire(&d), Acquired::Granted(_)));
     }
-    // Nor does a dropped ticket need it.
+    // Dropping a ticket does not need it, either.
     let mut lab = Permits::semaphore(3);
     let a = attempt(1, 1);
     lab.hold(&[&a]);

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use bowline::wire;
 
-use crate::lab::{Acquired as Granted, Around, Attempt, Inbox, Lab, attempt, permit_keys};
+use crate::lab::{Acquired as Granted, Around, Attempt, Inbox, Lab, attempt};
 
 mod calls;
 
@@ -112,13 +112,13 @@ impl Permits {
     }
 
     fn of(limit: u32, mut lab: Lab) -> Self {
-        lab.keys = permit_keys(&resource("n", limit));
+        lab.keys = resource("n", limit).keys();
         Self { lab, limit }
     }
 
     /// The same limit for a name of its own on the same server.
     pub fn rename(&mut self, name: &str) {
-        self.keys = permit_keys(&resource(name, self.limit));
+        self.keys = resource(name, self.limit).keys();
     }
 
     pub fn limit_of(&self, attempt: &Attempt) -> u32 {
@@ -136,7 +136,7 @@ impl Permits {
         self.lab.set_wrong(&key);
     }
 
-    /// The lease is over, and nobody has noticed.
+    /// The lease is over, and no script has reaped the hold.
     pub fn expire_hold(&mut self, attempt: &Attempt) {
         let key = self.keys[LEASES].clone();
         self.lapse(&key, &attempt.id, 1);

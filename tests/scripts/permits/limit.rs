@@ -42,7 +42,7 @@ fn a_stored_limit_lives_for_a_day_after_the_last_use() {
     assert_eq!(lab.release(&a), RELEASED);
     shorten(&mut lab);
     assert_eq!(lab.inspect().limit, 2);
-    // Never shortened.
+    // The time to live is never shortened.
     lab.hold(&[&a.lease(3 * DAY as u64)]);
     lab.set_limit(3);
     assert!(lab.ttl(PERMITS) > 2 * DAY);
@@ -129,7 +129,7 @@ fn tickets_far_back_that_fit_no_more() {
     lab.assert_held(&[&last]);
 }
 
-/// The stored limit is lost while somebody waits for more than the call site's own: it would wait for ever at the head.
+/// The stored limit is lost while a ticket asks for more than the call site's own: it would wait for ever at the head.
 #[test]
 fn a_ticket_beyond_what_is_left_of_the_limit_is_dropped() {
     let mut lab = Permits::semaphore(3);

@@ -74,10 +74,10 @@ fn a_call_purges_within_bounds_and_the_calls_end() {
     }
     lab.checked = true;
     let all = attempt(2, 1).units(600);
-    assert_eq!(lab.inspect().used, 0, "nobody holds what is over");
+    assert_eq!(lab.inspect().used, 0, "an expired hold does not count");
     assert_eq!(lab.try_acquire(&all), Granted::Busy { ttl: 0, more: true });
     assert_eq!(lab.raw_used(), 600 - 256);
-    // An expired hold beyond the bound is nobody's either.
+    // An expired hold beyond the bound does not count either.
     assert_eq!(lab.renew_one(&holders[599]), 0);
     assert_eq!(lab.state(&holders[599]), State::Gone);
     assert!(matches!(lab.try_acquire(&all), Granted::Granted(0)));
@@ -117,7 +117,7 @@ fn an_evicted_hash_ends_all_holds() {
     lab.checked = true;
     lab.hold(&[&writer(3, 1)]);
     lab.assert_held(&[&writer(3, 1)]);
-    // Those who come while half of it is gone, one way or the other.
+    // Acquisitions that arrive while one of the two keys is gone.
     for key in [PERMITS, LEASES] {
         for queue in [false, true] {
             let mut lab = Permits::read_write();
@@ -203,7 +203,7 @@ fn an_upgrade_past_many_expired_readers() {
             lab.expire_hold(reader);
         }
         lab.checked = true;
-        // Nothing is decided yet.
+        // The answer is not final yet.
         assert_eq!(lab.change(&r, &w), Changed::Busy { more: true });
         assert_eq!((lab.renew_one(&r), lab.renew_one(&w)), (1, 0));
         if alone {

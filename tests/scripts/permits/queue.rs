@@ -58,7 +58,7 @@ fn the_unreachable_are_passed_and_keep_their_places() {
     assert_eq!(lab.release(&a), RELEASED);
     lab.assert_held(&[&b, &c]);
     lab.assert_queue(&[&deaf, &deaf_again, &d]);
-    // Nobody passes the head while it does not fit: when it can be told, it is its turn.
+    // No ticket passes the first one while that does not fit. It is granted when its client can be notified.
     lab.release(&b);
     lab.assert_held(&[&c]);
     lab.listen(2);
@@ -87,7 +87,7 @@ fn what_is_taken_back_is_taken_back_whole() {
 }
 
 #[test]
-fn in_a_cluster_nobody_is_passed() {
+fn in_a_cluster_no_waiter_is_passed() {
     let mut lab = Permits::semaphore(2);
     lab.counts_everyone = false;
     let a = attempt(1, 1).units(2);
@@ -155,7 +155,7 @@ fn half_a_queue_is_dropped_and_its_waiters_are_told() {
     }
 }
 
-/// Two tickets of one attempt id with other words: no client has them, and no unit is lost on them.
+/// Two tickets of one attempt id for different amounts: no client makes them, and no unit may be lost by them.
 #[test]
 fn one_attempt_id_is_counted_once() {
     let mut lab = Permits::semaphore(5);

@@ -23,17 +23,17 @@ fn only_the_holder_gives_back() {
         assert_eq!(lab.release(&stranger), NOT_HELD);
     }
     for field in ["used", "limit", ""] {
-        let mut nobody = attempt(9, 9);
-        nobody.id = field.to_owned();
-        assert_eq!(lab.release(&nobody), NOT_HELD, "{field}");
+        let mut unknown = attempt(9, 9);
+        unknown.id = field.to_owned();
+        assert_eq!(lab.release(&unknown), NOT_HELD, "{field}");
     }
     lab.assert_held(&[&a, &b]);
     lab.try_acquire(&attempt(4, 1)).busy();
 }
 
-/// Others of its client may be granted by the same call: nobody else tells them.
+/// Other tickets of its client may be granted by the same call: only this reply tells them.
 #[test]
-fn whoever_is_next_itself_reads_who_else_is() {
+fn a_requeued_client_reads_its_other_grants_in_the_reply() {
     let mut lab = Permits::semaphore(3);
     let (a, gone) = (attempt(1, 1), attempt(2, 1).units(2));
     let (own, other, next) = (attempt(1, 2), attempt(3, 1), attempt(1, 3));
@@ -48,7 +48,7 @@ fn whoever_is_next_itself_reads_who_else_is() {
     lab.assert_held(&[&own, &other, &next]);
 }
 
-/// No credit, neither before nor after somebody has purged it.
+/// An expired hold gives back nothing, neither before nor after a script has purged it.
 #[test]
 fn an_expired_permit_gives_no_credit() {
     for purged in [false, true] {
@@ -107,7 +107,7 @@ fn small_releases_gather_for_a_big_request() {
 }
 
 #[test]
-fn not_held_wakes_whoever_fits() {
+fn not_held_promotes_what_fits() {
     let mut lab = Permits::semaphore(1);
     let (a, b) = (attempt(1, 1), attempt(2, 1));
     lab.hold(&[&a]);
@@ -124,7 +124,7 @@ fn a_ticket_for_the_next_turn() {
     let mut lab = Permits::semaphore(1);
     let (a, next) = (attempt(1, 1), attempt(1, 2));
     lab.hold(&[&a]);
-    // Whoever does not hold queues nothing.
+    // A release without a hold queues no ticket.
     assert_eq!(lab.release_and_queue(&attempt(2, 1), Some(&next)), Ok(NOT_HELD));
     assert_eq!((lab.ttl(QUEUE), lab.ttl(TICKETS)), (-2, -2));
     assert_eq!(lab.release_and_queue(&a, Some(&next)), Ok(Released::Granted(0)));

@@ -3,7 +3,7 @@
 use bowline::wire;
 
 use super::lab::{LEASES, PERMITS, Permits, writer};
-use crate::lab::{attempt, permit_keys};
+use crate::lab::{PREFIX, attempt};
 
 #[test]
 fn three_hundred_holds_of_which_four_are_not() {
@@ -24,8 +24,7 @@ fn three_hundred_holds_of_which_four_are_not() {
             _ => lab.hold(&[&mine]),
         }
     }
-    let keys: Vec<_> =
-        names.iter().map(|name| permit_keys(&wire::Resource::semaphore("p", name, 1).unwrap())).collect();
+    let keys: Vec<_> = names.iter().map(|name| wire::Resource::semaphore(PREFIX, name, 1).unwrap().keys()).collect();
     let holds: Vec<_> = keys.iter().map(|keys| (&keys[..], mine.id.as_str(), 60_000)).collect();
     let odd = [(50, -1), (100, -1), (200, 0), (250, 0)];
     let expected: Vec<i64> = (0..300).map(|i| odd.iter().find(|e| e.0 == i).map_or(1, |e| e.1)).collect();
@@ -42,6 +41,20 @@ fn three_hundred_holds_of_which_four_are_not() {
     }
     lab.rename("n7");
     assert!(lab.inspect().holds[0].3 > 50_000);
+}
+
+#[test]
+fn a_renewal_reports_the_token_of_the_hold() {
+    let mut lab = Permits::read_write();
+    let (w, r) = (writer(1, 1), attempt(1, 2));
+    let written = lab.acquire(&w).token();
+    assert_eq!(lab.stored_token(&w), Ok(written.to_string()));
+    assert_eq!(lab.stored_token(&r), Err(0));
+    lab.change(&w, &r);
+    assert_eq!((lab.stored_token(&w), lab.stored_token(&r)), (Err(0), Ok(written.to_string())));
+    let mut lab = Permits::semaphore(1);
+    lab.hold(&[&r]);
+    assert_eq!(lab.stored_token(&r), Ok("0".to_owned()), "permits cannot fence");
 }
 
 #[test]
@@ -67,7 +80,7 @@ fn a_short_renewal_does_not_shorten_what_a_long_lease_needs() {
     lab.hold(&[&long, &short]);
     assert_eq!(lab.renew_one(&short), 1);
     assert!(lab.ttl(PERMITS) > 80_000 && lab.ttl(LEASES) > 80_000);
-    // Its own either: a late copy of an earlier renewal must not undo an extension.
+    // Not even its own lease: a late copy of an earlier renewal must not undo an extension.
     assert_eq!(lab.renew_one(&long.clone().lease(20_000)), 1);
     assert_eq!(lab.acquire(&long.lease(20_000)).token(), lab.acquire(&attempt(1, 1)).token());
     assert!(lab.inspect().holds.iter().any(|(.., left)| *left > 80_000));

@@ -89,7 +89,7 @@ fn a_stored_limit_wins_over_both() {
 
 /// The one with the smaller limit releases, cancels, sends a heartbeat, tries: the ticket of the other is served by its own.
 #[test]
-fn whoever_calls_serves_the_others_by_their_own_limits() {
+fn a_call_serves_other_tickets_by_their_own_limits() {
     let (small, large) = (|n| attempt(1, n).limit(2), |n| attempt(2, n).limit(5));
     let waiting = || {
         let (mut lab, inboxes) = listening();
@@ -98,19 +98,19 @@ fn whoever_calls_serves_the_others_by_their_own_limits() {
         lab.queue(&[&small(1), &large(1).units(2)]);
         (lab, inboxes, holder)
     };
-    // In the way: the head, which does not fit by its own limit.
+    // The first ticket blocks the others, because it does not fit by its own limit.
     let (mut lab, _inboxes, holder) = waiting();
     lab.queue(&[&large(2)]);
     lab.assert_held(&[&holder]);
     assert!(matches!(lab.try_acquire(&large(3)), Acquired::Busy { .. }));
     lab.cancel(&small(1));
     lab.assert_held(&[&holder, &large(1).units(2), &large(2)]);
-    // A heartbeat by the other site.
+    // A heartbeat of the other call site.
     let (mut lab, _inboxes, holder) = waiting();
     lab.expire_ticket(&small(1));
     assert_eq!(lab.state(&small(9)), State::Gone);
     lab.assert_held(&[&holder, &large(1).units(2)]);
-    // A release that leaves room by one limit and not by the other.
+    // A release that leaves enough room by one limit but not by the other.
     let (mut lab, _inboxes, holder) = waiting();
     lab.cancel(&small(1));
     lab.queue(&[&small(2), &large(3)]);

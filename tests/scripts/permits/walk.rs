@@ -1,4 +1,4 @@
-//! Random calls: after each of them no more is held than there is, and nobody waits who could be served.
+//! Random calls: after each of them no more is held than there is, and no ticket waits that could be served.
 
 use super::lab::{ALL, Permits};
 use crate::lab::{Attempt, attempt};
@@ -72,7 +72,7 @@ fn walk(mut lab: Permits, listening: bool, seed: u64) {
         }
         assert_served(&mut lab, listening);
     }
-    // Everybody goes: nothing is left but the counter.
+    // All attempts end, and only the counter remains.
     for attempt in &known {
         lab.cancel(attempt);
     }

@@ -40,7 +40,7 @@ impl Executor for Handle {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let mut state = self.machine.lock();
         state.last += 1;
-        // A year is for ever.
+        // A longer sleep would overflow the clock, and no run lasts a year.
         let year = Duration::from_secs(365 * 24 * 3600);
         let at = state.when(self.process, state.shows(self.process) + duration.min(year));
         let key = (at, state.last);

@@ -10,6 +10,14 @@ impl Machine {
         self.lock().rates.insert(process, millionths);
     }
 
+    /// A clock of a server, which goes wrong by that many millionths.
+    pub fn clock(&self, millionths: i64) -> Process {
+        let mut state = self.lock();
+        let clock = CLOCKS + state.rates.range(CLOCKS..).count();
+        state.rates.insert(clock, millionths);
+        clock
+    }
+
     /// How long it takes until the clock of the process has moved on by that.
     pub fn takes(&self, process: Process, shown: Duration) -> Duration {
         let state = self.lock();
@@ -24,7 +32,7 @@ impl Machine {
             last.1 = last.1.min(now);
         }
         freezes.push((now, until));
-        // So that the time does not jump over the end of the freeze.
+        // Advanced, so that the time does not jump past the end of the freeze.
         state.last += 1;
         let id = state.last;
         state.timers.insert((until, id), Timer { process: WORLD, waker: None });
@@ -69,12 +77,15 @@ impl Machine {
             if tasks.is_empty() && buried.is_empty() {
                 return;
             }
-            // They may spawn others.
+            // Dropping them may spawn other tasks.
             drop((tasks, buried));
         }
         panic!("tasks that are dropped spawn others without end");
     }
 }
+
+/// The clocks of servers are counted from here.
+const CLOCKS: Process = 1 << 20;
 
 /// A guard that is dropped spawns its release, whose drop spawns what makes up for it.
 const MOST_GENERATIONS: usize = 10;

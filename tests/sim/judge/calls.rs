@@ -33,11 +33,16 @@ impl Judge {
                     if verb == "acquire" {
                         attempt.span = span(call.keys[0], number(&call, 3));
                     }
+                    if verb == "ask_ahead" {
+                        attempt.span = attempt.span.max(number(&call, 3));
+                    }
                     if let "acquire" | "change" = verb {
                         attempt.first_asking.get_or_insert(now);
                         attempt.asking = now;
                         attempt.lease = Duration::from_millis(number(&call, if verb == "acquire" { 2 } else { 3 }));
                     }
+                    // A client that renews has learned of its grant, even while it waits for the replicas.
+                    attempt.delivered |= verb == "renew";
                     if verb == "renew" && attempt.changing {
                         state.violation.get_or_insert(format!("I8 renew of {id}, which is being changed"));
                     } else if let Some(decided) = attempt.decided {
@@ -49,7 +54,7 @@ impl Judge {
                 }
             }
         }
-        // What was passed on before is known by its first token.
+        // A hold that was handed off before is known by its first token.
         if let ("change", [old, new]) = (verb(&call), &subjects(&call)[..]) {
             let span = state.attempts.get(*old).map_or(0, |attempt| attempt.span);
             state.attempts.entry((*new).to_owned()).or_default().span = span;
@@ -85,8 +90,8 @@ impl Judge {
         };
         match (verb(&call), twice::word(reply)) {
             ("acquire", "QUEUED") => told(subjects(&call)[0]),
-            // It is not told when the lease in the way ends.
-            ("release", "RELEASED") => {
+            // This ticket gets no message about the end of the lease that blocks it.
+            ("release", "RELEASED") | ("ask_ahead", "QUEUED") => {
                 if let Some(attempt) = requeued(&call).and_then(|ticket| state.attempts.get_mut(id_of(ticket))) {
                     attempt.told = Some(now);
                 }
@@ -94,7 +99,7 @@ impl Judge {
             ("change", word) => {
                 let old = state.attempts.entry(subjects(&call)[0].to_owned()).or_default();
                 old.changing = false;
-                // What is not decided yet is asked again.
+                // A request without a final answer is sent again.
                 let more = word == "BUSY" && items[1] == Reply::Integer(1);
                 if word != "STALE" && !more {
                     old.decided.get_or_insert(now);

@@ -1,5 +1,5 @@
-//! I2, I4: who is granted what by a script, and with which token; I3: nobody who could be served is left waiting; I5:
-//! nobody gets more than there is.
+//! I2, I4: who is granted what by a script, and with which token; I3: no ticket is left waiting that could be served; I5:
+//! no more is granted than there is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,7 +44,9 @@ pub fn verb(call: &Call<'_>) -> &'static str {
 /// Attempt ids that a call is about.
 pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     match verb(call) {
-        "acquire" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => vec![arg(call, 0)],
+        "acquire" | "ask_ahead" | "release" | "force_release" | "wait" | "set" | "count_down" | "delete" => {
+            vec![arg(call, 0)]
+        }
         "cancel" => vec![id_of(arg(call, 0))],
         "change" => vec![arg(call, 0), arg(call, 1)],
         "heartbeat" => {
@@ -60,11 +62,11 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
     }
 }
 
-/// The ticket that a release queues up.
+/// The ticket that a call about a hold queues up.
 pub fn requeued<'a>(call: &Call<'a>) -> Option<&'a str> {
     let ticket = match call.script.name() {
         "lock_release" => arg(call, 3),
-        "permit_release" => arg(call, 4),
+        "lock_ask_ahead" | "permit_release" => arg(call, 4),
         _ => "",
     };
     Some(ticket).filter(|ticket| !ticket.is_empty())
@@ -92,13 +94,14 @@ impl Step<'_> {
         let wrong = granted.iter().find_map(|hold| self.token(hold, highest, &listens));
         wrong
             .or_else(|| self.again())
+            .or_else(|| self.ahead(highest))
             .or_else(|| self.change(&granted))
             .or_else(|| self.drained())
             .or_else(|| self.order(&granted, &listens))
             .or_else(|| {
                 let used: u64 =
                     self.after.holds.iter().filter(|hold| hold.lives(self.now)).map(|hold| hold.units).sum();
-                // What an operator has made smaller drains.
+                // After an operator has lowered the limit, more units may still be held, but no more may be granted.
                 let more = used > self.after.limit && !granted.is_empty();
                 more.then(|| format!("I5 {used} of {} are held: {:?}", self.after.limit, self.after.holds))
             })
@@ -123,7 +126,7 @@ impl Step<'_> {
             "change" if id == arg(&self.call, 1) => self.before.hold(arg(&self.call, 0)),
             _ => None,
         };
-        // A writer that was tried, and did not hear of it, has used up a token.
+        // A writer whose grant was undone, because it did not listen, has used up a token.
         let tried = || queue.iter().any(|ticket| ticket.units == *limit && !listens(&ticket.id));
         let right = match (old, fence) {
             _ if self.call.keys[0].starts_with("bowline:sem:") => true,
@@ -139,6 +142,24 @@ impl Step<'_> {
         let asks = verb(&self.call) == "acquire" && self.word != "GRANTED";
         let id = subjects(&self.call).into_iter().find(|id| asks && self.held(id))?;
         Some(format!("I10 {id} holds, and was told {}", self.word))
+    }
+
+    /// I4: a hold gets another budget only if no ticket waits. So no ticket is passed by more than the budget that a hold had when its
+    /// ticket came, and the one before. I2: the budget is of new tokens.
+    fn ahead(&self, highest: u64) -> Option<String> {
+        if verb(&self.call) != "ask_ahead" {
+            return None;
+        }
+        let id = arg(&self.call, 0);
+        let [before, after] = [self.before, self.after].map(|view| view.hold(id).map(|hold| hold.token));
+        if before == after || after.is_none() {
+            return None;
+        }
+        if after.is_some_and(|token| token <= highest) {
+            return Some(format!("I2 {id} got a budget from {after:?} on, after {highest}"));
+        }
+        let first = self.before.queue.iter().find(|ticket| ticket.lives(self.now))?;
+        Some(format!("I4 {id} got another budget, and {} waits", first.id))
     }
 
     /// I10: a late copy finds that what it was to change is gone, and that what became of it stays.
@@ -175,20 +196,20 @@ impl Step<'_> {
         queue
     }
 
-    /// I4 and I3: whoever is first is granted what there is room for, then the next, and nobody else.
+    /// I4 and I3: the first ticket is granted what there is room for, then the next, and no other one.
     fn order(&self, granted: &[&Hold], listens: &impl Fn(&str) -> bool) -> Option<String> {
         let changed = (verb(&self.call) == "change").then(|| arg(&self.call, 1));
         let granted: Vec<&str> = granted.iter().map(|hold| &*hold.id).filter(|id| changed != Some(*id)).collect();
         let (after, queue) = (self.after.holds.iter(), self.queue());
         let kept = after.filter(|hold| hold.lives(self.now) && !granted.contains(&&*hold.id));
         let mut free = self.after.limit.saturating_sub(kept.map(|hold| hold.units).sum());
-        // The caller reads the reply, so that it needs no message; and its tickets are refreshed first.
+        // The caller reads the reply and needs no message. Its tickets are refreshed first.
         let own = match verb(&self.call) {
             "acquire" | "heartbeat" => subjects(&self.call),
             "release" if self.word != "NOT_HELD" => requeued(&self.call).map(id_of).into_iter().collect(),
             _ => Vec::new(),
         };
-        // What its client is granted by a release is in the reply.
+        // A grant by a release to the same client is in the reply.
         let releases = verb(&self.call) == "release" && self.word != "NOT_HELD" && listens_to_reply(&self.call);
         let told = |id: &str| releases && client_of(id) == client_of(subjects(&self.call)[0]);
         let (mut silent, mut expected) = (BTreeSet::new(), Vec::new());
@@ -222,10 +243,13 @@ impl Step<'_> {
 
     fn promotes(&self) -> bool {
         match (verb(&self.call), self.word) {
-            ("renew" | "inspect", _) | (_, "STALE" | "FULL" | "OVER") => false,
-            // It is told what it knows.
+            ("renew" | "inspect" | "ask_ahead", _) | (_, "STALE" | "FULL" | "OVER") => false,
+            // A caller that already holds gets the same answer again.
             ("acquire", _) => !self.held(subjects(&self.call)[0]),
             _ => true,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

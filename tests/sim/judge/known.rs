@@ -11,7 +11,7 @@ pub struct Known<'a> {
     pub client: &'a str,
     pub units: u64,
     pub token: u64,
-    /// Nobody had this guard's token before.
+    /// No other guard had this guard's token before.
     pub is_new: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct Known<'a> {
 const LINE_TIME: Duration = Duration::from_millis(101);
 
 impl Known<'_> {
-    /// Nobody else holds anything of the name.
+    /// No other guard has anything of the name.
     fn is_alone(&self) -> bool {
         self.key.contains(":lock:") || self.units == WRITE
     }
@@ -30,10 +30,19 @@ impl Known<'_> {
         let holds = state.names.get(self.key).into_iter().flat_map(|name| &name.view.holds);
         holds.filter(|hold| {
             let span = state.attempts.get(&hold.id).map_or(1, |attempt| attempt.span.max(1));
+            // The tokens of a budget that was asked for ahead do not continue those of the budget before.
+            let first = self.budget(state).filter(|(_, id)| **id == hold.id).map_or(hold.token, |(first, _)| first);
             client_of(&hold.id) == self.client
                 && hold.units == self.units
-                && (hold.token..hold.token + span).contains(&self.token)
+                // A grant that was lost may be made again, under the same attempt id and with another token.
+                && ((first..first + span).contains(&self.token) || state.forsaken.has_token(self.key, self.token))
         })
+    }
+
+    /// The grant or budget that the token is of, if the hold is alone: its first token, and whose it is.
+    pub(super) fn budget<'n>(&self, state: &'n State) -> Option<(u64, &'n String)> {
+        let name = state.names.get(self.key).filter(|_| self.is_alone())?;
+        name.granted.range(..=self.token).next_back().map(|(first, id)| (*first, id))
     }
 }
 
@@ -43,13 +52,15 @@ impl Judge {
         let awake = self.clients.lock().unwrap().get(known.client).map(|(process, _)| self.machine.awake(*process));
         let mut state = self.lock();
         let ids: Vec<String> = known.holds(&state).map(|hold| hold.id.clone()).collect();
+        let first = known.budget(&state).map_or(known.token, |(first, _)| first);
         let mut late = None;
         for id in ids {
             let attempt = state.attempts.entry(id).or_default();
             attempt.delivered = true;
             let awake = awake.expect("a client that was introduced");
-            let since = awake - *attempt.first_delivered.get_or_insert(awake);
-            late = late.or((since > LINE_TIME).then_some(since));
+            let since = awake - *attempt.first_delivered.entry(first).or_insert(awake);
+            // An attempt that is astray may have been granted again, under the same attempt id.
+            late = late.or((since > LINE_TIME && !attempt.astray).then_some(since));
         }
         if let Some(since) = late.filter(|_| known.is_new && known.is_alone()) {
             let Known { key, token, .. } = known;
@@ -57,13 +68,13 @@ impl Judge {
         }
     }
 
-    /// When it was asked for under the attempt id that the guard has it by: in a cohort, that may be long before somebody asked
+    /// When it was asked for under the attempt id that the guard has it by: in a cohort, that may be long before the call that asked
     /// for the guard. Of permits, the first time that is possible.
     pub fn asked(&self, known: &Known<'_>) -> Option<Duration> {
         let state = self.lock();
         let name = state.names.get(known.key)?;
         if known.is_alone() {
-            let (first, id) = name.granted.range(..=known.token).next_back()?;
+            let (first, id) = known.budget(&state)?;
             let attempt = state.attempts.get(id)?;
             return attempt.first_asking.filter(|_| known.token < first + attempt.span);
         }

@@ -1,4 +1,4 @@
-//! I13: a wait ends well only if the latch was open meanwhile, or there was none; whoever waits for what opens or ends
+//! I13: a wait ends well only if the latch was open meanwhile, or there was none; every waiter of a latch that opens or ends
 //! is told (I3). I10: each call counts once, however often it is executed. I7: who waits no more leaves no ticket.
 
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +41,7 @@ struct Latch {
     none: Option<Duration>,
 }
 
-/// One operation of somebody.
+/// One operation of an actor.
 struct Use {
     key: String,
     began: Duration,
@@ -108,7 +108,8 @@ impl Latches {
         tickets.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         let mut told = false;
         for (id, expiry) in tickets {
-            // The others are told by further calls, of a client that may be dead by then, or else by their heartbeat.
+            // The other waiters are notified by further calls. If the client of these is dead, they learn it from their
+            // heartbeats.
             let by_message = lives(expiry) && !(told && self.one_is_told);
             told |= by_message;
             if let Some(waiter) = self.used_by(&id).filter(|waiter| waiter.ended.is_none()) {
@@ -217,7 +218,7 @@ impl Latches {
             self.all_are_due(key, now, |expiry| expiry > ms);
         }
         if handoff {
-            // Who has not heard of the end waits for the next one.
+            // A waiter that has not learned of the end waits for the next latch.
             let tickets: Vec<String> = self.names[key].tickets.keys().cloned().collect();
             for id in tickets {
                 if let Some(waiter) = self.used_by(&id) {

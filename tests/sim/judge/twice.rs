@@ -1,14 +1,14 @@
 //! I10: the same call once more changes nothing.
 //!
 //! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
-//! be dropped a few at a time; with a free lock and waiters that nobody can tell, each call tries them again, and
-//! each try reserves a token, and lets the keys of permits live for its lease. A call that found nobody may have promoted
+//! be dropped a few at a time; with a free lock and waiters that cannot be told, each call tries them again, and
+//! each try reserves a token, and lets the keys of permits live for its lease. A call that found no holder may have promoted
 //! a ticket of the very same attempt id, left by a late copy of its request.
 
 use std::time::Duration;
 
 use bowline::embedded::Content;
-use bowline::{Call, Reply};
+use bowline::{Call, Reply, wire};
 
 use super::grants::{arg, verb};
 use super::view::{Dump, locks, queue, view};
@@ -47,8 +47,13 @@ fn essence(dump: &Dump, now_ms: f64) -> Dump {
 
 pub fn word(reply: &Reply) -> &str {
     match reply {
+        // A token and the clock.
+        Reply::Bytes(bytes) if bytes.contains(&b' ') => "GRANTED",
         Reply::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
-        Reply::Array(items) => items.first().map_or("", word),
+        Reply::Array(items) => items.first().filter(|item| matches!(item, Reply::Bytes(_))).map_or("", word),
+        Reply::Integer(0) => "NOT_HELD",
+        Reply::Integer(1) => "RELEASED",
+        Reply::Integer(_) => "GRANTED",
         _ => "",
     }
 }
@@ -57,14 +62,14 @@ pub fn word(reply: &Reply) -> &str {
 fn answers(verb: &str, first: &Reply, second: &Reply) -> bool {
     match (verb, word(first), word(second)) {
         ("release", "RELEASED" | "GRANTED", "NOT_HELD") => true,
-        // The first copy may have found the remains of a queue, and read the clock; the second finds none.
+        // The first copy may have found the rest of a queue and read the clock. The second one finds no queue.
         ("release", "NOT_HELD", "NOT_HELD") => match (first, second) {
             (Reply::Array(first), Reply::Array(second)) => first[..2] == second[..2],
             _ => false,
         },
         ("force_release", "RELEASED", "NOT_HELD") => true,
         ("cancel", "CANCELLED" | "RELEASED", "GONE") => true,
-        // The lease in the way may be the caller's, and is whole again.
+        // The blocking lease may be the caller's own, which was renewed.
         ("heartbeat", ..) => match (first, second) {
             (Reply::Array(first), Reply::Array(second)) => first[2..] == second[2..],
             _ => false,
@@ -74,7 +79,7 @@ fn answers(verb: &str, first: &Reply, second: &Reply) -> bool {
 }
 
 pub fn check(call: &Call<'_>, replies: (&Reply, &Reply), dumps: (&Dump, &Dump), now_ms: f64) -> Option<String> {
-    let (first, second) = replies;
+    let (first, second) = (&wire::in_full(replies.0.clone()), &wire::in_full(replies.1.clone()));
     let script = call.script.name();
     let held_now = || view(dumps.0, call.keys[0]).hold(arg(call, 0)).is_some();
     if word(first) == "NOT_HELD" && held_now() {

@@ -1,4 +1,6 @@
 //! What the server has of one name.
+//!
+//! The judge reads keys and arguments without the library's own spelling of them, so that a mistake there is not made twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -50,14 +52,14 @@ impl View {
         self.limit.saturating_sub(used)
     }
 
-    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: nobody
+    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: no call
     /// is told when that happens.
     pub fn is_behind_dead(&self, ticket: &Ticket, now: Duration) -> bool {
         let mut before = self.queue.iter().take_while(|other| other.id != ticket.id);
         before.any(|other| !other.lives(now) && other.units > ticket.units)
     }
 
-    /// Whoever waits, and there is room for it and for everybody before it.
+    /// The tickets for which there is room, after all tickets before them.
     pub fn fitting(&self, now: Duration) -> impl Iterator<Item = &Ticket> {
         let free = self.free(now);
         self.queue.iter().filter(move |ticket| ticket.lives(now)).take_while(move |ticket| ticket.units <= free)
@@ -155,7 +157,7 @@ pub fn view(dump: &Dump, lock: &str) -> View {
     let holds = if limit(lock) > 1 {
         permits_held(dump, lock)
     } else {
-        // A ticket of a lock says how many tokens it reserves.
+        // The ticket of a lock states the number of tokens to reserve.
         queue.iter_mut().for_each(|ticket| ticket.units = 1);
         dump.get(lock).and_then(hold).into_iter().collect()
     };
@@ -171,7 +173,7 @@ fn permits_held(dump: &Dump, lock: &str) -> Vec<Hold> {
     let leases = leases(dump, lock);
     let held = fields(dump, lock).into_iter().filter_map(|(id, value)| {
         let (units, token) = value.split_once(' ')?;
-        // It is over when its time has come.
+        // A hold has ended when its time has come, even if it is still stored.
         let ends = Duration::from_millis(*leases.get(&id)? as u64).saturating_sub(Duration::from_millis(1));
         Some(Hold { id, units: units.parse().unwrap(), token: token.parse().unwrap(), ends })
     });

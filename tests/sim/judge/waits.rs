@@ -2,6 +2,7 @@
 //!
 //! All bounds count from when its link, its process and the server were last disturbed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::view::{Hold, Ticket};
@@ -12,11 +13,11 @@ use crate::world::MS;
 pub struct Attempt {
     /// When it came into the queue, or got the lock without having been there.
     pub appeared: Duration,
-    /// When a script about it was last executed whose answer somebody waited for.
+    /// When a script about it was last executed whose answer was awaited.
     pub asked: Duration,
     /// When the last such script was executed before one whose answer has reached the client.
     pub learned: Duration,
-    /// It was granted in the reply to a late copy of a request, which nobody reads.
+    /// It was granted in the reply to a late copy of a request, which is not read.
     pub granted_unheard: bool,
     /// The last script about it left nothing of it.
     pub gone: bool,
@@ -35,12 +36,14 @@ pub struct Attempt {
     pub decided: Option<Duration>,
     /// The client is about to change it, and renews it no more unless that fails.
     pub changing: bool,
-    /// The client has the guard.
+    /// The client has the guard, or waits for the replicas.
     pub delivered: bool,
+    /// A failover has lost something about it: what its client does and what the server has need not agree.
+    pub astray: bool,
     /// How many tokens its grant reserves: so many guards may have it, one after the other.
     pub span: u64,
-    /// When the first of them got it, by the clock of a process that stood still at times.
-    pub first_delivered: Option<Duration>,
+    /// When the first of them got it, by the clock of a process that stood still at times: for each budget, by its first token.
+    pub first_delivered: BTreeMap<u64, Duration>,
 }
 
 /// As long as a ticket lives without a heartbeat, if its lease is not shorter.
@@ -80,11 +83,17 @@ pub struct Moment {
     pub held_since: Duration,
     /// When something was done to the data.
     pub damaged: Duration,
+    /// How long a grant waits until it is its turn to be acknowledged, and an answer behind a `WAIT`.
+    pub replicas: Duration,
 }
 
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two heartbeats.
 pub const BACKOFF: Duration = Duration::from_millis(1250);
 pub const PAUSE: Duration = Duration::from_millis(75);
+/// The longest wait between two tries to open the inbox of a slot, and the last try; and the same of one that was open before, which the
+/// connection opens again.
+const OPENED: Duration = Duration::from_secs(9);
+const REOPENED: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 impl Moment {
@@ -112,24 +121,40 @@ impl Moment {
         }
         let client = client.filter(|_| attempt.waits())?;
         let id = &ticket.id;
-        // Messages may have been missed until it listened again. One heartbeat may be under way by then; the next counts.
+        // Messages may have been missed until the client listened again. One heartbeat may be under way by then, so only the
+        // next one counts.
         if attempt.appeared < client.listens && attempt.asked < client.listens {
-            let since = client.listens.max(client.calm);
+            // A request that itself waits for replicas is answered only after that wait.
+            let since = client.listens.max(client.calm).max(attempt.told.unwrap_or(self.now));
             // A heartbeat that was lost with its connection is sent again.
             let lost = if client.calm > client.listens { client.pause(ticket.lease) } else { Duration::ZERO };
-            if let Some(waited) = self.over(since, lost + self.messages(5)) {
+            if let Some(waited) = self.over(since, lost + self.messages(5) + self.replicas) {
                 return Some(format!("I3 {id} was not heartbeat_reply for {waited:?} after its client listens again"));
             }
         }
         let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
-        // Who has asked since the lock was taken, and was not held up on the way to the answer, knows when that lease
-        // ends. Another lease may have begun and ended since, which the next heartbeat finds out; even in the same moment.
+        // A client that has asked since the lock was taken, and got its answer without delay, knows when that lease ends.
+        // Another lease may have begun and ended since, even in the same moment. The next heartbeat finds that out.
         let knows = foreseen && attempt.learned > self.held_since && attempt.learned >= client.calm;
         let heartbeat = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound =
             heartbeat + client.pause(ticket.lease) + self.messages(6) + ticket.lease.max(Duration::from_secs(30)) / 500;
+        let bound = bound + self.replicas;
         let waited = self.over(since, bound).filter(|_| ticket.lives(self.server))?;
         Some(format!("I3 there is room, and {id} waits for {waited:?}, longer than {bound:?}"))
+    }
+
+    /// A ticket whose client has no inbox in the slot of the name, since when; and since when it can be reached.
+    pub fn deaf(&self, ticket: &Ticket, attempt: &Attempt, calm: Duration, silent_since: Duration) -> Option<String> {
+        let told = attempt.told.filter(|_| attempt.waits() && ticket.lives(self.server))?;
+        let again = match (calm.is_zero(), silent_since.is_zero()) {
+            (true, _) => Duration::ZERO,
+            // The client may have been told that it could not be opened.
+            (false, true) => OPENED,
+            (false, false) => REOPENED,
+        };
+        let waited = self.over(told.max(calm).max(silent_since), self.messages(4) + again)?;
+        Some(format!("I3 {} waits, and for {waited:?} its client has not listened where it is granted", ticket.id))
     }
 
     /// The hold, if it has not expired.
@@ -137,13 +162,14 @@ impl Moment {
         if let Some(undone) = self.undone(&hold.id, attempt, client) {
             return Some(undone);
         }
-        // Whoever was told to wait learns of the grant, and if it is old by then asks again.
+        // A waiter that was told to wait learns of the grant. If the grant is old by then, it asks again.
         let told = attempt.told.filter(|told| *told >= attempt.appeared);
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
         let heartbeat = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
-        let waited = self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + heartbeat)?;
+        let waited =
+            self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + heartbeat + self.replicas)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
     }
 

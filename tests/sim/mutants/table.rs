@@ -16,6 +16,7 @@ pub enum Place {
     /// A run with that workload and these faults.
     Run(&'static str, Workload, Faults),
     Scene(&'static str),
+    RedLock,
 }
 
 pub struct Row {
@@ -30,6 +31,10 @@ const FAULT_FREE: Place = Place::Run("fault_free", Workload::Locks, crate::NONE)
 const NETWORK: Place = Place::Run("network", Workload::Locks, crate::NETWORK);
 const CRASHES: Place = Place::Run("crashes", Workload::Locks, crate::CRASHES);
 const LOSSES: Place = Place::Run("losses", Workload::Locks, crate::LOSSES);
+
+const ACKNOWLEDGED: Place = Place::Run("acknowledged", Workload::Locks, crate::ACKNOWLEDGED);
+
+const SHARDED_MOVES: Place = Place::Run("sharded_moves", Workload::Permits, Faults { network: true, ..crate::SHARDED });
 
 const PERMITS_FAULT_FREE: Place = Place::Run("permits_fault_free", Workload::Permits, crate::NONE);
 const PERMITS_NETWORK: Place = Place::Run("permits_network", Workload::Permits, crate::NETWORK);
@@ -66,40 +71,50 @@ const fn scene(name: &'static str) -> Place {
 
 #[rustfmt::skip]
 pub const MUTANTS: &[Row] = &[
-    // Who holds.
+    // Mistakes about the holder.
     lua("release_by_anybody", &[(
-        "  return {redis.call('HDEL', lock, id) == 1 and",
-        "  return {redis.call('DEL', lock) == 1 and",
+        "  return redis.call('HDEL', lock, id)\n",
+        "  return redis.call('HDEL', lock, redis.call('HGETALL', lock)[1] or id)\n",
     )], NETWORK, &["I1", "I10"]),
     lua("renewal_by_anybody", &[(
-        "local held = redis.pcall('HEXISTS', lock, id)\n",
-        "local held = redis.pcall('EXISTS', lock)\n",
+        "local held = redis.pcall('HGET', lock, id) or 0\n",
+        "local held = redis.pcall('HGETALL', lock)[2] or 0\n",
     )], scene("lost_data"), I1),
     lua("renewal_creates_a_key", &[(
-        "  if held == 1 and lease ~= '0' then\n",
-        "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = 1\n",
-    )], NETWORK, &["I1", "I8"]),
+        "  if type(held) == 'string' and lease ~= '0' then\n",
+        "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = '1'\n",
+    )], NETWORK, &["I1", "I2", "I8"]),
     rust("attempt_id_reused", Mutant::AttemptIdReused, NETWORK, &["I1", "I8"]),
     rust("gone_trusted_after_resend", Mutant::GoneTrustedAfterResend, scene("stale_message"), I3),
     rust("late_grant_released", Mutant::LateGrantReleased, scene("known_grant"), I1),
     rust("grant_trusted_after_resend", Mutant::GrantTrustedAfterResend, scene("second_copy"), I1),
     rust("deaf_while_asking", Mutant::DeafWhileAsking, scene("lost_answer"), I3),
+    lua("hand_over_drops_the_new_hold", &[(
+        "  if ending then redis.call('HDEL', lock, ending) end\n",
+        "  if ending then redis.call('DEL', lock) end\n",
+    )], FAULT_FREE, &["I1", "I3", "I10"]),
     lua("resend_not_known", &[(
         "local held = not free and redis.call('HGET', lock, id)\n",
         "local held = false\n",
     )], NETWORK, I10),
     lua("stale_before_mine", &[(
         "-- A resend, or the message about the grant was lost.\n",
-        "if not_after > 0 and now > not_after then return {'STALE', now} end\n",
+        "if late then return {'STALE', now} end\n",
     )], scene("late_copy"), I10),
     rust("stale_not_learned", Mutant::StaleNotLearned, scene("clock_forward"), I3),
     rust("no_not_after", Mutant::NoNotAfter, scene("late_request"), I7),
     lua("token_without_clock", &[(
-        "  local first = time[1] * 1000000 + time[2]\n",
-        "  local first = 1\n",
+        "token = clock\nlocal last = token\n",
+        "token = '1'\nlocal last = token\n",
     )], LOSSES, I2),
 
-    lua("old_counter_ignored", &[("  if floor >= first then\n", "  if false then\n")], FAULT_FREE, I2),
+    lua(
+        "counter_as_short_as_the_lease",
+        &[("lease * 2 > COUNTER_TTL and lease * 2 or 'COUNTER_TTL'", "lease")],
+        scene("late_successor"),
+        I2,
+    ),
+    lua("old_counter_ignored", &[("  if highest >= token + 0 then\n", "  if false then\n")], FAULT_FREE, I2),
     lua("publish_before_asking", &[
         ("  if client == listener or not counts_everyone then return true end\n", "  do return true end\n"),
         (
@@ -108,15 +123,31 @@ pub const MUTANTS: &[Row] = &[
             return type(heard) == 'number' and (heard > 0 or not counts_everyone)\n",
         ),
     ], scene("demoted_listener"), I1),
+    lua("role_not_checked", &[("  if type(held) == 'number' then takes_writes(lock) end\n", "")], scene("asked_a_replica"), LOST),
+    rust("renewal_counted_without_acknowledgement", Mutant::UnacknowledgedRenewalCounted, scene("cut_off_master"), I1),
+    rust("token_not_compared", Mutant::TokenNotCompared, ACKNOWLEDGED, I2),
+    rust("wait_after_a_read", Mutant::WaitAfterARead, scene("lost_grant"), I1),
+    lua("hold_deleted_first", &[(
+        "  takes_writes(lock)\n  ending, free = id, true\n",
+        "  remove_hold(id)\n",
+    )], scene("handed_over_in_a_moving_slot"), I12),
+    rust("resent_after_unknown", Mutant::ResentAfterUnknown, scene("lost_reply"), LOST),
+    rust("receivers_believed", Mutant::ReceiversBelieved, scene("heard_elsewhere"), I3),
+    rust("subscription_left_behind", Mutant::SubscriptionLeftBehind, scene("cut_off_listener"), I3),
+    rust("inbox_left_behind", Mutant::InboxLeftBehind, SHARDED_MOVES, I3),
+    rust("inbox_open_too_soon", Mutant::InboxOpenTooSoon, scene("opening_inbox"), I3),
+    rust("no_heartbeat_after_subscription", Mutant::NoHeartbeatAfterSubscription, scene("opening_inbox"), I3),
     rust("one_link_redialled", Mutant::OneLinkRedialled, scene("parted_links"), I3),
 
-    // How long.
+    // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
-        ("    held = redis.call('PEXPIRE', lock, math.max(", "    held = redis.pcall('PEXPIRE', lock, math.max("),
-        ("  if held ~= 1 then takes_writes(lock) end\n", ""),
-        ("  if held ~= 1 then takes_writes(KEYS[2 * i - 1]) end\n", ""),
+        ("    redis.call('PEXPIRE', lock, math.max(", "    lease = redis.pcall('PEXPIRE', lock, math.max("),
+        ("  if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
-        ("  reply[i + 1] = held\n", "  reply[i + 1] = type(held) == 'number' and held or -1\n"),
+        (
+            "  if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end\n",
+            "  if type(held) == 'table' or string.match(held, '^[^%d-]') then held = -1 end\n",
+        ),
     ], scene("refused_renewal"), LOST),
     rust("ties_by_id", Mutant::TiesById, scene("flapping"), LOST),
     rust("renewal_without_bound", Mutant::RenewalWithoutBound, scene("silent_renewal"), LOST),
@@ -139,13 +170,13 @@ pub const MUTANTS: &[Row] = &[
     rust("lost_hold_entered", Mutant::LostHoldEntered, scene("expired_reentry"), I1),
     rust("protect_waits_for_signal", Mutant::ProtectWaitsForSignal, scene("frozen_work"), I1),
 
-    // Who is next.
-    lua("release_wakes_nobody", &[(
+    // Mistakes about the next waiter.
+    lua("release_promotes_no_ticket", &[(
         "is_queued(ticket), ARGV[5]) end\nlocal more, granted = promote({[ticket] = true})",
         "is_queued(ticket), ARGV[5]) end\nlocal more, granted = 0, {}",
     )], FAULT_FREE, I3),
-    lua("reply_tells_nobody", &[("'RELEASED', more, now, unpack(messages)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
-    lua("cancel_wakes_nobody", &[(
+    lua("reply_names_no_grant", &[("'RELEASED', more, now, unpack(messages)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
+    lua("cancel_promotes_no_ticket", &[(
         "local more = promote({})\ndrop_ended()\nreturn {outcome,",
         "local more = 0\ndrop_ended()\nreturn {outcome,",
     )], FAULT_FREE, I3),
@@ -186,7 +217,7 @@ pub const MUTANTS: &[Row] = &[
         "if not id or not expires or expires <= now then",
         "if not id or not expires then",
     )], CRASHES, &["I3", "I4"]),
-    lua("granted_to_nobody", &[(
+    lua("granted_to_no_client", &[(
         "if asked and count > 0 then",
         "if asked then",
     )], scene("crashed_crowd"), I3),
@@ -204,11 +235,16 @@ pub const MUTANTS: &[Row] = &[
     rust("unread_reply_forgotten", Mutant::UnreadReplyForgotten, scene("unread_reply"), I3),
     rust("more_not_done", Mutant::MoreNotDone, scene("expired_crowd"), I3),
 
-    // The local line.
+    // Mistakes in the local hand-off.
     rust("lost_hold_handed_off", Mutant::LostHoldHandedOff, scene("robbed_cohort"), I1),
     rust("token_handed_on", Mutant::TokenHandedOn, FAULT_FREE, I2),
     rust("cohort_never_ends", Mutant::CohortNeverEnds, scene("long_cohort"), I4),
     rust("cohort_takes_its_time", Mutant::CohortTakesItsTime, scene("slow_cohort"), I4),
+    lua("granted_ahead_past_others", &[(
+        "  if live_waiters() == 0 then\n    local token = reserve(budget, lease)",
+        "  if true then\n    local token = reserve(budget, lease)",
+    )], scene("busy_cohort"), I4),
+    rust("ahead_forgotten", Mutant::AheadForgotten, scene("busy_cohort"), I3),
     rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_cohort"), I3),
     rust("ticket_outlives_its_cohort", Mutant::TicketOutlivesItsCohort, FAULT_FREE, &["I3", "I7"]),
     rust("lost_hold_keeps_the_cohort", Mutant::LostHoldKeepsTheCohort, scene("kept_guard"), I3),
@@ -222,7 +258,7 @@ pub const MUTANTS: &[Row] = &[
         "",
     )], PERMITS_FAULT_FREE, I3),
 
-    // Permits.
+    // Mistakes about permits.
     lua("reader_passes_a_writer", &[(
         "if redis.call('EXISTS', queue, tickets) == 0 and sound and",
         "if sound and",
@@ -239,7 +275,7 @@ pub const MUTANTS: &[Row] = &[
         "        grants = grants + 1\n",
         "        do return call_again, granted, 'full' end\n",
     )], PERMITS_FAULT_FREE, I3),
-    lua("downgrade_wakes_nobody", &[(
+    lua("downgrade_promotes_no_ticket", &[(
         "local more = promote({})\nif held ~= units then",
         "local more = 0\nif held ~= units then",
     )], PERMITS_FAULT_FREE, I3),
@@ -282,18 +318,18 @@ pub const MUTANTS: &[Row] = &[
         "    remove(ticket, '1')\n  else\n",
     )], PERMITS_FAULT_FREE, I3),
     lua("oversized_stays", &[("  if id and exceeds_limit(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
-    lua("raised_limit_wakes_nobody", &[(
+    lua("raised_limit_promotes_no_ticket", &[(
         "local more = promote({})\nreturn {'LIMIT',",
         "local more = 0\nreturn {'LIMIT',",
     )], PERMITS_FAULT_FREE, I3),
 
-    // Latches.
+    // Mistakes about latches.
     lua("latch_wakes_one", &[("local more = #ids > MAX_TOLD\n", "ids = {ids[1]}\n  local more = false\n")], LATCHES_FAULT_FREE, I3),
-    lua("latch_wakes_nobody", &[(
+    lua("open_latch_notifies_no_waiter", &[(
         "count == 1 and tell('open') or 0, now}",
         "count == 1 and redis.call('UNLINK', tickets) * 0 or 0, now}",
     )], LATCHES_FAULT_FREE, I3),
-    lua("deletion_wakes_nobody", &[(
+    lua("deletion_notifies_no_waiter", &[(
         "tell(left or 'gone')",
         "redis.call('UNLINK', tickets) * 0",
     )], LATCHES_FAULT_FREE, I3),
@@ -335,6 +371,19 @@ pub const MUTANTS: &[Row] = &[
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
     lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, QUEUE_TTL)", "true")], LATCHES_FAULT_FREE, I9),
+
+    // Mistakes with several masters.
+    rust("uptime_ignored", Mutant::UptimeIgnored, Place::RedLock, I1),
+    rust("answers_count_as_votes", Mutant::AnswersCountAsVotes, scene("refused_proposal"), I2),
+    rust("vote_from_answer", Mutant::VoteFromAnswer, scene("slow_votes"), I1),
+    rust("vote_regained_with_fresh_token", Mutant::VoteRegainedWithFreshToken, scene("regained_vote"), I2),
+    rust("unused_votes_left", Mutant::UnusedVotesLeft, scene("late_vote"), I3),
+    rust("turn_before_votes", Mutant::TurnBeforeVotes, scene("early_turn"), I3),
+
+    lua("vote_for_ever", &[(
+        "local token = accepted and proposal or '0'\n",
+        "local token = accepted and proposal or '0'\nredis.call('HSET', lock, id, token)\nlocal lock = id\n",
+    )], scene("slow_votes"), I9),
 
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),

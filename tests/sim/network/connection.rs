@@ -1,16 +1,16 @@
 //! A process's end of its link, as a connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use bowline::{Call, Connection, ConnectionError, Notice, Reply, Topology};
+use bowline::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use futures::StreamExt;
 use futures::channel::mpsc;
-use futures::future::{Either, select};
 use futures::stream::BoxStream;
 
 use super::subscription::Feed;
-use super::{COMMAND_TIMEOUT, Link, MOMENT};
+use super::{COMMAND_TIMEOUT, Link};
 use crate::executor::WORLD;
 use crate::request::Request;
 
@@ -50,49 +50,24 @@ impl Connection for SimConnection {
         let link = &self.0;
         link.backend.called(call);
         let _call = UnderWay::new(link);
-        let request = Request::new(&call);
         let within = call.within.map_or(COMMAND_TIMEOUT, |within| within.min(COMMAND_TIMEOUT));
-        let mut sent = false;
-        let attempt = async {
-            link.until(|state| !state.down || state.closed).await;
-            if link.look(|state| state.closed) {
-                return Err(ConnectionError::Closed);
-            }
-            let connection = link.look(|state| state.commands);
-            sent = true;
-            let answered = link.send(request);
-            let broken = std::pin::pin!(link.until(|state| state.commands != connection || state.closed));
-            match select(answered, broken).await {
-                Either::Left((Ok(answer), _)) => {
-                    if let Err(ConnectionError::Refused { code, .. }) = &answer
-                        && matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED")
-                    {
-                        // It is no primary any more. Behind the address there may be another one.
-                        link.cut(true, false, MOMENT);
-                    }
-                    answer
-                }
-                _ if link.look(|state| state.closed) => Err(ConnectionError::Closed),
-                _ => Err(ConnectionError::Unknown("the connection broke".to_owned())),
-            }
-        };
-        let attempt = Box::pin(attempt);
-        let outcome = match select(attempt, link.executor.sleep(within)).await {
-            Either::Left((answer, _)) => return answer,
-            Either::Right(((), attempt)) => drop(attempt),
-        };
-        let () = outcome;
-        if sent {
-            // No answer: the connection is given up, as the adapters do.
-            link.cut(true, false, MOMENT);
-            Err(ConnectionError::Unknown("no answer in time".to_owned()))
-        } else {
-            Err(ConnectionError::Unreachable("down".to_owned()))
-        }
+        link.run(Request::new(&call), false, within).await
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
         futures::future::join_all(calls.iter().map(|call| self.run(*call))).await
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let link = &self.0;
+        calls.iter().for_each(|call| link.backend.called(*call));
+        let _call = UnderWay::new(link);
+        link.run_acknowledged(calls, false, replicas, within).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Link;
+use super::{Link, MOMENT};
 use crate::executor::WORLD;
+use crate::nodes::Node;
 
 impl Link {
     /// Breaks the command connection, and the subscription's too if so asked; they are up again after `outage`.
@@ -34,14 +35,25 @@ impl Link {
         }));
     }
 
-    /// Half open: nothing gets through in either direction, and nobody is told.
+    /// The next command connection leads to that server, not to the primary.
+    pub fn lead_astray(self: &Arc<Self>, node: Node, outage: Duration) {
+        self.cut(true, false, outage);
+        let link = self.clone();
+        let sleep = self.machine.process(WORLD).sleep(outage + MOMENT / 100);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            sleep.await;
+            link.disturb(|state| state.node = node);
+        }));
+    }
+
+    /// Half open: nothing gets through in either direction, and neither side is told.
     pub fn mute(self: &Arc<Self>, duration: Duration) {
         self.disturb(|state| state.mute = true);
         let link = self.clone();
         let world = self.machine.process(WORLD);
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(duration).await;
-            // What was swallowed does not come back: the connection is broken by then.
+            // Lost data does not come back, because the connection is broken by then.
             link.disturb(|state| state.mute = false);
             link.cut(true, true, Duration::from_millis(20));
         }));
@@ -70,6 +82,22 @@ impl Link {
         self.machine.process(WORLD).spawn(Box::pin(async move {
             world.sleep(duration).await;
             link.disturb(|state| state.lag = Duration::ZERO);
+        }));
+    }
+
+    /// For a while, requests, replies and messages take that much longer.
+    pub fn slow_down(self: &Arc<Self>, by: Duration, duration: Duration) {
+        self.disturb(|state| state.slow = by);
+        let link = self.clone();
+        let world = self.machine.process(WORLD);
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(duration).await;
+            let now = link.machine.now();
+            link.disturb(|state| {
+                state.slow = Duration::ZERO;
+                // Data that was sent before is delayed for as long.
+                state.disturbed = now + by;
+            });
         }));
     }
 

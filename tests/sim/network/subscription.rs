@@ -34,7 +34,7 @@ enum Proof {
     Lost,
 }
 
-/// Nobody listens any more, or the link is closed.
+/// The subscription was dropped, or the link is closed.
 struct Over;
 
 impl Feed {
@@ -149,9 +149,9 @@ impl Feed {
     }
 }
 
-/// The messages of one socket, from the server to the client, until it breaks. Then the server notices: nobody counts as a
-/// receiver any more.
-async fn carry(
+/// The messages of one socket, from the server to the client, until it breaks. Then the server notices, and the socket
+/// does not count as a receiver any more.
+pub async fn carry(
     link: Arc<Link>,
     number: u64,
     mut messages: BoxStream<'static, Notice>,

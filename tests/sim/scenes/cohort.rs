@@ -1,5 +1,6 @@
 //! Scenes about the cohort of a client's non-fair acquisitions.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
@@ -31,7 +32,7 @@ async fn line(stage: &Stage, process: Process, waiters: usize) -> (LockGuard, Ve
     (waiting.remove(0).await.unwrap(), waiting)
 }
 
-/// The members of the cohort come and go, and somebody of another process waits.
+/// The members of the cohort come and go, and another process waits.
 pub async fn long_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, 3 * SPAN).await;
@@ -50,7 +51,44 @@ pub async fn long_cohort(mut stage: Stage) -> Played {
     must(false, "I4 a waiter was passed by a whole line")
 }
 
-/// The members of the cohort take their time, and somebody of another process waits.
+/// The members of the cohort come back again and again, so that it asks ahead, and another process comes at some time.
+/// They take so long that no budget is used up before the next one is there, and so none is larger than the first.
+pub async fn busy_cohort(mut stage: Stage) -> Played {
+    let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
+    let (guard, waiting) = line(&stage, process, 3).await;
+    let (section, before) = (stage.hop / 2, stage.random.below(5 * SPAN as u64));
+    let mut waiting: VecDeque<_> = waiting.into();
+    let mut guard = guard;
+    for _ in 0..before {
+        stage.sleep(section).await;
+        guard.release().await.unwrap();
+        waiting.push_back(stands(&stage, process));
+        guard = waiting.pop_front().unwrap().await.unwrap();
+    }
+    let mut fair = pin!(stage.acquires(other));
+    let mut passed = 0;
+    let fair = loop {
+        stage.sleep(section).await;
+        guard.release().await.unwrap();
+        waiting.push_back(stands(&stage, process));
+        guard = match select(waiting.pop_front().unwrap(), &mut fair).await {
+            Either::Left((next, _)) => next.unwrap(),
+            Either::Right((fair, next)) => {
+                waiting.push_front(next);
+                break fair;
+            }
+        };
+        // The last acquisitions happen before its ticket is queued, and before the grant is known.
+        passed += 1;
+        must(passed <= 2 * SPAN + 8, "I4 a waiter was passed by more than two budgets")?;
+    };
+    fair.release().await.unwrap();
+    let next = waiting.pop_front().unwrap();
+    let _guard = stage.within(4 * stage.hop + MS, "I3 the cohort waits for its turn", next).await?.unwrap();
+    Ok(())
+}
+
+/// The members of the cohort take their time, and another process waits.
 pub async fn slow_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (mut guard, waiting) = line(&stage, process, SPAN - 1).await;
@@ -69,10 +107,10 @@ pub async fn slow_cohort(mut stage: Stage) -> Played {
     must(false, "I4 a waiter was passed by a whole line")
 }
 
-/// An operator takes the lock from the cohort, and somebody of another process gets it.
+/// An operator takes the lock from the cohort, and another process gets it.
 pub async fn robbed_cohort(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
-    // The first of those who stand there asks for itself as soon as it is known.
+    // The first waiting member asks as soon as the hold is known.
     let (guard, waiting) = line(&stage, process, 2).await;
     let fair = stage.acquires(other);
     stage.until_waiting(1).await;
@@ -99,17 +137,17 @@ pub async fn left_cohort(mut stage: Stage) -> Played {
     must(next.unwrap().is_valid(), "I1 it was given what is lost")
 }
 
-/// An operator takes the lock from the cohort, and whoever had it keeps its guard.
+/// An operator takes the lock from the cohort, and the member that had it keeps its guard.
 pub async fn kept_guard(mut stage: Stage) -> Played {
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let (guard, mut waiting) = line(&stage, process, 1).await;
     stage.lock(other).force_release().await.unwrap();
-    let late = "I3 the next in the cohort waits for whoever has lost the lock";
+    let late = "I3 the next in the cohort waits for the member that has lost the lock";
     let next = stage.within(4 * stage.hop + MS, late, waiting.remove(0)).await?;
     must(next.unwrap().is_valid() && !guard.is_valid(), "I1 both hold the lock")
 }
 
-/// Many wait for permits, and somebody gives all of them back at a time.
+/// Many wait for permits, and one holder gives all of them back at once.
 pub async fn shared_cohort(mut stage: Stage) -> Played {
     const LIMIT: u32 = 3;
     let (process, other) = (stage.enter(LONG).await, stage.enter(LONG).await);
@@ -118,13 +156,13 @@ pub async fn shared_cohort(mut stage: Stage) -> Played {
         let semaphore = stage.semaphore(process, LIMIT);
         stage.spawn(process, async move { semaphore.acquire().non_fair().await.unwrap() })
     };
-    // The others come when the first one's ticket is queued.
+    // The others arrive when the ticket of the first one is queued.
     let mut waiting = vec![stands()];
     stage.sleep(2 * stage.hop + MS).await;
     waiting.extend((0..LIMIT).map(|_| stands()));
     stage.sleep(MS).await;
     all.release().await.unwrap();
-    // Each asks when the one before has its answer.
+    // Each member asks when the one before it has its answer.
     let (mut permits, mut rest) = (Vec::new(), select_all(waiting));
     while permits.len() < LIMIT as usize {
         let late = "I3 permits are free, and a member of a cohort waits";

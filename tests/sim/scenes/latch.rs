@@ -10,12 +10,12 @@ pub async fn refused_set(mut stage: Stage) -> Played {
     let (latch, of_other) = (stage.client(process).latch(NAME), stage.client(other).latch(NAME));
     of_other.try_set(1, LONG).await.unwrap();
     let setting = stage.spawn(process, async move { latch.try_set(5, LONG).await });
-    // Sent, and not there yet.
+    // The request is sent but has not arrived.
     stage.sleep(MS / 20).await;
     stage.link(process).cut(true, false, 10 * MS);
     must(!setting.await.unwrap(), "I10 a latch was set over another")?;
     of_other.count_down().await.unwrap();
-    // No copy is later than that.
+    // No copy arrives later than that.
     stage.sleep(7000 * MS).await;
     must(of_other.count().await.unwrap() == 0, "I10 a refused call took effect")
 }
@@ -48,7 +48,7 @@ pub async fn later_copy(mut stage: Stage) -> Played {
     must(of_other.count().await.unwrap() == 2, "I10 it counted twice")
 }
 
-/// Whoever opened the latch is gone before all who waited are told. The next latch is none of theirs.
+/// The client that opened the latch is gone before all its waiters are told. The next latch of the name is not theirs.
 pub async fn rest_of_a_latch(mut stage: Stage) -> Played {
     stage.server.tell_one_at_a_time();
     let (counter, process) = (stage.enter(LONG).await, stage.enter(LONG).await);
@@ -87,11 +87,11 @@ pub async fn late_count(mut stage: Stage) -> Played {
     let (latch, of_other) = (stage.client(process).latch(NAME), stage.client(other).latch(NAME));
     of_other.try_set(3, LONG).await.unwrap();
     let counting = stage.spawn(process, async move { latch.count_down().await });
-    // Sent, and not there yet.
+    // The request is sent but has not arrived.
     stage.sleep(MS / 20).await;
     stage.kill(process);
     drop(counting);
-    // The client may be wrong about the server's clock by a tenth of a second.
+    // The client's estimate of the server's clock may be wrong by a tenth of a second.
     stage.sleep(COMMAND_TIMEOUT + 200 * MS + 2 * stage.hop).await;
     let left = of_other.count().await.unwrap();
     stage.sleep(7000 * MS).await;

@@ -35,7 +35,7 @@ pub async fn revoked_grant(mut stage: Stage) -> Played {
     must(!guard.is_valid() || Some(guard.token()) > revoked, "I1 a hold that was taken is valid")
 }
 
-/// The server loses its data, and somebody else acquires: the old holder is told by its next renewal.
+/// The server loses its data, and another client acquires: the old holder is told by its next renewal.
 pub async fn lost_data(mut stage: Stage) -> Played {
     let lease = 3000 * MS;
     let (old, new) = (stage.enter(lease).await, stage.enter(lease).await);
@@ -112,7 +112,7 @@ pub async fn stale_message(mut stage: Stage) -> Played {
     let guard = stage.lock(next).lock().await.unwrap();
     let both = stage.within(1500 * MS, "", &mut waiting).await.is_ok();
     must(!both, "I1 the lease was over, and counts from its message")?;
-    // A heartbeat and the request again were sent when the process went on, in any order.
+    // A heartbeat and the repeated request were sent when the process resumed, in any order.
     let _release = stage.spawn(next, guard.release());
     drop(stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?);
     Ok(())
@@ -183,7 +183,7 @@ pub async fn frozen_work(mut stage: Stage) -> Played {
 pub async fn broken_renewal(mut stage: Stage) -> Played {
     let process = stage.enter(3000 * MS).await;
     let guard = stage.lock(process).lock().await.unwrap();
-    // It is sent between 900 and 1000 ms after the request for the grant.
+    // The renewal is sent 900 to 1,000 ms after the request for the grant.
     stage.sleep(850 * MS).await;
     let calm = stage.machine.now() + 250 * MS;
     while stage.machine.now() < calm {

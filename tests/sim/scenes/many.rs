@@ -71,7 +71,7 @@ pub async fn many_names(mut stage: Stage) -> Played {
             let lock = client.lock(&format!("held {n}"));
             waiting.push(Box::pin(async move { format!("{:?}", lock.lock().await) }));
             if n % AT_ONCE == 0 {
-                // Polls all of them, until these have been told to wait.
+                // Polls all of them until these are known to wait.
                 let pause = executor.sleep(50 * MS);
                 if let Some(ended) = waiting.by_ref().take_until(pause).next().await {
                     return ended;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bowline::ErrorKind;
 
-use crate::stage::{LONG, Played, Stage, must};
+use crate::guard::What;
+use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
 /// A waiter's message is lost, and its subscription is back a moment later.
@@ -122,7 +123,7 @@ pub async fn full_of_the_dead(mut stage: Stage) -> Played {
     stage.sleep(600 * MS).await;
     let lock = stage.lock(waiter);
     let mut waiting = stage.spawn(waiter, async move { lock.lock().max_waiters(3).await });
-    // Refused it would be by now.
+    // By now, the request would have been refused.
     let refused = stage
         .within(4 * stage.hop, "", &mut waiting)
         .await
@@ -140,14 +141,15 @@ pub async fn half_a_queue(mut stage: Stage) -> Played {
     let _guard = stage.lock(holder).lock().await.unwrap();
     let _first = stage.acquires(first);
     stage.until_waiting(1).await;
-    let list = stage.server.keys().iter().position(|key| key.ends_with("{scene}:queue")).unwrap();
+    let [_, queue, ..] = &What::Lock.resource(NAME).keys()[..] else { panic!("a lock has a queue") };
+    let list = stage.server.keys().iter().position(|key| key == queue).unwrap();
     stage.server.evict(list as u64);
     let _second = stage.acquires(second);
     let both = pin!(stage.until_waiting(2));
     stage.within(lease / 3 + 6 * stage.hop + MS, "I3 a waiter is not in the queue, and does not know", both).await
 }
 
-/// A holder dies and its lease ends, and before the waiter can ask, others do who do not wait.
+/// A holder dies and its lease ends. Before the waiter can ask, `try_lock` of another process does.
 pub async fn newcomers(mut stage: Stage) -> Played {
     let (holder, waiter, other) = (stage.enter(500 * MS).await, stage.enter(LONG).await, stage.enter(LONG).await);
     let _guard = stage.lock(holder).lock().await.unwrap();

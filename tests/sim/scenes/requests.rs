@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use bowline::{Arg, Call, Reply, Script, Upgrade};
+use bowline::wire::{self, Attempt};
+use bowline::{Reply, Upgrade};
 use futures::future::select;
 
-use crate::network::Backend;
+use crate::guard::What;
+use crate::network::{Backend, Way};
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
@@ -22,16 +24,16 @@ pub async fn second_copy(mut stage: Stage) -> Played {
     guard.release().await.unwrap();
     let guard = stage.lock(other).lock().await.unwrap();
     let both = stage.within(3000 * MS, "", &mut waiting).await.is_ok();
-    must(!both, "I1 the waiter got a lock that somebody else holds")?;
+    must(!both, "I1 the waiter got a lock that another client holds")?;
     must(guard.is_valid(), "the other holder lost its lock")?;
     let token = guard.token();
     let _release = stage.spawn(other, guard.release());
-    // It has asked more than once, so it asks again.
+    // The client has sent the request more than once, so it asks again.
     let guard = stage.within(4 * stage.hop + MS, "I3 the waiter does not get the lock", waiting).await?;
     must(guard.token() > token, "I2 the waiter got an old token")
 }
 
-/// The answer to a request gets lost, and nobody is told; the grant comes as a message.
+/// The answer to a request is lost unnoticed. The grant comes as a message.
 pub async fn lost_answer(mut stage: Stage) -> Played {
     let (other, waiter) = (stage.enter(LONG).await, stage.enter(LONG).await);
     let guard = stage.lock(other).lock().await.unwrap();
@@ -42,7 +44,7 @@ pub async fn lost_answer(mut stage: Stage) -> Played {
     stage.within(2 * stage.hop + MS, "I3 the waiter does not hear that it has the lock", waiting).await.map(drop)
 }
 
-/// Whoever releases looks away before the reply, which says that its own client is next; or the reply gets lost.
+/// The task that releases stops before the reply, which says that its own client is next; or the reply is lost.
 pub async fn unread_reply(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
     let guard = stage.lock(process).lock().await.unwrap();
@@ -58,7 +60,7 @@ pub async fn unread_reply(mut stage: Stage) -> Played {
     if cut {
         stage.link(process).cut(true, false, MS);
     }
-    // The longest pause before a second try, if the first copy was lost.
+    // The longest pause before a second request, if the first copy was lost.
     let limit = 75 * MS + 8 * stage.hop;
     stage.within(limit, "I3 the waiter does not hear that it has the lock", waiting).await.map(drop)
 }
@@ -66,24 +68,20 @@ pub async fn unread_reply(mut stage: Stage) -> Played {
 /// The very same request is executed again, later than it was meant to be.
 pub async fn late_copy(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
-    let script = Script::all().find(|script| script.name() == "lock_acquire").unwrap();
-    let keys = ["", ":queue", ":tickets", ":fence"].map(|suffix| format!("bowline:lock:{{{NAME}}}{suffix}"));
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let not_after = (stage.server.now() + 100 * MS).as_millis() as u64;
-    let (text, number) = (Arg::Text, Arg::Number);
-    let inbox = "bowline:inbox:";
-    let id = "00000000-0000-0000-0000-000000000001:1";
-    let args =
-        [text(id), text("wait"), number(30_000), number(1), number(30_000), number(0), number(not_after), text(inbox)];
-    let args: Vec<Arg<'_>> = args.into_iter().chain([number(1)]).collect();
-    let call = Call::new(script, &keys, &args);
-    let token = |reply| match reply {
+    let attempt = Attempt { not_after, ..Attempt::new(wire::client(1), 1, LONG) };
+    let request = What::Lock.resource(NAME).acquire(attempt, true);
+    let token = |reply: Result<_, _>| match reply.map(wire::in_full) {
         Ok(Reply::Array(parts)) => parts.get(1).cloned(),
         _ => None,
     };
-    let first = token(stage.server.execute(stage.server.primary(), process, call, false));
+    let execute = |late| {
+        let way = Way { asking: false, late };
+        request.with_call(|call| stage.server.execute(stage.server.primary(), process, call, way))
+    };
+    let first = token(execute(false));
     stage.sleep(500 * MS).await;
-    let second = token(stage.server.execute(stage.server.primary(), process, call, true));
+    let second = token(execute(true));
     must(first.is_some() && first == second, "I10 a hold's own request is refused")
 }
 
@@ -93,13 +91,13 @@ pub async fn late_request(mut stage: Stage) -> Played {
     let _guard = stage.lock(holder).lock().await.unwrap();
     let lock = stage.lock(process);
     let waiting = stage.spawn(process, async move { lock.lock().timeout(100 * MS).await.is_err() });
-    // Sent, and not there yet.
+    // The request is sent but has not arrived.
     stage.sleep(MS / 20).await;
     stage.link(process).cut(true, false, 10 * MS);
     waiting.await;
-    // The client may be wrong about the server's clock by a tenth of a second.
+    // The client's estimate of the server's clock may be wrong by a tenth of a second.
     stage.sleep(200 * MS + 2 * stage.hop).await;
-    // Until then it may have been executed after all, and its ticket stands for one lease.
+    // Until then the request may still be executed, and its ticket stays for one lease.
     let known = stage.server.waiters(NAME);
     stage.sleep(7000 * MS).await;
     must(stage.server.waiters(NAME) <= known, "I7 a request was executed long after it was given up")
@@ -111,14 +109,14 @@ pub async fn refused_upgrade(mut stage: Stage) -> Played {
     let guard = stage.rw_lock(process).read().await.unwrap();
     let in_the_way = stage.rw_lock(other).read().await.unwrap();
     let upgrading = stage.spawn(process, guard.try_upgrade());
-    // Sent, and not there yet.
+    // The request is sent but has not arrived.
     stage.sleep(MS / 20).await;
     stage.link(process).cut(true, false, 10 * MS);
     let Upgrade::Shared(guard) = upgrading.await.unwrap() else {
         return Err("I6 it writes beside a reader".to_owned());
     };
     in_the_way.release().await.unwrap();
-    // No copy is later than that.
+    // No copy arrives later than that.
     stage.sleep(7000 * MS).await;
     let reads = stage.rw_lock(other).try_read().await.unwrap().is_some();
     must(reads && guard.is_valid(), "I10 a refused upgrade took effect")

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bowline::ErrorKind;
+use bowline::wire::{self, PREFIX, Resource};
 
 use super::NAME;
 use super::operation::{Before, Operation, Subject};
@@ -10,7 +11,7 @@ use super::polled::Ended;
 use super::rivals::Rivals;
 use super::scene::{Fault, LEASE, LONGEST, OUTAGE, Scene};
 
-/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; whoever waits
+/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; a client that waits
 /// behind asks every third of one. The rest is connections that come back, and tries.
 pub const LATE: Duration =
     Duration::from_millis(3100).saturating_add(LEASE).saturating_add(Duration::from_secs(1)).saturating_add(OUTAGE);
@@ -21,7 +22,7 @@ const TRIES: Duration = Duration::from_millis(100);
 impl Scene {
     pub fn others_are_served(&self, operation: &Operation, fault: Fault, rivals: &Rivals, ended: &Ended, robbed: bool) {
         self.within(LATE, "the others begin", || rivals.have_begun());
-        // Every hand-over takes two messages; the subject's own, and those of three others, and of three in its cohort.
+        // Every hand-over takes two messages: those of the subject, of three others, and of three in its cohort.
         let hand_overs = if operation.cohort { 7 } else { 4 };
         self.within(bound(fault, 2 * hand_overs * LONGEST), "the others are served", || rivals.have_ended());
         for (who, kind) in rivals.failed() {
@@ -49,18 +50,18 @@ impl Scene {
     pub fn nothing_is_left(&self, operation: &Operation, fault: Fault, subject: &Subject, idle: (usize, usize)) {
         let (tasks, timers) = idle;
         let scratch = operation.before == Before::Nothing;
-        // After a cut, the request may come late: its ticket is dead in the end, but lies there until somebody asks.
+        // After a cut, the request may arrive late. Its ticket expires, but stays stored until the next request.
         let late = fault == Fault::Cut;
         let clean = || (late || self.keys(operation, scratch).is_empty()) && subject.tracking.live().0 <= tasks;
         let cleaned = self.is_within(bound(fault, 4 * LONGEST), clean);
         let (live, keys) = (subject.tracking.live(), self.keys(operation, scratch));
         self.must(cleaned, &format!("left: {keys:?}; {live:?} tasks and timers, {idle:?} when idle"));
-        // The watchdog may still sleep until the next renewal of what was held; and a clean-up until its next try.
+        // The watchdog may sleep until the next renewal of an ended hold, and a clean-up until its next attempt.
         self.must(
             live.1 <= timers + 1 || fault != Fault::None,
             &format!("{live:?} tasks and timers are left, {idle:?} when idle"),
         );
-        // Nothing comes back, and the timer goes.
+        // Nothing reappears, and the timer ends.
         self.pass(if scratch { Duration::from_secs(3601) } else { LEASE + bound(fault, LEASE) });
         if late {
             self.another_client_acquires(operation, 4 * LONGEST);
@@ -78,23 +79,24 @@ impl Scene {
         }
         subject.guard = None;
         let Subject { tracking, id, connection, .. } = subject;
-        // Whoever made the connection may have kept it.
+        // The task that made the connection may have kept it.
         let ended = self.is_within(4 * LONGEST, || tracking.live() == (0, 0));
         self.must(ended, &format!("after the client: {:?} tasks and timers", tracking.live()));
         drop(connection);
-        let listeners = || self.server.listeners(&format!("bowline:inbox:{id}"));
+        let listeners = || self.server.listeners(&wire::inbox(PREFIX, id));
         self.within(4 * LONGEST, "the inbox is not subscribed", || listeners() == 0);
-        // The network's too.
+        // The tasks of the network end, too.
         self.within(2 * LATE, "the link's tasks end", || self.machine.live().0 <= tasks_before);
     }
 
     /// Keys but the counters, what the operation is to leave, and the scratch keys if they are left out.
     fn keys(&self, operation: &Operation, without_scratch: bool) -> Vec<String> {
         let mut keys = self.server.keys();
-        // Whatever were held would have a lease too.
+        // A hold would have a second key with its lease.
         keys.retain(|key| !(operation.limits && *key == operation.on.key(NAME)));
-        // A latch remembers calls for as long as copies of them may come.
-        keys.retain(|key| *key != format!("bowline:latch:{{{NAME}}}:calls"));
+        // A latch remembers calls for as long as copies of them may arrive.
+        let [.., calls] = &Resource::latch(PREFIX, NAME).unwrap().keys()[..] else { panic!("a latch has calls") };
+        keys.retain(|key| key != calls);
         keys.retain(|key| !(key.ends_with(":fence") || without_scratch && key.contains("{bowline-check}")));
         keys
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bowline::ErrorKind;
+use bowline::wire::{PREFIX, Resource};
 
 use super::NAME;
 use super::afterwards::bound;
@@ -112,8 +113,8 @@ impl Scene {
         }
         self.inflict(fault, &subject);
         let ended = self.poll(operation, &mut subject, polls, then);
-        // Now, as whoever opens it clears all tickets away.
-        self.within(bound(fault, 4 * LONGEST), "nobody waits but the waiter", || self.server.living().len() <= 1);
+        // Checked now, because the call that opens the latch removes all tickets.
+        self.within(bound(fault, 4 * LONGEST), "only the waiter waits", || self.server.living().len() <= 1);
         rivals.spawn("who counts the rest", Duration::ZERO, {
             let latch = latch.clone();
             async move {
@@ -132,8 +133,11 @@ impl Scene {
         ended
     }
 
-    /// Whether somebody waits for the latch.
+    /// Whether a ticket waits for the latch.
     fn tickets(&self) -> bool {
-        self.server.keys().contains(&format!("bowline:latch:{{{NAME}}}:tickets"))
+        let [_, tickets, ..] = &Resource::latch(PREFIX, NAME).unwrap().keys()[..] else {
+            panic!("a latch has tickets")
+        };
+        self.server.keys().contains(tickets)
     }
 }

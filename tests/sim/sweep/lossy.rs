@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Call, ConnectionError, Notice, Reply};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::executor::Process;
-use crate::network::Backend;
+use crate::network::{Backend, Way};
 use crate::nodes::Node;
 use crate::server::SimServer;
 
@@ -54,12 +55,12 @@ impl Backend for Lossy {
         self.server.primary()
     }
 
-    fn execute(&self, node: Node, process: Process, call: Call<'_>, late: bool) -> Result<Reply, ConnectionError> {
+    fn execute(&self, node: Node, process: Process, call: Call<'_>, way: Way) -> Result<Reply, ConnectionError> {
         let lost = self.what_of(process);
         if lost == Some(Lost::Request) {
             return Err(ConnectionError::Unknown("the request was lost".to_owned()));
         }
-        let reply = self.server.execute(node, process, call, late);
+        let reply = self.server.execute(node, process, call, way);
         if lost == Some(Lost::Reply) {
             return Err(ConnectionError::Unknown("the reply was lost".to_owned()));
         }
@@ -76,6 +77,24 @@ impl Backend for Lossy {
 
     fn listen(&self, node: Node, channel: &str) -> BoxStream<'static, Notice> {
         self.server.listen(node, channel)
+    }
+
+    fn restarts(&self) -> u64 {
+        self.server.restarts()
+    }
+
+    fn written(&self, node: Node) -> u64 {
+        self.server.written(node)
+    }
+
+    fn acknowledged(
+        &self,
+        node: Node,
+        number: u64,
+        replicas: u32,
+        until: Duration,
+    ) -> BoxFuture<'_, Result<u32, ConnectionError>> {
+        Box::pin(self.server.acknowledged(node, number, replicas, until))
     }
 
     fn frozen_for(&self) -> Duration {

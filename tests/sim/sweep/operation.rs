@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, Result};
+use bowline::{Client, Config, ErrorKind, Executor, Holder, Lock, MultiLock, Result};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
@@ -68,7 +68,7 @@ pub struct Operation {
     pub on: What,
     /// How it may end without any fault.
     pub fails: &'static [ErrorKind],
-    /// It may take the lock from somebody else.
+    /// It may take the lock from another client.
     pub robs: bool,
     /// It stores a limit, and that stays.
     pub limits: bool,
@@ -169,7 +169,7 @@ pub const OPERATIONS: &[Operation] = &[
         name: "extend",
         before: Before::Hold,
         start: |s| {
-            // Of a lock of its own: what it holds is renewed.
+            // On another lock, because the lease of the hold that the scene has is renewed, and only a fixed one is extended.
             let other = s.client.as_ref().unwrap().lock("another");
             async move {
                 let guard = other.lock().expires_after(500 * MS).await?;
@@ -218,6 +218,43 @@ pub const OPERATIONS: &[Operation] = &[
         start: |s| {
             let executor = s.tracking.clone();
             drops(s.lock().try_lock().run(move |_| async move { executor.sleep(2 * MS).await }))
+        },
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "of several",
+        start: |s| shared(s, |client| drops(async move { several(&client).acquire().await })),
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "of several, timeout",
+        start: |s| shared(s, |client| drops(async move { several(&client).acquire().timeout(20 * MS).await })),
+        fails: &[ErrorKind::Lost, ErrorKind::TimedOut],
+        ..PLAIN
+    },
+    Operation {
+        name: "of several, a section, non_fair, in a cohort",
+        start: |s| {
+            shared(s, |client| async move { several(&client).acquire().non_fair().await?.release().await }.boxed())
+        },
+        fails: LOST,
+        cohort: true,
+        ..PLAIN
+    },
+    Operation {
+        name: "of several, try",
+        start: |s| shared(s, |client| drops(async move { several(&client).try_acquire().await })),
+        fails: LOST,
+        ..PLAIN
+    },
+    Operation {
+        name: "run, of several",
+        start: |s| {
+            let executor = s.tracking.clone();
+            let several = several(s.client.as_ref().unwrap());
+            several.acquire().run(move |_| async move { executor.sleep(2 * MS).await }).boxed()
         },
         fails: LOST,
         ..PLAIN
@@ -428,6 +465,12 @@ fn change(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {
 
 pub fn drops<T: 'static>(future: impl Future<Output = Result<T>> + Send + 'static) -> BoxFuture<'static, Result<()>> {
     future.map(|ended| ended.map(drop)).boxed()
+}
+
+/// The contended one is in the middle: one is held while it is waited for, and two come after it.
+fn several(client: &Client) -> MultiLock {
+    let semaphore = client.semaphore(NAME, permits(NAME));
+    client.lock_all(["zulu", NAME, "another"]).permits(&semaphore, 1)
 }
 
 fn close(subject: &mut Subject) -> BoxFuture<'static, Result<()>> {

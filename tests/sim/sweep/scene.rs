@@ -36,7 +36,7 @@ const STARVED: Duration = Duration::from_secs(5);
 pub enum Contention {
     /// Nothing.
     Free,
-    /// Another client holds the lock until the drop; if the subject holds it, somebody waits.
+    /// Another client holds the lock until the drop; if the subject holds it, a waiter queues up.
     Held,
     /// The same, with waiters before and behind.
     Queue,
@@ -104,7 +104,7 @@ impl Scene {
         let closed = operation.closes && ended != Ended::Unpolled;
         let taken = contention == Contention::Released || fault != Fault::None;
         match &subject.guard {
-            // The guard is kept while the others are served: closing has released it.
+            // The guard is kept while the others acquire, because closing has released its hold.
             Some(guard) if closed => self.must(!guard.is_valid(), "the guard of a closed client is valid"),
             Some(guard) => {
                 let kept = guard.is_valid() || taken || operation.robs;
@@ -197,7 +197,7 @@ impl Scene {
             let delay = self.draw(5 * MS);
             match held.take() {
                 Some(held) => rivals.spawn("the holder", delay, held.release()),
-                // Only locks can be taken away.
+                // Only locks can be released by force.
                 None if operation.on != What::Lock => {}
                 None => rivals.spawn("the operator", delay, {
                     let lock = self.other.lock(NAME);

@@ -9,19 +9,20 @@ use bowline::Loss;
 use crate::actor::Actor;
 use crate::executor::Process;
 use crate::guard::{Guard, What};
-use crate::judge::Known;
 use crate::judge::view::WRITE;
+use crate::judge::{Known, PAUSE};
 
-/// A guard that somebody has.
+/// A guard and its owner.
 #[derive(Clone)]
 pub struct Seen {
     pub process: Process,
+    pub client: String,
     pub started: Duration,
     pub guard: Arc<Guard>,
     pub got: Got,
 }
 
-/// How somebody came to a guard.
+/// How an actor came to a guard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Got {
     Granted,
@@ -38,25 +39,35 @@ impl World {
     pub fn acquired(&self, actor: &Actor, name: &str, started: Duration, guard: &Arc<Guard>, got: Got) {
         let now = self.machine.now();
         let key = guard.what().key(name);
-        let mut seen = Seen { process: actor.process, started, guard: guard.clone(), got };
         let client = actor.client.id().to_string();
-        // Readers do not line up; unless they are inside a writer, who may.
-        let known = seen.known(&key, &client);
+        let mut seen = Seen { process: actor.process, client: client.clone(), started, guard: guard.clone(), got };
+        // Readers form no cohort. Readers inside a writer's holder are an exception.
+        let known = seen.known(&key);
         let asked = self.server.judge.asked(&known).filter(|_| guard.what() != What::Read || known.units == WRITE);
         let started = asked.map_or(started, |asked| asked.min(started));
         seen.started = started;
-        self.server.judge.delivered(&seen.known(&key, &client));
-        self.backed(&key, &client, &seen);
+        self.server.judge.delivered(&seen.known(&key));
+        self.backed(&key, &seen);
         let most = self.server.judge.most(&key, started);
         let broken = {
             let mut state = self.state.lock().unwrap();
             state.acquired += 1;
-            let broken = state.overlaps(&key, &seen, most).or_else(|| state.token(&key, &seen));
+            let waived = |seen: &Seen, lost_at| self.waives(&key, seen, lost_at);
+            let forsaken = |token| self.replicas == 0 && self.server.judge.is_token_forsaken(&key, token);
+            let highest =
+                state.tokens.get(&key).and_then(|tokens| tokens.iter().rev().find(|token| !forsaken(**token)));
+            let highest = highest.copied().unwrap_or(0);
+            let broken = state.overlaps(&key, &seen, most, waived);
+            let overlaps = state.overlaps(&key, &seen, most, |_, _| false).is_some();
+            state.waived += u64::from(broken.is_none() && overlaps);
+            let broken = broken.or_else(|| state.token(&key, &seen, highest, waived));
             state.guards.entry(key.clone()).or_default().push(seen);
             let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
-            // A grant of a short lease, half of which is over, is asked about again.
+            // If half of a short lease is over when the grant arrives, the client asks again.
             let messages = if self.workload == Workload::Leases { 4 } else { 2 };
             let bound = messages * self.longest_delay + MS / 10;
+            // The inbox of the slot may have been opened meanwhile. The gap behind that is followed by a heartbeat.
+            let bound = if self.faults.sharded { bound + 6 * self.longest_delay + PAUSE } else { bound };
             let late = released.map(|released| now - released).filter(|took| *took > bound);
             broken.or_else(|| Some(format!("I3 {key}: handed over after {:?}, not {bound:?}", late?)))
         };
@@ -66,27 +77,27 @@ impl World {
     }
 
     /// I1, whether anybody else comes or not: a guard never counts on more than the server has left of its lease.
-    fn backed(&self, key: &str, client: &str, seen: &Seen) {
-        let Seen { process, started, guard, .. } = seen;
-        if self.state.lock().unwrap().waived(*started) {
+    fn backed(&self, key: &str, seen: &Seen) {
+        let Seen { process, guard, .. } = seen;
+        let lost_at = self.state.lock().unwrap().lost_at;
+        if self.waives(key, seen, lost_at) {
             return;
         }
         let counted = self.machine.takes(*process, guard.remaining());
-        let left = self.server.left(&seen.known(key, client));
-        // In its last millisecond a key still exists.
+        let left = self.server.left(&seen.known(key));
+        // A key still exists in its last millisecond.
         let backed = counted.is_zero() || counted <= left + MS;
         self.must(backed, || format!("I1 {key}: process {process} counts on {counted:?}, and the server on {left:?}"));
     }
 
     /// The holder is told that its lease is lost: it ran out by the client's count, or the server has it no more.
-    pub fn lost(&self, actor: &Actor, name: &str, guard: &Arc<Guard>, loss: Loss) {
+    pub fn lost(&self, name: &str, guard: &Arc<Guard>, loss: Loss) {
         let key = guard.what().key(name);
-        let client = actor.client.id().to_string();
         let left = {
             let state = self.state.lock().unwrap();
             let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
-            let seen = seen.filter(|seen| !state.waived(seen.started));
-            seen.map(|seen| self.server.left(&seen.known(&key, &client))).unwrap_or_default()
+            let seen = seen.filter(|seen| !self.waives(&key, seen, state.lost_at));
+            seen.map(|seen| self.server.left(&seen.known(&key))).unwrap_or_default()
         };
         self.must(loss != Loss::Gone || left.is_zero(), || {
             format!("a lease is lost of {key}, and the server has {left:?} of it")
@@ -94,7 +105,7 @@ impl World {
     }
 
     /// The guard is still there, and counts on no more of its lease than the server has.
-    pub fn keeps(&self, actor: &Actor, name: &str, guard: &Arc<Guard>) {
+    pub fn keeps(&self, name: &str, guard: &Arc<Guard>) {
         let key = guard.what().key(name);
         let seen = {
             let state = self.state.lock().unwrap();
@@ -102,7 +113,7 @@ impl World {
             seen.cloned()
         };
         if let Some(seen) = seen {
-            self.backed(&key, &actor.client.id().to_string(), &seen);
+            self.backed(&key, &seen);
         }
     }
 
@@ -113,8 +124,8 @@ impl World {
         self.server.left(&Known { key: &key, client: &client, units, token, is_new: false })
     }
 
-    /// The last guard of a hold goes: whoever waits now gets the lock within two messages. So it is with permits if
-    /// nobody else has any.
+    /// The last guard of a hold goes: the first waiter gets the lock within two messages. So it is with permits if
+    /// no other holder has any.
     pub fn handing_over(&self, key: &str) {
         if self.calm && self.server.queued(key) > 0 {
             let mut state = self.state.lock().unwrap();
@@ -125,7 +136,7 @@ impl World {
     }
 
     /// The guard goes.
-    pub fn gone(&self, actor: &Actor, name: &str, guard: &Arc<Guard>) {
+    pub fn gone(&self, name: &str, guard: &Arc<Guard>) {
         let key = guard.what().key(name);
         let gone = {
             let mut state = self.state.lock().unwrap();
@@ -133,25 +144,31 @@ impl World {
             seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
         };
         if let Some(seen) = gone {
-            self.backed(&key, &actor.client.id().to_string(), &seen);
+            self.backed(&key, &seen);
         }
     }
 }
 
-impl State {
-    /// What was asked for before data was lost may overlap with others.
-    fn waived(&self, since: Duration) -> bool {
-        self.lost_at.is_some_and(|lost| since <= lost)
+impl World {
+    /// What was asked for before data was lost may overlap with others, and so may what a failover has lost, unless all replicas
+    /// had to have it.
+    fn waives(&self, key: &str, seen: &Seen, lost_at: Option<Duration>) -> bool {
+        let forsaken = || self.replicas == 0 && self.server.judge.is_forsaken(&seen.known(key));
+        lost_at.is_some_and(|lost| seen.started <= lost) || (self.faults.forks && forsaken())
     }
+}
 
+type LostAt = Option<Duration>;
+
+impl State {
     /// I1, I5, I6: valid guards have no more together than there was at most since the last of them was asked for.
-    fn overlaps(&self, key: &str, new: &Seen, most: u64) -> Option<String> {
-        if !new.guard.is_valid() || matches!(new.got, Got::Entered { .. }) || self.waived(new.started) {
+    fn overlaps(&self, key: &str, new: &Seen, most: u64, waived: impl Fn(&Seen, LostAt) -> bool) -> Option<String> {
+        if !new.guard.is_valid() || matches!(new.got, Got::Entered { .. }) || waived(new, self.lost_at) {
             return None;
         }
         let others = self.guards.get(key).into_iter().flatten();
         let counts = |seen: &&Seen| seen.guard.is_valid() && !matches!(seen.got, Got::Entered { .. });
-        let others: Vec<&Seen> = others.filter(counts).filter(|seen| !self.waived(seen.started)).collect();
+        let others: Vec<&Seen> = others.filter(counts).filter(|seen| !waived(seen, self.lost_at)).collect();
         let used: u64 = others.iter().map(|seen| seen.guard.units()).sum();
         if used + new.guard.units() <= most {
             return None;
@@ -166,27 +183,31 @@ impl State {
     }
 
     /// I2. Readers share the token of the last writer.
-    fn token(&mut self, key: &str, new: &Seen) -> Option<String> {
-        let (token, highest) = (new.guard.token(), self.highest.get(key).copied().unwrap_or(0));
+    fn token(&mut self, key: &str, new: &Seen, highest: u64, waived: impl Fn(&Seen, LostAt) -> bool) -> Option<String> {
+        let token = new.guard.token();
         if new.got != Got::Granted || matches!(new.guard.what(), What::Permits(_)) {
             return None;
         }
         let reads = new.guard.what() == What::Read;
+        if waived(new, self.lost_at) {
+            return None;
+        }
         if !reads {
-            self.highest.insert(key.to_owned(), highest.max(token));
+            self.tokens.entry(key.to_owned()).or_default().insert(token);
         }
         let right = if reads { token >= highest } else { token > highest };
-        (!right && !self.waived(new.started)).then(|| format!("I2 {key}: token {token} after {highest}"))
+        (!right).then(|| format!("I2 {key}: token {token} after {highest}"))
     }
 }
 
 impl Seen {
-    fn known<'a>(&self, key: &'a str, client: &'a str) -> Known<'a> {
+    fn known<'a>(&'a self, key: &'a str) -> Known<'a> {
         let units = match self.got {
             Got::Entered { units } => units,
             Got::Granted | Got::Kept => self.guard.units(),
         };
-        Known { key, client, units, token: self.guard.token(), is_new: self.got == Got::Granted }
+        let (client, token) = (&*self.client, self.guard.token());
+        Known { key, client, units, token, is_new: self.got == Got::Granted }
     }
 
     fn tell(&self) -> String {

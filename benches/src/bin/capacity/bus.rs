@@ -1,4 +1,4 @@
-//! What a message costs a cluster: `PUBLISH` goes to every node, `SPUBLISH` to those of one shard.
+//! What a message costs a cluster: `PUBLISH` goes to every node, `SPUBLISH` to those of one shard, here a master and a replica.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::process::{Child, Command as Process, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bowline_benches::Result;
+use bowline_benches::{Result, raw};
 
 use crate::Line;
 
@@ -16,8 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Messages in one write.
 const BLOCK: usize = 100;
 
-/// As long as the channel of a client, and as a grant.
-const CHANNEL: &str = "bowline:inbox:00000000-0000-0000-0000-000000000001";
+/// About as long as a grant.
 const MESSAGE_BYTES: usize = 100;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +36,14 @@ impl Command {
         }
     }
 
+    /// The inbox of a client.
+    fn channel(self) -> Result<String> {
+        match self {
+            Self::Publish => Ok(raw::inbox()),
+            Self::Sharded => raw::sharded_inbox(),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Publish => "PUBLISH",
@@ -45,7 +52,8 @@ impl Command {
     }
 }
 
-/// Nodes without replicas. A replica gets every message too, so what counts is how many nodes there are. Killed when dropped.
+/// Nodes of which at most one is a replica. A replica gets every message too, so what counts is how many nodes get it. Killed
+/// when dropped.
 struct Cluster(Vec<Node>);
 
 struct Node {
@@ -63,9 +71,17 @@ struct Used {
 }
 
 pub(crate) fn measure(case: &str, command: Command, nodes: usize, messages: usize) -> Result<Vec<Line>> {
-    let mut cluster = Cluster::start(nodes)?;
+    let replicas = match command {
+        Command::Publish => 0,
+        Command::Sharded => 1,
+    };
+    let mut cluster = Cluster::start(nodes, nodes - replicas)?;
+    let channel = command.channel()?;
     // The slot of the channel decides who may publish to it by SPUBLISH.
-    let sender = cluster.owner_of(CHANNEL)?;
+    let sender = cluster.owner_of(&channel, nodes - replicas)?;
+    if replicas > 0 {
+        cluster.follow(sender)?;
+    }
     cluster.0.swap(0, sender);
     // Connections of the bus are made lazily, and gossip is dense at first.
     sleep(Duration::from_secs(1));
@@ -76,17 +92,18 @@ pub(crate) fn measure(case: &str, command: Command, nodes: usize, messages: usiz
     for _ in 0..messages.div_ceil(BLOCK) {
         let mut pipe = redis::pipe();
         (0..BLOCK).for_each(|_| {
-            pipe.cmd(command.name()).arg(CHANNEL).arg(&message).ignore();
+            pipe.cmd(command.name()).arg(&channel).arg(&message).ignore();
         });
         pipe.exec(&mut cluster.0[0].connection)?;
     }
-    // The other nodes read on.
+    // Time for the other nodes to read what is on the way.
     sleep(Duration::from_millis(500));
     let end = cluster.used()?;
     let sent = (messages.div_ceil(BLOCK) * BLOCK) as f64;
     let seconds = (end.at - idle.at).as_secs_f64() / (idle.at - start.at).as_secs_f64();
     let each = |value: fn(&Used) -> f64| (value(&end) - value(&idle) - (value(&idle) - value(&start)) * seconds) / sent;
-    let receivers = (nodes - 1) as f64;
+    // The number of nodes that get the message.
+    let receivers = if replicas > 0 { replicas } else { nodes - 1 } as f64;
     let lines = [
         ("sender_us", each(|used| used.sender_cpu)),
         ("receiver_us", each(|used| used.receivers_cpu) / receivers),
@@ -97,7 +114,8 @@ pub(crate) fn measure(case: &str, command: Command, nodes: usize, messages: usiz
 }
 
 impl Cluster {
-    fn start(nodes: usize) -> Result<Self> {
+    /// The first `masters` nodes share the slots.
+    fn start(nodes: usize, masters: usize) -> Result<Self> {
         let mut cluster = Self(Vec::new());
         let mut ports = Vec::new();
         for _ in 0..nodes {
@@ -106,10 +124,12 @@ impl Cluster {
             ports.push(port);
         }
         for (n, node) in cluster.0.iter_mut().enumerate() {
-            let first = |n: usize| n * 16_384 / nodes;
-            let slots: Vec<usize> = (first(n)..first(n + 1)).collect();
             redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(n + 1).exec(&mut node.connection)?;
-            redis::cmd("CLUSTER").arg("ADDSLOTS").arg(slots).exec(&mut node.connection)?;
+            if n < masters {
+                let first = |n: usize| n * 16_384 / masters;
+                let slots: Vec<usize> = (first(n)..first(n + 1)).collect();
+                redis::cmd("CLUSTER").arg("ADDSLOTS").arg(slots).exec(&mut node.connection)?;
+            }
             for port in &ports[..n] {
                 redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(*port).exec(&mut node.connection)?;
             }
@@ -135,11 +155,28 @@ impl Cluster {
         Ok(true)
     }
 
-    /// The node with the slot of `key`.
-    fn owner_of(&mut self, key: &str) -> Result<usize> {
-        let nodes = self.0.len();
+    /// Makes the last node a replica of a master.
+    fn follow(&mut self, master: usize) -> Result<()> {
+        let id: String = redis::cmd("CLUSTER").arg("MYID").query(&mut self.0[master].connection)?;
+        let replica = self.0.last_mut().ok_or("no node")?;
+        redis::cmd("CLUSTER").arg("REPLICATE").arg(id).exec(&mut replica.connection)?;
+        let start = Instant::now();
+        loop {
+            let info: String = redis::cmd("INFO").arg("replication").query(&mut replica.connection)?;
+            if info.contains("master_link_status:up") {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                return Err("the replica does not follow its master".into());
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The master with the slot of `key`.
+    fn owner_of(&mut self, key: &str, masters: usize) -> Result<usize> {
         let slot: usize = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query(&mut self.0[0].connection)?;
-        Ok((0..nodes).rfind(|n| n * 16_384 / nodes <= slot).unwrap_or(0))
+        Ok((0..masters).rfind(|n| n * 16_384 / masters <= slot).unwrap_or(0))
     }
 
     fn used(&mut self) -> Result<Used> {
@@ -155,7 +192,7 @@ impl Cluster {
 
 impl Node {
     fn start() -> Result<(Self, u16)> {
-        // The port of the bus is the other one plus 10,000.
+        // The port of the bus is that of the node plus 10,000.
         let port = loop {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             if port < 55_000 && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok() {
@@ -181,7 +218,7 @@ impl Node {
             sleep(Duration::from_millis(10));
         }
         let connection = redis::Client::open(address)?.get_connection()?;
-        // The file is open, and is of no use afterwards.
+        // The file is open and is not needed any more.
         let _ = fs::remove_file(&file);
         Ok((Self { process, connection }, port))
     }

@@ -27,7 +27,7 @@ pub(crate) async fn measure(
     let config = Config::builder().lease(LEASE).build()?;
     let holder = clients::plain_with(Runtime::TokioMulti, &executor, &url, config.clone()).await?;
     let (waiter, waits) = clients::watched(Runtime::TokioMulti, &executor, &url, config).await?;
-    // Its holds last, so that nothing but heartbeats is sent while heartbeats are counted.
+    // The leases last, so that only heartbeats are sent while heartbeats are counted.
     let config = Config::builder().lease(Duration::from_secs(3600)).build()?;
     let owner = clients::plain_with(Runtime::TokioMulti, &executor, &url, config).await?;
     let mut lines = Vec::new();

@@ -73,7 +73,7 @@ pub(crate) async fn measure(
     for _ in 0..CLIENTS {
         all.push(clients::plain(Runtime::TokioMulti, &executor, &url).await?);
     }
-    // Scripts are loaded, and connections warm.
+    // Loads the scripts and warms up the connections.
     round(kind, &all, operations / 10).await?;
     let mut lines = Vec::new();
     for _ in 0..SLICES {

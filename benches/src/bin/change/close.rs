@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline::wire::{PREFIX, Resource};
 use bowline::{Config, Executor};
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Probe;
@@ -13,6 +14,7 @@ use futures::{FutureExt, StreamExt};
 use crate::Line;
 
 const AT_ONCE: usize = 200;
+const NAME: &str = "bench:close";
 
 pub(crate) async fn measure(
     executor: Arc<dyn Executor>,
@@ -22,7 +24,7 @@ pub(crate) async fn measure(
     count: usize,
 ) -> Result<Vec<Line>> {
     let others = clients::plain(Runtime::TokioMulti, &executor, &url).await?;
-    let held = others.lock("bench:close").lock().await?;
+    let held = others.lock(NAME).lock().await?;
     // Long enough for the slowest server.
     let config = Config::builder().retry_timeout(Duration::from_secs(60)).build()?;
     let (client, seen) = clients::watched(Runtime::TokioMulti, &executor, &url, config).await?;
@@ -30,7 +32,7 @@ pub(crate) async fn measure(
     let mut waiters = FuturesUnordered::new();
     while waiters.len() < count {
         for _ in waiters.len()..count.min(waiters.len() + AT_ONCE) {
-            let lock = client.lock("bench:close");
+            let lock = client.lock(NAME);
             waiters.push(async move { lock.lock().await.map(drop) }.boxed());
         }
         while seen.answers_to("lock_acquire") - asked < waiters.len() as u64 {
@@ -44,7 +46,8 @@ pub(crate) async fn measure(
     client.close().await;
     let took = executor.now().saturating_duration_since(began);
     let spent = probe.executed()? - before;
-    let left: u64 = probe.ask(&["LLEN", "bowline:lock:{bench:close}:queue"])?;
+    let [_, queue, ..] = &Resource::lock(PREFIX, NAME)?.keys()[..] else { return Err("a lock has a queue".into()) };
+    let left: u64 = probe.ask(&["LLEN", queue])?;
     drop((waiters, held));
     others.close().await;
     Ok(vec![

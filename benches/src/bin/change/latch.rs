@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline::wire::{PREFIX, Resource};
 use bowline::{Client, Config, Executor};
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Probe;
@@ -51,9 +52,8 @@ async fn count(client: &Client, counts: u32) -> Result<()> {
 
 /// Of all keys of the latch.
 fn bytes(probe: &mut Probe) -> Result<u64> {
-    let keys: Vec<String> = probe.ask(&["KEYS", "bowline:latch:{bench:latch}*"])?;
     let mut sum = 0;
-    for key in keys {
+    for key in Resource::latch(PREFIX, NAME)?.keys() {
         sum += probe.ask::<Option<u64>>(&["MEMORY", "USAGE", &key, "SAMPLES", "0"])?.unwrap_or(0);
     }
     Ok(sum)

@@ -29,16 +29,22 @@ pub(crate) enum Kind {
     NonFair,
     /// The tasks hand over among themselves and run the scripts of a free lock: no queue.
     Baseline,
+    /// As the baseline, with scripts that do nothing, over a bare connection of redis-rs.
+    Bare,
+    /// The floor of a cohort: a mutex of tokio, and no server.
+    Local,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Fair, Self::NonFair, Self::Baseline];
+    const ALL: [Self; 5] = [Self::Fair, Self::NonFair, Self::Baseline, Self::Bare, Self::Local];
 
     fn name(self) -> &'static str {
         match self {
             Self::Fair => "fair",
             Self::NonFair => "nonfair",
             Self::Baseline => "baseline",
+            Self::Bare => "bare",
+            Self::Local => "local",
         }
     }
 }
@@ -63,9 +69,10 @@ impl Shape {
         format!("{}x{}-{section}", self.processes, self.tasks)
     }
 
-    /// A baseline needs tasks that can hand over among themselves.
+    /// A baseline and floors need tasks that can hand over among themselves.
     pub(crate) fn kinds(self) -> impl Iterator<Item = Kind> {
-        Kind::ALL.into_iter().filter(move |kind| *kind != Kind::Baseline || (self.processes, self.tasks) == (1, 64))
+        let is_alone = (self.processes, self.tasks) == (1, 64);
+        Kind::ALL.into_iter().filter(move |kind| is_alone || matches!(kind, Kind::Fair | Kind::NonFair))
     }
 
     pub(crate) fn with(self, kind: Kind) -> Case {

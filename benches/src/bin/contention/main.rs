@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     for shape in SHAPES {
         let kinds: Vec<_> = shape.kinds().filter(|kind| args.wants(&shape.with(*kind).name())).collect();
         let mut outcomes: Vec<_> = kinds.iter().map(|_| Outcome::default()).collect();
-        // Those that are compared run by turns.
+        // The cases that are compared take turns.
         for _ in 0..slices {
             for (kind, outcome) in kinds.iter().zip(&mut outcomes) {
                 run(shape.with(*kind), time, &server.url, &mut probe, outcome)?;
@@ -54,10 +54,15 @@ fn run(case: Case, time: Duration, url: &str, probe: &mut Probe, outcome: &mut O
 
 fn compare(shape: Shape, report: &mut Report) {
     let rate = |report: &Report, kind| report.get(&shape.with(kind).name(), "acquisitions_per_second");
-    let fair = rate(report, Kind::Fair);
-    for (kind, metric) in [(Kind::Baseline, "fair_to_baseline"), (Kind::NonFair, "nonfair_to_fair")] {
-        let (Some(fair), Some(other)) = (fair, rate(report, kind)) else { continue };
-        let ratio = if kind == Kind::Baseline { fair / other } else { other / fair };
-        report.add(&shape.name(), metric, ratio);
+    let pairs = [
+        ("fair_to_baseline", Kind::Fair, Kind::Baseline),
+        ("fair_to_bare", Kind::Fair, Kind::Bare),
+        ("nonfair_to_fair", Kind::NonFair, Kind::Fair),
+        ("nonfair_to_local", Kind::NonFair, Kind::Local),
+    ];
+    for (metric, kind, other) in pairs {
+        if let (Some(rate), Some(other)) = (rate(report, kind), rate(report, other)) {
+            report.add(&shape.name(), metric, rate / other);
+        }
     }
 }

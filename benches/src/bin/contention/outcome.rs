@@ -41,7 +41,7 @@ impl Outcome {
                     _ => return Err(format!("a child wrote {line:?}").into()),
                 }
             }
-            // The same task in every slice: slices are not equally long for a busy machine.
+            // Shares are compared by task over all slices, because slices differ in length on a busy machine.
             shares.resize(in_time.len(), 0);
             shares.iter_mut().zip(in_time).for_each(|(share, count)| *share += count);
         }

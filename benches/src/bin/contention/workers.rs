@@ -1,14 +1,17 @@
 //! A child: its tasks take the lock again and again until the time is over, and tell what they got.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline::{Client, Config, Connection, Executor, Lock};
+use bowline_benches::floor::Floor;
 use bowline_benches::measure::Samples;
 use bowline_benches::raw::RawLock;
 use bowline_benches::runtime::Runtime;
-use bowline_benches::watched::{Seen, Watched};
+use bowline_benches::watched::{Recorded, Seen};
 use bowline_benches::{Result, child};
+use bowline_testkit::watched::Watched;
 use tokio::sync::Mutex;
 
 use crate::case::{Case, Kind};
@@ -21,16 +24,23 @@ pub(crate) fn work(task: &[String]) -> Result<()> {
     Runtime::TokioMulti.run(|executor| async move {
         let config = Config::default();
         let seen = Arc::<Seen>::default();
-        let inner = Arc::new(Runtime::TokioMulti.open(executor.clone(), &url, &config).await?);
-        let connection = Arc::new(Watched { seen: seen.clone(), inner });
+        let inner = Runtime::TokioMulti.open(executor.clone(), &url, &config).await?;
+        let connection = Arc::new(Watched { inner, watch: seen.clone() });
         let taken = match case.kind {
-            Kind::Baseline => Taken::ByHand(Arc::new(ByHand::new(connection))),
+            Kind::Baseline => Taken::ByHand(Arc::new(ByHand::new(connection)?)),
+            Kind::Bare => {
+                seen.record();
+                ByHand::new(connection)?.once().await?;
+                let floor = Floor::open(Runtime::TokioMulti, &executor, &url).await?;
+                Taken::Bare(Arc::new(Bare { sent: seen.recorded(), floor: Mutex::new(floor) }))
+            }
+            Kind::Local => Taken::Local(Arc::default()),
             kind => {
                 let client = Client::connect(executor.clone(), connection, config).await?;
                 Taken::Lock { lock: client.lock(NAME), fair: kind == Kind::Fair, _client: client }
             }
         };
-        // The scripts are sent whole once.
+        // The first use sends the source of the scripts.
         taken.once(Duration::ZERO, &executor).await?;
         let before = seen.commands();
         child::ready()?;
@@ -70,6 +80,8 @@ async fn repeat(taken: Taken, section: Duration, until: Instant, executor: Arc<d
 enum Taken {
     Lock { lock: Lock, fair: bool, _client: Client },
     ByHand(Arc<ByHand>),
+    Bare(Arc<Bare>),
+    Local(Arc<Mutex<()>>),
 }
 
 impl Taken {
@@ -85,6 +97,13 @@ impl Taken {
                 guard.release().await?;
                 Ok(waited)
             }
+            Self::Local(mutex) => {
+                let guard = mutex.lock().await;
+                let waited = start.elapsed();
+                stay(section, executor).await;
+                drop(guard);
+                Ok(waited)
+            }
             Self::ByHand(by_hand) => {
                 let mut n = by_hand.turn.lock().await;
                 *n += 1;
@@ -94,6 +113,15 @@ impl Taken {
                 let waited = start.elapsed();
                 stay(section, executor).await;
                 by_hand.raw.release(&*by_hand.connection, *n).await?;
+                Ok(waited)
+            }
+            Self::Bare(bare) => {
+                let mut floor = bare.floor.lock().await;
+                let [acquire, release] = &bare.sent[..] else { return Err("a pair is two commands".into()) };
+                floor.run(slice::from_ref(acquire)).await?;
+                let waited = start.elapsed();
+                stay(section, executor).await;
+                floor.run(slice::from_ref(release)).await?;
                 Ok(waited)
             }
         }
@@ -115,7 +143,21 @@ struct ByHand {
 }
 
 impl ByHand {
-    fn new(connection: Arc<dyn Connection>) -> Self {
-        Self { connection, raw: RawLock::new(NAME), turn: Mutex::new(0) }
+    fn new(connection: Arc<dyn Connection>) -> Result<Self> {
+        Ok(Self { connection, raw: RawLock::new(NAME)?, turn: Mutex::new(0) })
     }
+
+    /// One pair, for what it sends.
+    async fn once(&self) -> Result<()> {
+        if !self.raw.acquire(&*self.connection, 1).await? {
+            return Err("the lock was not free".into());
+        }
+        self.raw.release(&*self.connection, 1).await
+    }
+}
+
+/// A local mutex around two scripts that do nothing, with the keys and arguments of the lock's.
+struct Bare {
+    sent: Vec<Recorded>,
+    floor: Mutex<Floor>,
 }

@@ -1,4 +1,4 @@
-//! What bowline costs when nobody is in the way: beside two commands that do nothing, and without any command.
+//! What bowline costs without contention: beside two commands that do nothing, and without any command.
 //!
 //! `cargo run --release -p bowline-benches --bin latency -- [part of a case's name]... [pairs=3000]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
@@ -13,6 +13,8 @@ use bowline_benches::server::Server;
 mod acknowledged;
 mod local;
 mod pairs;
+mod red_lock;
+mod scripts;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -28,6 +30,11 @@ fn main() -> Result<()> {
     let mut add = |case: &str, metrics: Metrics| {
         metrics.into_iter().for_each(|(metric, value)| report.add(case, metric, value));
     };
+    if args.wants("scripts") {
+        for (case, metrics) in scripts::measure(&mut server.probe()?, 10 * pairs)? {
+            add(case, metrics);
+        }
+    }
     for runtime in Runtime::ALL {
         for primitive in pairs::Primitive::ALL {
             let case = format!("{}-{}", primitive.name(), runtime.name());
@@ -55,6 +62,13 @@ fn main() -> Result<()> {
             let (primary, _replica) = Server::start_pair()?;
             let url = primary.url.clone();
             add(&case, runtime.run(|executor| acknowledged::measure(runtime, executor, url, pairs))?);
+        }
+    }
+    for runtime in Runtime::ALL {
+        let case = format!("redlock-{}", runtime.name());
+        if args.wants(&case) {
+            let masters = Server::start_three()?;
+            add(&case, runtime.run(|executor| red_lock::measure(runtime, executor, masters, pairs))?);
         }
     }
     report.print_tables();

@@ -47,7 +47,7 @@ impl Primitive {
     }
 }
 
-/// What nobody else acquires.
+/// A primitive without contention.
 enum Free {
     Lock(Lock),
     Read(RwLock),

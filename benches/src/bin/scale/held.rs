@@ -31,7 +31,7 @@ pub(crate) fn measure(url: &str, names: usize, lease: u64, rounds: u32) -> Resul
         let guards: Vec<LockGuard> =
             stream::iter(0..names).map(acquire).buffer_unordered(AT_ONCE).try_collect().await?;
         let bytes = alloc::live_bytes().saturating_sub(bytes);
-        // Until each was renewed once, and batches are full.
+        // Until each hold was renewed once and the batches are full.
         executor.sleep(lease).await;
 
         let renewals = || seen.commands_of("lock_renew");

@@ -17,17 +17,25 @@ mod process;
 mod queue;
 mod waiting;
 
+use waiting::Waiting;
+
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
 
 const QUEUES: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
 const NAMES: [usize; 3] = [1_000, 10_000, 100_000];
 
+/// What a client waits for.
+const WAITING: [Waiting; 2] = [Waiting::Names, Waiting::OneName];
+
 fn main() -> Result<()> {
     if let Some(task) = child::task() {
         return match task.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["held", url, names, lease, rounds] => held::measure(url, names.parse()?, lease.parse()?, rounds.parse()?),
-            ["waiting", url, names, lease] => waiting::measure(url, names.parse()?, lease.parse()?),
+            [case, url, waiters, lease] => match WAITING.into_iter().find(|waiting| waiting.case() == case) {
+                Some(waiting) => waiting::measure(waiting, url, waiters.parse()?, lease.parse()?),
+                None => Err(format!("not a task: {task:?}").into()),
+            },
             _ => Err(format!("not a task: {task:?}").into()),
         };
     }
@@ -50,13 +58,14 @@ fn main() -> Result<()> {
         let task = ["held".to_owned(), server.url.clone(), names.to_string(), lease.to_string(), rounds.to_string()];
         in_a_process(&task, &mut report)?;
     }
-    for names in NAMES.into_iter().filter(|names| wanted("waiting", *names)) {
+    let cases = WAITING.into_iter().flat_map(|waiting| NAMES.map(|waiters| (waiting, waiters)));
+    for (waiting, waiters) in cases.filter(|(waiting, waiters)| wanted(waiting.case(), *waiters)) {
         let url = server.url.clone();
-        Runtime::TokioMulti.run(|executor| waiting::others(executor, url, names, true))?;
-        let task = ["waiting".to_owned(), server.url.clone(), names.to_string(), waiters_lease.to_string()];
+        Runtime::TokioMulti.run(|executor| waiting::others(executor, url, waiting.names(waiters), true))?;
+        let task = [waiting.case().to_owned(), server.url.clone(), waiters.to_string(), waiters_lease.to_string()];
         in_a_process(&task, &mut report)?;
         let url = server.url.clone();
-        Runtime::TokioMulti.run(|executor| waiting::others(executor, url, names, false))?;
+        Runtime::TokioMulti.run(|executor| waiting::others(executor, url, waiting.names(waiters), false))?;
     }
     report.print_tables();
     draw(&report)

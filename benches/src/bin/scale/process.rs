@@ -26,7 +26,15 @@ impl Look {
 
 /// Bytes of memory that are resident; none where the system does not say it in `/proc`.
 pub(crate) fn resident() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
+    Some(value_of("status", "VmRSS:")?.strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
+}
+
+/// How often the process has written to a socket or file.
+pub(crate) fn writes() -> Option<f64> {
+    value_of("io", "syscw:")?.parse().ok()
+}
+
+fn value_of(file: &str, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }

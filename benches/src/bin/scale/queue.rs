@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::{Config, Connection, Executor};
-use bowline_benches::Result;
 use bowline_benches::measure::Samples;
 use bowline_benches::raw::RawLock;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Probe;
+use bowline_benches::{Result, raw};
 use futures::future::try_join_all;
 
 /// Calls between two looks at the server's counts. No more: they must not change the length of the shortest queue much.
@@ -35,8 +35,8 @@ pub(crate) async fn measure(
 ) -> Result<Vec<(String, String, f64)>> {
     let config = Config::builder().command_timeout(Duration::from_secs(60)).build()?;
     let connection: Arc<dyn Connection> = Arc::new(Runtime::TokioMulti.open(executor, &url, &config).await?);
-    // A grant is for those who listen.
-    let _inbox = connection.subscribe(RawLock::INBOX).await?;
+    // A ticket is granted only if its client listens.
+    let _inbox = connection.subscribe(&raw::inbox()).await?;
     let mut queues = Vec::new();
     for size in sizes {
         queues.push((size, Queue::of(&*connection, size).await?, OPERATIONS.map(|_| Samples::default())));
@@ -80,7 +80,7 @@ struct Queue {
 
 impl Queue {
     async fn of(connection: &dyn Connection, size: usize) -> Result<Self> {
-        let lock = RawLock::new(&format!("bench:queue:{size}"));
+        let lock = RawLock::new(&format!("bench:queue:{size}"))?;
         if !lock.acquire(connection, 1).await? {
             return Err("the lock was not free".into());
         }
@@ -115,7 +115,7 @@ impl Queue {
             "cancel_middle_us" => self.cancel(connection, length / 2).await,
             "handover_us" => {
                 self.lock.release(connection, self.holder).await?;
-                self.holder = self.waiting.pop_front().ok_or("nobody waited")?;
+                self.holder = self.waiting.pop_front().ok_or("the queue is empty")?;
                 Ok(())
             }
             other => Err(format!("no operation is called {other}").into()),
@@ -124,7 +124,7 @@ impl Queue {
 
     async fn cancel(&mut self, connection: &dyn Connection, index: usize) -> Result<()> {
         let from_tail = index >= self.waiting.len() / 2;
-        let n = self.waiting.remove(index).ok_or("nobody waits there")?;
+        let n = self.waiting.remove(index).ok_or("no ticket has this index")?;
         self.lock.cancel(connection, n, from_tail).await
     }
 

@@ -17,7 +17,13 @@ fn primitive(kind: Kind) -> Primitive {
 }
 
 fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
-    choose(Options::new(&primitive(kind), "lock", amount)).request(wait)
+    let options = choose(Options::of_one(&primitive(kind), "lock", amount));
+    options.request(options.first()?, wait)
+}
+
+/// The lease of the client.
+fn own_lease(options: &Options) -> Duration {
+    options.first().unwrap().primitive.context.config.lease
 }
 
 #[test]
@@ -31,18 +37,26 @@ fn a_builder_shows_its_name_and_its_choices() {
 }
 
 #[test]
+fn nothing_to_acquire_is_invalid_input() {
+    let options = Options::of_several(&[], "acquire");
+    let error = options.first().unwrap_err();
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::InvalidInput, "acquire"));
+    assert_eq!(options.executor().unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
 fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
     let joins: [(bool, Choose); 7] = [
         (true, |options| Options { fair: false, ..options }),
         (false, |options| options),
-        (true, |options| Options { fair: false, lease: Some(options.primitive.context.config.lease), ..options }),
+        (true, |options| Options { fair: false, lease: Some(own_lease(&options)), ..options }),
         (false, |options| Options { fair: false, lease: Some(SECOND), ..options }),
         (false, |options| {
-            let own = options.primitive.context.config.lease;
+            let own = own_lease(&options);
             Options { fair: false, expires_after: Some(own), ..options }
         }),
         (false, |options| {
-            let longer = options.primitive.context.config.lease * 2;
+            let longer = own_lease(&options) * 2;
             Options { fair: false, at_most: Some(longer), ..options }
         }),
         (false, |options| Options { fair: false, replicas: Some(1), ..options }),

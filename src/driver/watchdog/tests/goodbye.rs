@@ -1,53 +1,12 @@
 //! The calls of a watchdog that is dropped with its runtime.
 
-use std::mem;
-
 use super::*;
 
-/// Answers at the second poll, with or without a runtime.
-#[derive(Clone, Debug)]
-struct Refusing {
-    error: ConnectionError,
-    calls: Arc<Mutex<usize>>,
-}
-
-#[async_trait]
-impl Connection for Refusing {
-    async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
-        *lock(&self.calls) += 1;
-        let mut is_first = true;
-        let second_poll = future::poll_fn(|context| {
-            context.waker().wake_by_ref();
-            if mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }
-        });
-        second_poll.await;
-        Err(self.error.clone())
-    }
-
-    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        Vec::new()
-    }
-
-    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        Err(ConnectionError::Closed)
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::single_server()
-    }
-
-    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(self.clone()))
-    }
-
-    fn close(&self) {}
-}
-
-/// The number of calls for so many attempts.
+/// The number of calls that are made for this number of attempts.
 fn called(error: ConnectionError, attempts: usize, shutdown_timeout: Duration) -> usize {
-    let calls = Arc::<Mutex<usize>>::default();
+    let calls = Calls::default();
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let connection = Refusing { error, calls: calls.clone() };
+    let connection = Answers { executor: executor.clone(), error, later: true, calls: calls.clone() };
     let watchdog = Watchdog { shutdown_timeout, ..watchdog(&executor, Arc::new(connection)) };
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..attempts {
@@ -55,7 +14,7 @@ fn called(error: ConnectionError, attempts: usize, shutdown_timeout: Duration) -
         watchdog.engine.abandon(watchdog.engine.open(&keys, 1, LEASE, now).unwrap(), now);
     }
     drop(watchdog.run());
-    *lock(&calls)
+    lock(&calls).len()
 }
 
 const WITHIN: Duration = Duration::from_millis(250);

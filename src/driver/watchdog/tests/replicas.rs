@@ -8,12 +8,20 @@ use crate::engine::Grant;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::Hold;
 
-/// Answers that every hold is in this state, and that so many replicas have acknowledged it.
+/// The token of the grants in these tests.
+const GRANTED: u64 = 7;
+
+/// The reply that the hold has this token in Redis.
+fn held(token: u64) -> Reply {
+    Reply::Bytes(token.to_string().into_bytes())
+}
+
+/// Answers that every hold is in this state, and that `acknowledged` replicas have acknowledged it.
 #[derive(Clone, Debug)]
 struct Replicas {
-    state: i64,
+    state: Reply,
     acknowledged: u32,
-    /// With it, each call waits until it is notified.
+    /// If set, each call waits until it is notified.
     gate: Option<Arc<Event>>,
     /// The number of holds in each call.
     calls: Arc<Mutex<Vec<usize>>>,
@@ -40,8 +48,8 @@ impl Connection for Replicas {
         if let Some(gate) = &self.gate {
             gate.listen().await;
         }
-        let states = std::iter::repeat_n(self.state, holds);
-        let reply = Reply::Array([5].into_iter().chain(states).map(Reply::Integer).collect());
+        let states = std::iter::repeat_n(self.state.clone(), holds);
+        let reply = Reply::Array([Reply::Integer(5)].into_iter().chain(states).collect());
         vec![Ok(Acknowledged::new(reply, self.acknowledged))]
     }
 
@@ -57,7 +65,7 @@ impl Connection for Replicas {
 }
 
 /// The watchdog of a client whose holds need two replicas.
-fn with_replicas(state: i64, acknowledged: u32, gate: Option<Arc<Event>>) -> (Setup, Arc<Mutex<Vec<usize>>>) {
+fn with_replicas(state: Reply, acknowledged: u32, gate: Option<Arc<Event>>) -> (Setup, Arc<Mutex<Vec<usize>>>) {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let connection = Replicas { state, acknowledged, gate, calls: Arc::default() };
     let calls = connection.calls.clone();
@@ -71,7 +79,8 @@ fn with_replicas(state: i64, acknowledged: u32, gate: Option<Arc<Event>>) -> (Se
 impl Setup {
     fn hold(&self) -> Arc<Hold> {
         let (id, now) = (self.open(), self.executor.now());
-        let grant = Grant { amount: 1, token: Token::new(1), term: Term::Renewed, deadline: now + LEASE, replicas: 2 };
+        let grant =
+            Grant { amount: 1, token: Token::new(GRANTED), term: Term::Renewed, deadline: now + LEASE, replicas: 2 };
         self.engine.grant(id, grant, now).unwrap()
     }
 }
@@ -79,7 +88,7 @@ impl Setup {
 #[test]
 fn one_call_confirms_all_grants_that_came_during_the_last_one() {
     let gate = Arc::new(Event::new());
-    let (mut setup, calls) = with_replicas(1, 2, Some(gate.clone()));
+    let (mut setup, calls) = with_replicas(held(GRANTED), 2, Some(gate.clone()));
     let engine = setup.engine.clone();
     let holds = [setup.hold(), setup.hold(), setup.hold(), setup.hold()];
     let mut open = |confirmed: &mut Vec<_>, from: usize, to: usize| {
@@ -108,11 +117,15 @@ fn one_call_confirms_all_grants_that_came_during_the_last_one() {
 fn a_confirmation_says_what_the_server_and_the_replicas_have() {
     let passed = Duration::from_secs(5);
     for (state, acknowledged, expected, extended) in [
-        (1, 2, Confirmation::Acknowledged, true),
-        (1, 1, Confirmation::TooFew(1), false),
-        (0, 2, Confirmation::Gone, false),
+        (held(GRANTED), 2, Confirmation::Acknowledged, true),
+        (held(GRANTED), 1, Confirmation::TooFew(1), false),
+        (Reply::Integer(0), 2, Confirmation::Gone, false),
+        // A failover lost the grant but not the ticket, which was then granted again.
+        (held(GRANTED + 1), 2, Confirmation::Gone, false),
+        (held(GRANTED - 1), 2, Confirmation::Gone, false),
     ] {
-        let (mut setup, _) = with_replicas(state, acknowledged, None);
+        let is_gone = expected == Confirmation::Gone;
+        let (mut setup, _) = with_replicas(state.clone(), acknowledged, None);
         let hold = setup.hold();
         let engine = setup.engine.clone();
         setup.run(passed);
@@ -120,17 +133,25 @@ fn a_confirmation_says_what_the_server_and_the_replicas_have() {
         setup.run(Duration::ZERO);
         assert_eq!(confirming.done().now_or_never(), Some(expected));
         let now = setup.executor.now();
-        assert_eq!(hold.remaining(now) > LEASE - passed, extended, "{state} {acknowledged}");
-        assert_eq!(hold.loss(now), (state == 0).then_some(Loss::Gone));
+        assert_eq!(hold.remaining(now) > LEASE - passed, extended, "{state:?} {acknowledged}");
+        assert_eq!(hold.loss(now), is_gone.then_some(Loss::Gone), "{state:?}");
     }
 }
 
 #[test]
 fn a_renewal_that_too_few_replicas_acknowledge_is_repeated() {
-    let (mut setup, calls) = with_replicas(1, 1, None);
+    let (mut setup, calls) = with_replicas(held(GRANTED), 1, None);
     let hold = setup.hold();
     setup.run(LEASE - Duration::from_secs(1));
     assert!(lock(&calls).len() > 3, "{:?}", lock(&calls));
     setup.run(Duration::from_secs(1));
     assert_eq!(hold.loss(setup.executor.now()), Some(Loss::Expired));
+}
+
+#[test]
+fn a_hold_that_the_server_has_granted_once_more_is_lost() {
+    let (mut setup, _) = with_replicas(held(GRANTED + 1), 2, None);
+    let hold = setup.hold();
+    setup.run(LEASE / 2);
+    assert_eq!(hold.loss(setup.executor.now()), Some(Loss::Gone));
 }

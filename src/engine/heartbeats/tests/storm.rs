@@ -1,4 +1,6 @@
-//! Many names at once, a server that gives no answer, and waiters that would all look at the same moment.
+//! Many names at once, a server that gives no answer, and waiters that would all ask at the same moment.
+
+use std::collections::BTreeSet;
 
 use super::*;
 
@@ -11,7 +13,7 @@ fn many(names: usize) -> (Heartbeats, Vec<Arc<Keys>>, Instant) {
     (heartbeats, names, start)
 }
 
-/// All that may be begun now.
+/// Begins all heartbeats that may begin now.
 fn begin(heartbeats: &mut Heartbeats, now: Instant) -> Vec<Arc<Keys>> {
     std::iter::from_fn(|| heartbeats.due(now)).map(|(keys, _)| keys).collect()
 }
@@ -26,7 +28,7 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
         assert_eq!(handoff.len(), MOST.min(2000 - seen));
         assert!(heartbeats.next().is_none_or(|at| at > start), "it would be asked again and again");
         seen += handoff.len();
-        // Whatever comes of them, others have room.
+        // Whatever their outcome is, others have room.
         for (n, keys) in handoff.iter().enumerate() {
             if n % 2 == 0 {
                 heartbeats.answered(keys, start, start, &[], Some(TTL), false);
@@ -39,7 +41,8 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
     assert_eq!(heartbeats.under_way, 0);
 }
 
-/// While a subscription flaps, the same names must not come first each time until the tickets of others expire.
+/// While a subscription is interrupted again and again, the same names must not come first each time until the tickets of
+/// others expire.
 #[test]
 fn gap_after_gap_every_name_has_its_turn() {
     let (mut heartbeats, _, mut now) = many(1000);
@@ -64,7 +67,7 @@ fn names_with_heartbeats_at_one_moment_move_apart() {
         let id = names.iter().position(|other| *other == keys).unwrap() as u64;
         heartbeats.answered(&keys, start, start, &[(id, TTL)], Some(TTL), false);
     }
-    let times: BTreeSet<Instant> = heartbeats.events.iter().map(|((at, _), _)| *at).collect();
+    let times: BTreeSet<Instant> = heartbeats.events.keys().map(|((at, _), _)| *at).collect();
     assert_eq!(times.len(), 200);
     let (first, last) = (*times.first().unwrap(), *times.last().unwrap());
     assert!(last - first > TTL / 60 && first >= start + TTL / 4 && last <= start + TTL / 3, "{:?}", last - first);
@@ -81,7 +84,7 @@ fn waiters_behind_a_lease_that_ends_do_not_all_look_at_the_same_moment() {
     }
     let (first, last) = (*looks.first().unwrap(), *looks.last().unwrap());
     assert!(first >= TTL / 10 && last <= TTL / 10 + SPREAD && last - first > SPREAD / 2, "{first:?} to {last:?}");
-    // Of a short lease, not much later than it ends.
+    // For a short lease, the question comes not much later than its end.
     let (mut heartbeats, keys, start) = setup();
     heartbeats.insert(&keys, 1, TTL, start, start, Some(SHORTEST * 2));
     assert!(heartbeats.next().unwrap() <= start + SHORTEST * 2 + SHORTEST / 5);

@@ -24,7 +24,7 @@ fn a_reply_that_is_read_costs_nothing() {
     let unread = heartbeats.unread(&keys, start + LATER);
     heartbeats.read(&keys, unread);
     assert_eq!(heartbeats.next(), before);
-    // Nor without a waiter.
+    // No heartbeat is due without a waiter, either.
     heartbeats.remove(&keys, 1);
     let unread = heartbeats.unread(&keys, start + LATER);
     assert_eq!(heartbeats.next(), None);
@@ -42,7 +42,7 @@ fn each_of_several_replies_counts() {
     assert_eq!(heartbeats.next(), Some(start + LATER * 2));
 }
 
-/// The answer that it waits comes after the release was sent: its grant is in the reply that is not read.
+/// The answer "waiting" comes after the release was sent. The grant of that ticket is in the reply that is not read.
 #[test]
 fn a_ticket_that_is_known_later_is_looked_after_too() {
     let (mut heartbeats, keys, start) = setup();
@@ -51,8 +51,8 @@ fn a_ticket_that_is_known_later_is_looked_after_too() {
     assert_eq!(heartbeats.next(), Some(start + LATER));
 }
 
-/// The heartbeat for the reply is due and has not begun. When the reply comes, that heartbeat is not needed, but the one for the
-/// gap is.
+/// The heartbeat for the unread reply is due and has not begun. When the reply comes, this heartbeat is not needed, but the
+/// one for the gap is.
 #[test]
 fn a_gap_counts_while_a_reply_is_looked_after() {
     for read_at_last in [true, false] {

@@ -1,15 +1,15 @@
-//! A model of a client that keeps its leases on one server, over a link that is down in intervals.
+//! A model of a client that renews its leases on one server, over a link with outages.
 
 use super::*;
 use crate::runtime::an_instant;
 
-/// What the client waits for an answer at most.
+/// The longest time for which the client waits for an answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// From the client to the server, or back.
+/// The time from the client to the server, or back.
 const TRAVEL: Duration = Duration::from_millis(2);
 
-/// What the server spends on one call. It does one at a time.
+/// The server's time for one call. It executes one call at a time.
 const WORK: Duration = Duration::from_millis(1);
 
 pub(super) struct Model {
@@ -17,15 +17,15 @@ pub(super) struct Model {
     pub(super) start: Instant,
     lease: Duration,
     deadlines: Vec<Instant>,
-    /// When nothing passes: from, to.
+    /// The outages, each from one time to another.
     down: Vec<(Instant, Instant)>,
-    /// When everything is to be verified, in order.
+    /// The times at which everything has to be verified, in order.
     gaps: Vec<Instant>,
-    /// By when they end.
+    /// The calls under way, by the time at which they end.
     under_way: BTreeSet<(Instant, u64)>,
-    calls: HashMap<u64, Call>,
+    calls: FxHashMap<u64, Call>,
     server_busy: Instant,
-    /// How many calls there were.
+    /// The number of calls.
     pub(super) sent: u64,
     pub(super) lost: Vec<u64>,
 }
@@ -37,7 +37,7 @@ struct Call {
 }
 
 impl Model {
-    /// That many holds, acquired one after the other within that time.
+    /// A client with this number of holds, acquired one after the other within that time.
     pub(super) fn new(holds: u64, lease: Duration, acquired_in: Duration) -> Self {
         let start = an_instant();
         let mut schedule = Schedule::new(Jitter::new(7));
@@ -57,14 +57,14 @@ impl Model {
             down: Vec::new(),
             gaps: Vec::new(),
             under_way: BTreeSet::new(),
-            calls: HashMap::new(),
+            calls: FxHashMap::default(),
             server_busy: start,
             sent: 0,
             lost: Vec::new(),
         }
     }
 
-    /// Messages may have been missed then, and again and again.
+    /// Adds a gap at regular intervals until `until`.
     pub(super) fn gaps(mut self, every: Duration, until: Duration) -> Self {
         let gaps = (1..).map(|n| every * n).take_while(|at| *at < until);
         self.gaps.extend(gaps.map(|at| self.start + at));
@@ -72,7 +72,7 @@ impl Model {
         self
     }
 
-    /// Nothing passes in that time; then the subscription stands again.
+    /// Adds an outage. At its end, the subscription is restored.
     pub(super) fn outage(mut self, from: Duration, to: Duration) -> Self {
         self.down.push((self.start + from, self.start + to));
         self.gaps.push(self.start + to);
@@ -80,7 +80,7 @@ impl Model {
         self
     }
 
-    /// The schedule is not told of a gap.
+    /// Does not tell the schedule about gaps.
     pub(super) fn forget_gaps(&mut self) {
         self.gaps.clear();
     }
@@ -89,7 +89,7 @@ impl Model {
         self.down.iter().any(|(down, up)| *down < to && from < *up)
     }
 
-    /// Lets time pass. Panics if the schedule is asked without end at one moment.
+    /// Lets time pass. Panics if the schedule asks for work without end at one moment.
     pub(super) fn run(mut self, until: Duration) -> Self {
         let until = self.start + until;
         let mut gaps = std::mem::take(&mut self.gaps).into_iter().peekable();
@@ -102,7 +102,7 @@ impl Model {
             if now >= until {
                 break;
             }
-            // What was due before is done now.
+            // Work that was due earlier is done now.
             let now = now.max(last);
             steps = if now == last { steps + 1 } else { 0 };
             assert!(steps < 2000, "a busy loop");

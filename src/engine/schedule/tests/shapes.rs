@@ -1,4 +1,4 @@
-//! Many holds, a subscription that flaps, and outages that end shortly before the first lease does.
+//! Many holds, a subscription with many interruptions, and outages that end shortly before the first lease does.
 
 use super::server::Model;
 use super::*;
@@ -9,7 +9,7 @@ fn s(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// On a healthy server.
+/// The server is healthy.
 #[test]
 fn no_number_of_gaps_loses_a_lease() {
     for holds in COUNTS {
@@ -28,7 +28,7 @@ fn no_number_of_gaps_loses_one_of_a_hundred_thousand_leases() {
     assert_eq!(model.lost.len(), 0, "{} calls", model.sent);
 }
 
-/// The outage begins before the first renewal and ends so long before the first deadline.
+/// An outage that begins before the first renewal, and ends at `left` of the lease before the first deadline.
 fn after_an_outage(holds: u64, acquired_in: f64, left: f64) -> Model {
     let model = Model::new(holds, LEASE, s(acquired_in)).outage(s(8.0), s(30.0 - left)).run(s(45.0));
     assert!(model.sent > 0);
@@ -54,7 +54,7 @@ fn an_outage_that_ends_in_time_loses_none_of_a_hundred_thousand() {
     assert_eq!(model.lost.len(), 0, "{} calls", model.sent);
 }
 
-/// The schedule is not told that the link is back: calls without an answer must be given up in time.
+/// The schedule is not told that the link is back, so calls without an answer must be given up in time.
 #[test]
 fn an_outage_ends_without_being_told() {
     for left in [2.0, 4.0, 7.0] {
@@ -65,7 +65,7 @@ fn an_outage_ends_without_being_told() {
     }
 }
 
-/// The full batch of long leases has a pace that the short ones cannot wait for.
+/// The full batch of long leases sets a pace that is too slow for the short ones.
 #[test]
 fn short_leases_do_not_wait_for_the_pace_of_long_ones() {
     let (mut schedule, start) = schedule();
@@ -88,7 +88,7 @@ fn the_earliest_deadline_goes_first() {
         let deadline = start + LEASE - Duration::from_millis(id);
         schedule.insert(id, start, deadline, Some(INTERVAL));
     }
-    // Fixed ones cannot be saved: they are looked at afterwards.
+    // Fixed leases cannot be saved, so they are verified afterwards.
     schedule.insert(1000, start, start + LEASE / 2, None);
     schedule.verify_all(start);
     let mut order = Vec::new();
@@ -129,7 +129,7 @@ fn a_failure_does_not_put_off_what_is_due() {
     schedule.insert(2, start, start + LEASE, Some(INTERVAL));
     let at = schedule.next().unwrap();
     assert_eq!(schedule.due(at).renew.len(), 2);
-    // Released and acquired anew: the old call says nothing about this one.
+    // Released and acquired again: the old call says nothing about this hold.
     let soon = at + Duration::from_millis(300);
     schedule.insert(1, at, at + Duration::from_millis(600), Some(INTERVAL));
     schedule.unanswered(&[1], at);

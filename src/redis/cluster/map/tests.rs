@@ -40,7 +40,7 @@ fn ranges_have_a_master_and_replicas() {
     assert!(!map.is_empty() && SlotMap::empty().is_empty());
 }
 
-/// 6.2 sends an empty name, later servers none.
+/// Redis 6.2 sends an empty name, later versions send none.
 #[test]
 fn a_node_without_a_name_is_where_the_answer_came_from() {
     for name in [Reply::Nil, text("")] {

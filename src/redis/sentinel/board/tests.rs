@@ -29,7 +29,7 @@ fn other(id: &str, port: u16) -> Other {
 }
 
 #[test]
-fn the_highest_epoch_wins_whoever_says_it() {
+fn the_highest_epoch_wins_whichever_sentinel_says_it() {
     let mut board = board(3);
     board.answered(0, 0, names(1, 6));
     board.answered(1, 0, names(1, 6));
@@ -48,7 +48,7 @@ fn the_old_master_does_not_come_back_with_the_sentinel_that_missed_the_failover(
     board.failed(0, io("gone"));
     board.answered(1, 1, names(1, 6));
     assert_eq!(master(&board), Some((2, 7)));
-    // Two of three have been set up anew, and count from the beginning.
+    // Two of three sentinels were set up again, so their epochs start from the beginning.
     board.answered(1, 2, names(3, 0));
     assert_eq!(master(&board), Some((2, 7)));
     board.answered(2, 2, names(3, 0));

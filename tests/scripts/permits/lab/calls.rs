@@ -3,7 +3,9 @@
 use bowline::wire;
 
 use super::{Acquired, Changed, Inspected, Limited, Permits};
-use crate::lab::{Acquired as Granted, Attempt, Cancelled, HeartbeatReply, Released, State, Words, attempt};
+use crate::lab::{
+    Acquired as Granted, Attempt, Cancelled, HeartbeatReply, Released, Renewed, State, Words, attempt, is_held,
+};
 
 impl Permits {
     pub fn acquire(&mut self, attempt: &Attempt) -> Granted {
@@ -22,7 +24,7 @@ impl Permits {
     }
 
     pub fn acquire_as(&mut self, mode: &str, attempt: &Attempt) -> Result<Acquired, String> {
-        let args = self.site_of(attempt).acquire(attempt.wire(), mode == "wait").args;
+        let args = self.site_of(attempt).acquire(attempt.wire(), mode == "wait").words();
         self.call("permit_acquire", &args, |words| match &*words.word() {
             "OVER" => Acquired::Over(words.next()),
             word => Acquired::As(Granted::read(word, words, Words::any_token)),
@@ -73,7 +75,7 @@ impl Permits {
     }
 
     pub fn cancel_ticket(&mut self, ticket: &str, from_tail: bool) -> Result<Cancelled, String> {
-        let mut args = self.site().cancel(attempt(1, 1).wire(), from_tail).args;
+        let mut args = self.site().cancel(attempt(1, 1).wire(), from_tail).words();
         args[0] = ticket.to_owned();
         self.call("permit_cancel", &args, Cancelled::read)
     }
@@ -87,8 +89,9 @@ impl Permits {
     }
 
     pub fn try_heartbeat(&mut self, attempts: &[&Attempt]) -> Result<HeartbeatReply, String> {
-        let mut args = self.site().heartbeat(&attempts.iter().map(|attempt| attempt.wire()).collect::<Vec<_>>()).args;
-        // Each ticket is of its own call site.
+        let mut args =
+            self.site().heartbeat(&attempts.iter().map(|attempt| attempt.wire()).collect::<Vec<_>>()).words();
+        // Each ticket has the limit of its own call site.
         let (first, tickets) = (args.len() - 2 * attempts.len(), attempts.iter().map(|attempt| self.ticket(attempt)));
         args[first..].iter_mut().step_by(2).zip(tickets).for_each(|(arg, ticket)| *arg = ticket);
         let n = attempts.len();
@@ -96,7 +99,13 @@ impl Permits {
         self.lab.run("permit_heartbeat", &keys, &args, true, |words| HeartbeatReply::read(words, n, Words::any_token))
     }
 
-    /// Keys, attempt id and lease of each hold.
+    /// The token that a renewal reports.
+    pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
+        let (keys, args) = (self.keys[..2].to_vec(), [attempt.id.clone(), attempt.lease.to_string()]);
+        self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap()
+    }
+
+    /// Keys, attempt id and lease of each hold; 1 for each that is held.
     pub fn renew(&mut self, holds: &[(&[String], &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }
@@ -105,7 +114,7 @@ impl Permits {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
         let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
         let n = holds.len();
-        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| words.next()).collect())
+        self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
     }
 
     pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
@@ -118,7 +127,7 @@ impl Permits {
     }
 
     pub fn try_change(&mut self, old: &Attempt, new: &Attempt) -> Result<Changed, String> {
-        let args = self.site().change(old.wire(), new.wire()).args;
+        let args = self.site().change(old.wire(), new.wire()).words();
         self.call("permit_change", &args, |words| match &*words.word() {
             "CHANGED" => Changed::Changed { token: words.any_token(), more: words.flag() },
             "NOT_HELD" => Changed::NotHeld { more: words.flag() },
@@ -133,7 +142,7 @@ impl Permits {
     }
 
     pub fn try_set_limit(&mut self, limit: u32, not_after: u64) -> Result<Limited, String> {
-        let args = self.site_with(limit).store_limit(not_after).args;
+        let args = self.site_with(limit).store_limit(not_after).words();
         self.call("permit_limit", &args, |words| match &*words.word() {
             "LIMIT" => Limited::Limit { more: words.flag() },
             "STALE" => Limited::Stale,
@@ -146,7 +155,7 @@ impl Permits {
     }
 
     pub fn try_inspect(&mut self) -> Result<Inspected, String> {
-        let (keys, args) = (self.keys.clone(), self.site().inspect().args);
+        let (keys, args) = (self.keys.clone(), self.site().inspect_permits().words());
         let start = self.now();
         self.lab.run("permit_inspect", &keys, &args, false, |words| {
             let (used, limit, waiters) = (words.next(), words.next(), words.next());
@@ -156,7 +165,7 @@ impl Permits {
             while words.rest() > 0 {
                 holds.push((words.next(), words.next(), words.any_token(), words.next()));
             }
-            // The lab expects the clock at the end.
+            // The lab expects the clock as the last word.
             words.put_back(now);
             Inspected { used, limit, waiters, holds }
         })
@@ -164,11 +173,11 @@ impl Permits {
 
     fn release_args(&self, attempt: &Attempt, next: Option<&Attempt>, listens: bool) -> Vec<String> {
         let resource = self.site_of(attempt).listens(listens);
-        // The id may be one that no client has.
-        let mut args = resource.release(crate::lab::attempt(1, 1).wire(), next.map(Attempt::wire)).unwrap().args;
+        // The id may be one that no client uses.
+        let mut args = resource.release(crate::lab::attempt(1, 1).wire(), next.map(Attempt::wire)).unwrap().words();
         args[0] = attempt.id.clone();
         if let Some(next) = next {
-            // The ticket is of its own call site.
+            // The ticket has the limit of its own call site.
             let at = args.len() - 3;
             args[at] = self.ticket(next);
         }
@@ -184,7 +193,7 @@ impl Permits {
     }
 
     fn site_with(&self, limit: u32) -> wire::Resource {
-        super::resource("n", limit).counts_everyone(self.counts_everyone)
+        super::resource("n", limit).counts_everyone(self.counts_everyone).sharded(self.sharded)
     }
 
     fn call<T>(&mut self, script: &str, args: &[String], read: impl FnOnce(&mut Words) -> T) -> Result<T, String> {

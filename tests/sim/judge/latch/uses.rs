@@ -1,12 +1,12 @@
-//! What an operation of somebody must be told, what must be gone after it, and how it may end.
+//! What an operation of an actor must be told, what must be gone after it, and how it may end.
 
 use std::time::Duration;
 
 use bowline::ErrorKind;
 
 use super::{Due, Use};
-use crate::judge::Judge;
 use crate::judge::waits::{BACKOFF, Client, Moment, PAUSE};
+use crate::judge::{Clock, Judge};
 
 impl Use {
     /// I3: it was to be told long ago.
@@ -19,7 +19,7 @@ impl Use {
         let bound = if *by_message && undisturbed && self.knows {
             moment.messages(2)
         } else {
-            // Whoever has no answer yet hears of it from the next one, whatever message comes.
+            // A waiter that has no answer yet learns of it from its next answer, whatever messages arrive.
             let asks_again = if self.knows { Duration::ZERO } else { BACKOFF };
             self.ticket / 3 + self.ticket / 500 + PAUSE + asks_again + moment.messages(6)
         };
@@ -44,7 +44,7 @@ impl Judge {
         self.lock().latches.one_is_told = true;
     }
 
-    /// Somebody begins to do something with a latch.
+    /// An actor begins an operation on a latch.
     pub fn latch_used(&self, key: &str) -> u64 {
         let latches = &mut self.lock().latches;
         let began = self.machine.now();
@@ -72,8 +72,8 @@ impl Judge {
     }
 
     /// It came to an end, with an answer or not. A wait ended so; `None`: it was dropped, or it was no wait.
-    pub fn latch_left(&self, n: u64, answered: bool, waited: Option<Result<(), ErrorKind>>, server: Duration) {
-        self.look(server);
+    pub fn latch_left(&self, n: u64, answered: bool, waited: Option<Result<(), ErrorKind>>, clock: Clock<'_>) {
+        self.look(clock);
         let now = self.machine.now();
         let mut state = self.lock();
         let latches = &mut state.latches;

@@ -1,0 +1,125 @@
+//! The model and its properties.
+
+use stateright::{Model, Property};
+
+use crate::client::{Client, Phase};
+use crate::flaw::Flaw;
+use crate::state::State;
+use crate::steps::{Step, TOKENS};
+use crate::{EXCLUSION, GROWTH, ORDER, REGISTER};
+
+/// How much can happen. Every state within these bounds is visited.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// A lease, in ticks. It is the longest lease, too.
+    pub lease: u8,
+    /// For how many ticks the rounds of one turn go on.
+    pub patience: u8,
+    /// By how many ticks the clocks of the masters differ.
+    pub skew: u8,
+    /// The clock of the model ends there. It begins at 1.
+    pub ticks: u8,
+    /// How many acquisitions each client begins.
+    pub acquisitions: u8,
+    /// How often each client renews.
+    pub renewals: u8,
+    /// How many restarts without data there are.
+    pub restarts: u8,
+    /// How often a lease ends on a master before it ends on its client. More than none breaks the timing assumption.
+    pub jumps: u8,
+    /// Whether requests are executed after the client has given up.
+    pub late_requests: bool,
+}
+
+/// The scheme within bounds, perhaps with a flaw.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// How much can happen.
+    pub bounds: Bounds,
+    /// What is wrong with it.
+    pub flaw: Option<Flaw>,
+}
+
+impl Model for Scheme {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::new()]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        self.steps(state, steps);
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = last.clone();
+        self.take(&mut state, step);
+        Some(state.canonical()).filter(|state| state != last)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::<Self>::always(GROWTH, |_, state| !state.broken.growth),
+            Property::<Self>::always(REGISTER, |_, state| !state.broken.register),
+            Property::<Self>::sometimes("a guard is valid", |_, state| holders(state) > 0),
+            Property::<Self>::sometimes("both clients have written, one after the other", have_both_written),
+            Property::<Self>::sometimes("a second round wins", |_, state| {
+                state.clients.iter().any(|client| matches!(client.phase, Phase::Holding { is_second: true, .. }))
+            }),
+            Property::<Self>::sometimes("a late write is refused", |_, state| {
+                let written = state.register.map_or(0, |written| written.token);
+                state.clients.iter().any(|client| client.late.is_some_and(|late| late.token < written))
+            }),
+        ];
+        if self.bounds.jumps == 0 {
+            // Only these properties rest on the assumption about timing.
+            properties.push(Property::<Self>::always(EXCLUSION, |_, state| holders(state) < 2));
+            properties.push(Property::<Self>::always(ORDER, |_, state| !state.broken.order));
+        } else {
+            properties.push(Property::<Self>::sometimes("two guards are valid", |_, state| holders(state) == 2));
+        }
+        if self.bounds.restarts > 0 {
+            properties.push(Property::<Self>::sometimes("a majority is not enough: a vote is too young", is_too_young));
+        }
+        if self.bounds.renewals > 0 {
+            properties.push(Property::<Self>::sometimes("a renewed guard outlives its first lease", outlives));
+        }
+        if self.bounds.renewals > 0 && self.bounds.restarts > 0 {
+            properties.push(Property::<Self>::sometimes("a restarted master votes for a guard again", is_regained));
+        }
+        properties
+    }
+}
+
+fn holders(state: &State) -> usize {
+    state.clients.iter().filter(|client| client.is_holding()).count()
+}
+
+fn have_both_written(_: &Scheme, state: &State) -> bool {
+    state.register.is_some_and(|written| {
+        let other = &state.clients[usize::from(1 - written.by.client)];
+        other.late.is_some_and(|late| late.token < written.token)
+    })
+}
+
+fn is_too_young(_: &Scheme, state: &State) -> bool {
+    state.clients.iter().enumerate().any(|(n, client)| {
+        let votes = state.answers(n);
+        let accepted = votes.iter().filter(|vote| vote.refused.is_none() && vote.left > 0);
+        matches!(client.phase, Phase::Voting { .. })
+            && accepted.clone().count() >= 2
+            && accepted.filter(|vote| vote.counts()).count() < 2
+    })
+}
+
+fn outlives(scheme: &Scheme, state: &State) -> bool {
+    // The holder did not begin after the tick that its token names.
+    let is_old = |client: &Client| state.now >= client.token() / TOKENS + scheme.bounds.lease;
+    state.clients.iter().any(|client| client.is_holding() && is_old(client))
+}
+
+fn is_regained(_: &Scheme, state: &State) -> bool {
+    let is_young = |n: usize| state.answers(n).iter().any(|vote| vote.young > 0);
+    state.clients.iter().enumerate().any(|(n, client)| client.is_holding() && is_young(n))
+}

@@ -1,0 +1,278 @@
+//! What can happen next, and what comes of it.
+
+use crate::client::{LateWrite, Phase, Verdict, deadline, tally};
+use crate::flaw::Flaw;
+use crate::master::{Answer, Request};
+use crate::scheme::Scheme;
+use crate::state::{Attempt, CLIENTS, MASTERS, State, Written};
+
+/// Tokens per tick of the clock.
+pub(crate) const TOKENS: u8 = 4;
+
+/// One step. Clients and masters are named by their numbers in the state before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An acquisition has its turn, and asks all masters for their votes.
+    Begin {
+        /// Who.
+        client: usize,
+        /// The token that it proposes.
+        token: u8,
+    },
+    /// A master executes a request.
+    Execute {
+        /// Whose request.
+        client: usize,
+        /// Where.
+        master: usize,
+        /// Whether the answer arrives.
+        heard: bool,
+    },
+    /// A client counts the answers so far. It holds, or asks for a second round.
+    Count(usize),
+    /// A client ends its acquisition or its hold.
+    End(usize),
+    /// The client of a hold renews its votes, and asks again for lost ones.
+    Renew(usize),
+    /// The client of a valid guard writes.
+    Write(usize),
+    /// A write of an earlier hold arrives.
+    WriteLate(usize),
+    /// The lock of a master ends: by its lease, a release, a cancellation or a jump of its clock.
+    Free(usize),
+    /// A master restarts without its data.
+    Restart(usize),
+    /// Time passes.
+    Tick,
+}
+
+impl Scheme {
+    /// Everything that can happen in this state.
+    pub(crate) fn steps(&self, state: &State, steps: &mut Vec<Step>) {
+        for client in 0..CLIENTS {
+            self.steps_of_client(state, client, steps);
+        }
+        for (n, master) in state.masters.iter().enumerate() {
+            for client in 0..CLIENTS {
+                if master.links[client].asked.is_some() {
+                    steps.extend([true, false].map(|heard| Step::Execute { client, master: n, heard }));
+                }
+            }
+            let may_jump = state.jumps < self.bounds.jumps;
+            if master.lock.is_some_and(|lock| lock.left == 0 || state.is_ended(lock.by) || may_jump) {
+                steps.push(Step::Free(n));
+            }
+            if state.crashes < self.bounds.restarts {
+                steps.push(Step::Restart(n));
+            }
+        }
+        if state.now < self.bounds.ticks {
+            steps.push(Step::Tick);
+        }
+    }
+
+    fn steps_of_client(&self, state: &State, n: usize, steps: &mut Vec<Step>) {
+        let client = &state.clients[n];
+        match client.phase {
+            // A client without acquisitions left continues with its old token.
+            Phase::Idle if client.old > 0 && client.begun == self.bounds.acquisitions => {
+                steps.push(Step::Begin { client: n, token: client.old });
+            }
+            Phase::Idle if client.begun < self.bounds.acquisitions => {
+                let tokens = self.proposals(state).into_iter();
+                steps.extend(tokens.map(|token| Step::Begin { client: n, token }));
+            }
+            Phase::Idle => {}
+            Phase::Voting { is_second, .. } => {
+                match tally(&state.answers(n), self.flaw) {
+                    Verdict::Held(_) => steps.push(Step::Count(n)),
+                    Verdict::Propose(_) if !is_second => steps.push(Step::Count(n)),
+                    _ => {}
+                }
+                steps.push(Step::End(n));
+            }
+            Phase::Holding { .. } => {
+                steps.extend([Step::Write(n), Step::End(n)]);
+                if client.renewals < self.bounds.renewals {
+                    steps.push(Step::Renew(n));
+                }
+            }
+        }
+        if client.late.is_some() {
+            steps.push(Step::WriteLate(n));
+        }
+    }
+
+    /// What a turn may propose: any clock of a master, or with the flaw, the next of any counter.
+    fn proposals(&self, state: &State) -> Vec<u8> {
+        let mut tokens: Vec<u8> = if self.flaw == Some(Flaw::NoClock) {
+            state.masters.iter().map(|master| master.counter + 1).collect()
+        } else {
+            (0..=self.bounds.skew).map(|behind| TOKENS * (state.now + self.bounds.skew - behind)).collect()
+        };
+        tokens.sort_unstable();
+        tokens.dedup();
+        tokens
+    }
+
+    pub(crate) fn take(&self, state: &mut State, step: Step) {
+        match step {
+            Step::Begin { client, token } => self.begin(state, client, token),
+            Step::Execute { client, master, heard } => self.execute(state, client, master, heard),
+            Step::Count(client) => self.count(state, client),
+            Step::End(client) => self.end(state, client),
+            Step::Renew(client) => {
+                state.clients[client].renewals += 1;
+                let refused = |answer: Option<Answer>| answer.is_some_and(|answer| answer.refused.is_some());
+                self.ask(state, client, |answer| !refused(answer));
+            }
+            Step::Write(n) => {
+                let client = &state.clients[n];
+                self.write(state, n, LateWrite { token: client.token(), n: client.begun }, true);
+            }
+            Step::WriteLate(n) => {
+                if let Some(late) = state.clients[n].late.take() {
+                    self.write(state, n, late, false);
+                }
+            }
+            Step::Free(n) => {
+                let ended = state.masters[n].lock.take();
+                let is_jump = ended.is_some_and(|lock| lock.left > 0 && !state.is_ended(lock.by));
+                state.jumps += u8::from(is_jump);
+            }
+            Step::Restart(n) => {
+                state.crashes += 1;
+                state.masters[n].restart(self.bounds.lease);
+            }
+            Step::Tick => self.tick(state),
+        }
+    }
+
+    fn begin(&self, state: &mut State, n: usize, token: u8) {
+        // Without jumps of the clock, a stronger property covers this one.
+        let floor = if self.bounds.jumps > 0 { state.highest } else { 0 };
+        let client = &mut state.clients[n];
+        client.begun += 1;
+        client.phase = Phase::Voting { token, is_second: false, age: 0, floor };
+        if self.flaw == Some(Flaw::OldProposal) {
+            client.old = token;
+        }
+        self.ask(state, n, |_| true);
+    }
+
+    /// Asks the masters with such answers for their votes.
+    fn ask(&self, state: &mut State, n: usize, of: impl Fn(Option<Answer>) -> bool) {
+        let request = {
+            let client = &state.clients[n];
+            Request { n: client.begun, token: client.token(), left: self.bounds.lease }
+        };
+        for master in &mut state.masters {
+            let link = &mut master.links[n];
+            if of(link.answer) {
+                link.asked = Some(request);
+            }
+        }
+    }
+
+    fn execute(&self, state: &mut State, n: usize, master: usize, heard: bool) {
+        let Some(request) = state.masters[master].links[n].asked.take() else { return };
+        let by = Attempt { client: u8::from(n == 1), n: request.n };
+        let answer = state.masters[master].vote(by, request, self.bounds.lease, self.flaw);
+        let client = &state.clients[n];
+        if !heard || client.attempt() != Some(request.n) || client.token() != request.token {
+            return;
+        }
+        state.masters[master].links[n].answer = answer;
+        state.prolong(n);
+    }
+
+    fn count(&self, state: &mut State, n: usize) {
+        let Phase::Voting { token, is_second, age, floor } = state.clients[n].phase else { return };
+        match tally(&state.answers(n), self.flaw) {
+            Verdict::Held(left) => {
+                let left = if self.flaw == Some(Flaw::LeaseFromAnswer) { self.bounds.lease } else { left };
+                state.clients[n].phase = Phase::Holding { token, is_second, left };
+                state.clients[n].old = 0;
+                state.broken.order |= token <= state.highest;
+                state.broken.growth |= token <= floor;
+                state.highest = state.highest.max(token);
+            }
+            Verdict::Propose(token) => {
+                state.clients[n].phase = Phase::Voting { token, is_second: true, age, floor };
+                self.ask(state, n, |answer| answer.is_some());
+                for master in &mut state.masters {
+                    master.links[n].answer = None;
+                }
+            }
+            Verdict::TooFew => {}
+        }
+    }
+
+    fn end(&self, state: &mut State, n: usize) {
+        let client = &mut state.clients[n];
+        if let Phase::Holding { token, .. } = client.phase {
+            client.late = Some(LateWrite { token, n: client.begun });
+        }
+        client.phase = Phase::Idle;
+        for master in &mut state.masters {
+            let link = &mut master.links[n];
+            link.answer = None;
+            match &mut link.asked {
+                // The request may still be executed late, but its answer is not used.
+                Some(asked) if self.bounds.late_requests => asked.left = 0,
+                asked => *asked = None,
+            }
+        }
+    }
+
+    fn write(&self, state: &mut State, n: usize, write: LateWrite, is_valid: bool) {
+        let by = Attempt { client: u8::from(n == 1), n: write.n };
+        let written = Written { token: write.token, by };
+        match state.register {
+            Some(last) if last.token > write.token => state.broken.register |= is_valid && self.bounds.jumps == 0,
+            Some(last) if last.token == write.token => state.broken.register |= last.by != by,
+            _ => state.register = Some(written),
+        }
+    }
+
+    fn tick(&self, state: &mut State) {
+        state.now += 1;
+        for master in &mut state.masters {
+            master.tick();
+        }
+        for n in 0..CLIENTS {
+            match &mut state.clients[n].phase {
+                Phase::Idle => {}
+                Phase::Voting { age, .. } => {
+                    *age += 1;
+                    if *age > self.bounds.patience {
+                        self.end(state, n);
+                    }
+                }
+                Phase::Holding { left, .. } => {
+                    *left -= 1;
+                    state.prolong(n);
+                    if matches!(state.clients[n].phase, Phase::Holding { left: 0, .. }) {
+                        self.end(state, n);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn answers(&self, client: usize) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(MASTERS);
+        answers.extend(self.masters.iter().filter_map(|master| master.links[client].answer));
+        answers
+    }
+
+    /// A hold lasts for as long as a majority of votes says.
+    fn prolong(&mut self, n: usize) {
+        let votes: Vec<Answer> = self.answers(n).into_iter().filter(|answer| answer.refused.is_none()).collect();
+        if let Phase::Holding { left, .. } = &mut self.clients[n].phase {
+            *left = deadline(&votes).map_or(*left, |until| until.max(*left));
+        }
+    }
+}

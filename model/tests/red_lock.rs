@@ -1,0 +1,90 @@
+//! The scheme holds within small bounds, and each of its broken variants is found.
+
+use bowline_model::{Bounds, EXCLUSION, Flaw, GROWTH, ORDER, REGISTER, Scheme};
+use stateright::{Checker, HasDiscoveries, Model};
+
+/// Clocks agree, and a lease is two ticks.
+const SMALL: Bounds = Bounds {
+    lease: 2,
+    patience: 1,
+    skew: 0,
+    ticks: 4,
+    acquisitions: 1,
+    renewals: 0,
+    restarts: 1,
+    jumps: 0,
+    late_requests: false,
+};
+
+fn holds(bounds: Bounds) {
+    let checker = Scheme { bounds, flaw: None }.checker().spawn_bfs().join();
+    println!("{} states, {} steps deep: {bounds:?}", checker.unique_state_count(), checker.max_depth());
+    checker.assert_properties();
+}
+
+fn is_found(flaw: impl Into<Option<Flaw>>, bounds: Bounds, properties: &[&str]) {
+    let flaw = flaw.into();
+    let checker = Scheme { bounds, flaw }.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let found = checker.discoveries();
+    let found: Vec<_> = found.iter().filter(|(name, _)| properties.contains(*name)).collect();
+    assert!(!found.is_empty(), "{flaw:?} was not found in {} states", checker.unique_state_count());
+    for (name, path) in found {
+        let steps = path.clone().into_actions();
+        println!("{flaw:?}, {} states: not \"{name}\", {} steps: {steps:?}", checker.unique_state_count(), steps.len());
+    }
+}
+
+#[test]
+fn a_restarted_master() {
+    holds(SMALL);
+}
+
+#[test]
+fn a_renewed_hold() {
+    holds(Bounds { renewals: 1, restarts: 0, ticks: 5, ..SMALL });
+}
+
+#[test]
+fn a_renewed_hold_and_a_restarted_master() {
+    holds(Bounds { patience: 0, renewals: 1, ticks: 3, ..SMALL });
+}
+
+#[test]
+fn a_jump_of_a_clock_leaves_the_tokens() {
+    holds(Bounds { jumps: 1, restarts: 0, ..SMALL });
+}
+
+#[test]
+fn tokens_need_acceptances() {
+    is_found(Flaw::TokenNotAccepted, Bounds { ticks: 2, restarts: 0, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}
+
+#[test]
+fn an_equal_proposal_is_refused() {
+    is_found(Flaw::EqualAccepted, Bounds { ticks: 2, restarts: 0, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}
+
+#[test]
+fn a_young_master_does_not_count() {
+    is_found(Flaw::YoungCounts, Bounds { ticks: 2, ..SMALL }, &[EXCLUSION]);
+}
+
+#[test]
+fn a_lost_counter_needs_a_clock() {
+    is_found(Flaw::NoClock, Bounds { lease: 1, patience: 0, ticks: 2, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}
+
+#[test]
+fn after_a_loss_tokens_rest_on_clocks_that_agree() {
+    is_found(None, Bounds { lease: 1, patience: 0, skew: 1, ticks: 2, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}
+
+#[test]
+fn a_lease_counts_from_before_the_request() {
+    is_found(Flaw::LeaseFromAnswer, Bounds { ticks: 3, restarts: 0, ..SMALL }, &[EXCLUSION]);
+}
+
+#[test]
+fn a_proposal_is_as_young_as_its_round() {
+    is_found(Flaw::OldProposal, Bounds { lease: 1, patience: 0, ticks: 2, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}

@@ -1,0 +1,244 @@
+//! A connection that is made in the background. Until it is there, calls are not executed.
+//!
+//! | state | what calls do | left by |
+//! |---|---|---|
+//! | connecting | wait, then fail with what the last attempt failed with | an attempt that succeeds |
+//! | connected | are handed on | [`close`](Connection::close) |
+//! | closed | fail | never |
+//!
+//! A call that waits for the connection is not handed on afterwards: it was made before the topology and the clock of the server were
+//! known, on which its arguments depend. The caller makes it anew.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use event_listener::Event;
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::BoxStream;
+
+use crate::backoff::Backoff;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use crate::error::{ErrorKind, Result};
+use crate::mutex::lock;
+use crate::runtime::{Executor, timeout};
+
+pub(crate) struct Later {
+    executor: Arc<dyn Executor>,
+    /// The longest wait of a call.
+    timeout: Duration,
+    /// Set when the state becomes connected. Calls that are handed on need no lock.
+    made: OnceLock<Arc<dyn Connection>>,
+    state: Mutex<State>,
+    changed: Event,
+}
+
+#[derive(Debug)]
+enum State {
+    /// With what calls fail.
+    Connecting(ConnectionError),
+    Connected,
+    Closed,
+}
+
+/// What an attempt has made: the connection, and what else the maker needs of it.
+pub(crate) type Attempt<T> = BoxFuture<'static, Result<(Arc<dyn Connection>, T)>>;
+
+impl Later {
+    pub(crate) fn new(executor: Arc<dyn Executor>, timeout: Duration) -> Self {
+        let first = ConnectionError::Unreachable("the first attempt to connect has not ended".to_owned());
+        let (state, changed) = (Mutex::new(State::Connecting(first)), Event::new());
+        Self { executor, timeout, made: OnceLock::new(), state, changed }
+    }
+
+    /// Attempts to connect until it succeeds. `None`: it was closed before. If the future is dropped, it is closed too.
+    pub(crate) fn make<T>(
+        self: Arc<Self>,
+        backoff: Backoff,
+        attempt: impl Fn() -> Attempt<T>,
+    ) -> impl Future<Output = Option<T>> {
+        // Created here, because the runtime may drop the task before the first poll.
+        let later = CloseUnlessMade(self);
+        async move {
+            let making = pin!(later.0.attempt_until_made(backoff, attempt));
+            match select(making, pin!(later.0.closed())).await {
+                Either::Left((with, _)) => with,
+                Either::Right(_) => None,
+            }
+        }
+    }
+
+    async fn attempt_until_made<T>(&self, mut backoff: Backoff, attempt: impl Fn() -> Attempt<T>) -> Option<T> {
+        loop {
+            match attempt().await {
+                Ok((made, with)) => return self.take_up(made).then_some(with),
+                Err(error) if error.kind() == ErrorKind::Closed => return None,
+                Err(error) => self.set_failed(ConnectionError::until_connected(&error)),
+            }
+            self.executor.sleep(backoff.pause()).await;
+        }
+    }
+
+    /// Why there is no connection yet. `None`: there is one.
+    pub(crate) fn missing(&self) -> Option<ConnectionError> {
+        match &*lock(&self.state) {
+            State::Connecting(why) => Some(why.clone()),
+            State::Connected => None,
+            State::Closed => self.made.get().is_none().then_some(ConnectionError::Closed),
+        }
+    }
+
+    /// `false`: it was closed meanwhile, and the connection is.
+    fn take_up(&self, made: Arc<dyn Connection>) -> bool {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Closed) {
+            drop(state);
+            made.close();
+            return false;
+        }
+        let is_first = self.made.set(made).is_ok();
+        *state = State::Connected;
+        drop(state);
+        self.changed.notify(usize::MAX);
+        is_first
+    }
+
+    fn set_failed(&self, why: ConnectionError) {
+        if let State::Connecting(last) = &mut *lock(&self.state) {
+            *last = why;
+        }
+        self.changed.notify(usize::MAX);
+    }
+
+    async fn closed(&self) {
+        self.until(|state| matches!(state, State::Closed)).await;
+    }
+
+    /// The error of a call that finds no connection, once there is one or it is of no use to wait any longer.
+    async fn not_executed(&self, within: Option<Duration>) -> ConnectionError {
+        let limit = within.map_or(self.timeout, |within| within.min(self.timeout));
+        let settled = self.until(|state| match state {
+            State::Connecting(why) => !why.kind().is_retryable(),
+            State::Connected | State::Closed => true,
+        });
+        timeout(&self.executor, limit, settled).await;
+        let only_now = || ConnectionError::Unreachable("connected after the call was made".to_owned());
+        self.missing().unwrap_or_else(only_now)
+    }
+
+    /// Resolves when the state is, or becomes, one of those.
+    async fn until(&self, is_it: impl Fn(&State) -> bool) {
+        loop {
+            let changed = self.changed.listen();
+            if is_it(&lock(&self.state)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Resolves after the next attempt, or if there is a connection.
+    async fn attempted(&self) {
+        let changed = self.changed.listen();
+        if matches!(*lock(&self.state), State::Connecting(_)) {
+            changed.await;
+        }
+    }
+}
+
+struct CloseUnlessMade(Arc<Later>);
+
+impl Drop for CloseUnlessMade {
+    fn drop(&mut self) {
+        if self.0.made.get().is_none() {
+            self.0.close();
+        }
+    }
+}
+
+#[async_trait]
+impl Connection for Later {
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        match self.made.get() {
+            Some(made) => made.run(call).await,
+            None => Err(self.not_executed(call.within).await),
+        }
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        match self.made.get() {
+            Some(made) => made.run_batch(calls).await,
+            None => {
+                let error = self.not_executed(None).await;
+                calls.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        match self.made.get() {
+            Some(made) => made.run_acknowledged(calls, replicas, within).await,
+            None => {
+                let error = self.not_executed(Some(within)).await;
+                calls.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    /// Fails after the first attempt that fails: the caller has something to report, and subscribes again.
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        if self.made.get().is_none() {
+            timeout(&self.executor, self.timeout, self.attempted()).await;
+        }
+        match self.made.get() {
+            Some(made) => made.subscribe(channel).await,
+            None => Err(self.missing().unwrap_or(ConnectionError::Closed)),
+        }
+    }
+
+    /// That of a single server, until the server's is known.
+    fn topology(&self) -> Topology {
+        self.made.get().map_or(Topology::single_server(), |made| made.topology())
+    }
+
+    fn node_of(&self, key: &str) -> u64 {
+        self.made.get().map_or(0, |made| made.node_of(key))
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        self.made.get().map(|made| made.warnings()).unwrap_or_default()
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.made.get().map_or(0, |made| made.reconnects())
+    }
+
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        self.made.get()?.without_runtime(within)
+    }
+
+    fn close(&self) {
+        *lock(&self.state) = State::Closed;
+        // Unlocked: foreign code. An attempt that succeeds meanwhile closes what it has made.
+        if let Some(made) = self.made.get() {
+            made.close();
+        }
+        self.changed.notify(usize::MAX);
+    }
+}
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Later").field("state", &*lock(&self.state)).field("made", &self.made.get()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

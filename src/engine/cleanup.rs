@@ -1,0 +1,39 @@
+//! A ticket or hold that must be removed from Redis.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::engine::lease::Hold;
+use crate::protocol::key::Keys;
+use crate::protocol::ticket::Ticket;
+
+/// A ticket or a hold that this process no longer uses and that may still be in Redis.
+#[derive(Clone, Debug)]
+pub(crate) struct Cleanup {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) ticket: Ticket,
+    pub(crate) from_tail: bool,
+    /// If the clean-up follows a request that waited for replicas, their number: it is sent over the same connection. 0 is
+    /// the connection for all other calls.
+    pub(crate) behind: u32,
+    /// Whether the clean-up was done before, at a server that may have been replaced since.
+    pub(crate) is_repeated: bool,
+    /// How many calls for it have failed.
+    pub(crate) failures: u32,
+    /// By then it has expired in Redis.
+    pub(crate) until: Instant,
+}
+
+impl Cleanup {
+    pub(super) fn of(hold: &Hold, now: Instant) -> Self {
+        Self {
+            keys: hold.keys.clone(),
+            ticket: hold.keys.kind.ticket(hold.id, hold.lease, hold.amount),
+            from_tail: false,
+            behind: 0,
+            is_repeated: false,
+            failures: 0,
+            until: now + hold.longest(),
+        }
+    }
+}

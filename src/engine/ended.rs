@@ -1,0 +1,41 @@
+//! Releases of the recent past, which may have to be repeated. A server may answer a release and then be replaced by one
+//! that has not received it. The name would stay held there until the lease ends. Therefore the latest releases are repeated
+//! whenever the server may be another one. Each of them names an attempt id that is never used again, so it changes nothing
+//! on a server that has executed the release.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use crate::engine::cleanup::Cleanup;
+use crate::protocol::key::Keys;
+
+/// At least this many names are remembered, and fewer than twice as many. The number is small because thousands of clients
+/// may repeat their releases at the same time.
+const NAMES: usize = 32;
+
+/// The last release of each name, in two generations.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    young: FxHashMap<Arc<Keys>, Cleanup>,
+    old: FxHashMap<Arc<Keys>, Cleanup>,
+}
+
+impl Ended {
+    pub(super) fn insert(&mut self, cleanup: Cleanup) {
+        if self.young.len() == NAMES && !self.young.contains_key(&cleanup.keys) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(cleanup.keys.clone(), cleanup);
+    }
+
+    /// Takes the releases of holds that have not expired in Redis yet.
+    pub(super) fn take(&mut self, now: Instant) -> Vec<Cleanup> {
+        let mut all = std::mem::take(&mut self.old);
+        all.extend(self.young.drain());
+        let mut left: Vec<Cleanup> = all.into_values().filter(|cleanup| now < cleanup.until).collect();
+        left.sort_unstable_by_key(|cleanup| (cleanup.until, cleanup.ticket.id.n));
+        left
+    }
+}

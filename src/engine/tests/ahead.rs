@@ -1,0 +1,283 @@
+//! Hand-off budgets that a cohort asks for while it holds.
+
+use super::*;
+use crate::engine::ahead::Ask;
+use crate::protocol::reply::AskedAhead;
+
+const SECOND: Duration = Duration::from_secs(1);
+const NEXT: Token = Token::new(1000);
+const GRANTED: Option<AskedAhead> = Some(AskedAhead::Granted { token: NEXT, now: 1 });
+const QUEUED: Option<AskedAhead> = Some(AskedAhead::Queued { now: 1 });
+
+/// One member holds, with a few tokens, and the others wait.
+struct Cohort {
+    setup: Setup,
+    id: CohortId,
+    others: Vec<u64>,
+    first: Arc<Hold>,
+}
+
+fn cohort(kind: Kind, others: usize) -> Cohort {
+    cohort_with(2, kind, others)
+}
+
+fn cohort_with(tokens: u32, kind: Kind, others: usize) -> Cohort {
+    let setup = setup();
+    let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
+    let id = CohortId::of(&keys, 1);
+    let first = setup.engine.join(&id, 0).ok().unwrap();
+    let handoff = setup.engine.open_in_cohort(&keys, first, 1, LEASE, setup.now).unwrap();
+    let until = setup.now + LEASE;
+    let first = setup.engine.hold(handoff.id, tokens, Token::new(1), Term::Renewed, until, setup.now).unwrap();
+    let others = (0..others).map(|_| setup.engine.join(&id, 0).ok().unwrap()).collect();
+    Cohort { setup, id, others, first }
+}
+
+impl Cohort {
+    fn poll(&self, other: usize) -> Option<Turn> {
+        let context = Context::from_waker(std::task::Waker::noop());
+        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
+            Poll::Ready(Ok(Ok(turn))) => Some(turn),
+            Poll::Pending => None,
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn held(&self, other: usize) -> (Arc<Hold>, HandoffBudget) {
+        match self.poll(other) {
+            Some(Turn::Held { hold, budget }) => (hold, budget),
+            turn => panic!("{turn:?}"),
+        }
+    }
+
+    fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
+        self.setup.engine.hand_off(hold, budget, self.setup.now)
+    }
+
+    /// The first of the others holds, with the last token if there are two, and the request for the next budget is under way.
+    fn asks(&self) -> (Arc<Hold>, HandoffBudget, Ask) {
+        let claim = self.first.keys.kind.claim(self.first.amount);
+        assert!(self.hand_off(&self.first, HandoffBudget::of(claim, self.first.token, self.setup.now, SECOND)));
+        let (hold, budget) = self.held(0);
+        let mut work = self.setup.engine.work(self.setup.now);
+        assert_eq!(work.ahead.len(), 1);
+        (hold, budget, work.ahead.remove(0))
+    }
+
+    fn answer(&self, ask: &Ask, answer: Option<AskedAhead>) {
+        self.setup.engine.ahead_answered(ask, answer, self.setup.now, self.setup.now);
+    }
+
+    fn cancelled(&self) -> Vec<AttemptId> {
+        let work = self.setup.engine.work(self.setup.now);
+        self.setup.answer(&work);
+        work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket.id).collect()
+    }
+
+    /// The owner is done with the hold, and releases it because no member takes it.
+    fn ends(self, hold: &Arc<Hold>) {
+        self.setup.engine.release(hold, self.setup.now);
+        for other in &self.others {
+            self.setup.engine.leave(&self.id, *other, self.setup.now);
+        }
+        self.setup.assert_empty();
+    }
+}
+
+#[test]
+fn a_budget_granted_ahead_goes_on_with_its_own_tokens() {
+    let mut cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    assert_eq!((ask.hold.id, ask.args(0).known), (cohort.first.id, Token::new(1)));
+    cohort.setup.now += SECOND;
+    cohort.answer(&ask, GRANTED);
+    assert_eq!(hold.deadline(), Some(deadline(cohort.setup.now, LEASE)), "the grant renews the lease");
+    assert!(cohort.hand_off(&hold, budget));
+    let (hold, budget) = cohort.held(1);
+    assert_eq!((hold.id, hold.token), (cohort.first.id, NEXT));
+    assert!(cohort.hand_off(&hold, budget));
+    let (hold, _) = cohort.held(2);
+    assert_eq!(hold.token, Token::new(NEXT.get() + 1));
+    assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty(), "half of the budget is not used");
+    cohort.ends(&hold);
+}
+
+/// Each request costs a round trip, however much was left of the budget that it replaces.
+#[test]
+fn a_budget_is_used_up_before_the_next_one_begins() {
+    let mut cohort = cohort_with(4, Kind::Lock, 5);
+    let (mut hold, mut budget, ask) = cohort.asks();
+    cohort.answer(&ask, GRANTED);
+    let tokens = [3, 4, NEXT.get(), NEXT.get() + 1];
+    for (other, token) in (1..).zip(tokens) {
+        // The last two lie further from the answer than a budget may last, and as far from each other as it may.
+        cohort.setup.now += if other < 3 { SECOND / 10 } else { SECOND * 9 / 10 };
+        assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty(), "it has asked already");
+        assert!(cohort.hand_off(&hold, budget));
+        (hold, budget) = cohort.held(other);
+        assert_eq!(hold.token, Token::new(token));
+    }
+    let mut work = cohort.setup.engine.work(cohort.setup.now);
+    assert_eq!(work.ahead.len(), 1, "half of its time has passed");
+    assert!(!cohort.hand_off(&hold, budget), "no member waits");
+    assert_eq!(cohort.cancelled(), [work.ahead.remove(0).attempt]);
+    cohort.ends(&hold);
+}
+
+#[test]
+fn only_locks_ask_ahead() {
+    for kind in [Kind::Semaphore { limit: 1 }, Kind::ReadWrite] {
+        let cohort = cohort(kind, 2);
+        let claim = kind.claim(1);
+        cohort.hand_off(&cohort.first, HandoffBudget::of(claim, Token::NONE, cohort.setup.now, Duration::ZERO));
+        assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty());
+    }
+}
+
+#[test]
+fn a_cohort_that_asks_keeps_its_hold_until_the_answer() {
+    let cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    assert!(cohort.hand_off(&hold, budget));
+    assert!(cohort.poll(1).is_none() && cohort.cancelled().is_empty());
+    cohort.answer(&ask, GRANTED);
+    let (hold, budget) = cohort.held(1);
+    assert_eq!((hold.token, budget.next()), (NEXT, 2 * HANDOFF_BUDGET), "it ran dry, and asks for more");
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
+    let cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    cohort.answer(&ask, QUEUED);
+    // The owner releases, because no token is left and the ticket waits.
+    assert!(!cohort.hand_off(&hold, budget));
+    assert!(cohort.poll(1).is_none());
+    let grant = Outcome::Granted { token: NEXT, counted_from: cohort.setup.now };
+    cohort.setup.engine.change(|state| state.handoff_handler().decide(ask.attempt, grant, cohort.setup.now));
+    match cohort.poll(1) {
+        Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt && handoff.is_decided),
+        turn => panic!("{turn:?}"),
+    }
+    cohort.setup.engine.drop_pending(ask.attempt, cohort.setup.now);
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_hold_that_waits_for_its_budget_is_released_if_others_wait() {
+    let cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    assert!(cohort.hand_off(&hold, budget));
+    cohort.answer(&ask, QUEUED);
+    assert!(cohort.poll(1).is_none());
+    assert_eq!(cohort.cancelled(), [hold.id]);
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_hold_that_waits_for_its_budget_is_queued_up_without_an_answer() {
+    let cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    assert!(cohort.hand_off(&hold, budget));
+    cohort.answer(&ask, None);
+    let handoff = match cohort.poll(1) {
+        Some(Turn::Attempt(handoff)) => handoff,
+        turn => panic!("{turn:?}"),
+    };
+    assert_eq!(handoff.before.unwrap().id, hold.id);
+    assert_eq!(cohort.cancelled(), [ask.attempt], "a late copy of the request may queue its ticket");
+    cohort.setup.engine.forget(handoff.id);
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_request_without_an_answer_is_not_sent_again() {
+    let cohort = cohort(Kind::Lock, 3);
+    let (hold, budget, ask) = cohort.asks();
+    cohort.answer(&ask, None);
+    assert_eq!(cohort.cancelled(), [ask.attempt]);
+    assert!(cohort.hand_off(&hold, budget));
+    match cohort.poll(1) {
+        Some(Turn::Attempt(handoff)) => {
+            assert_eq!(handoff.before.unwrap().id, hold.id);
+            cohort.setup.engine.forget(handoff.id);
+        }
+        turn => panic!("{turn:?}"),
+    }
+    cohort.ends(&hold);
+}
+
+#[test]
+fn what_was_asked_ahead_is_cancelled_when_the_last_member_leaves() {
+    for answer in [None, QUEUED] {
+        let cohort = cohort(Kind::Lock, 1);
+        let (hold, budget, ask) = cohort.asks();
+        if answer.is_some() {
+            cohort.answer(&ask, answer);
+        }
+        assert!(!cohort.hand_off(&hold, budget), "no member waits");
+        assert_eq!(cohort.cancelled(), [ask.attempt]);
+        cohort.answer(&ask, QUEUED);
+        cohort.ends(&hold);
+    }
+}
+
+/// The reply may take long, and other clients may wait.
+#[test]
+fn a_hold_that_waits_for_its_budget_is_released_when_no_member_is_left() {
+    let cohort = cohort(Kind::Lock, 2);
+    let (hold, budget, ask) = cohort.asks();
+    assert!(cohort.hand_off(&hold, budget));
+    cohort.setup.engine.leave(&cohort.id, cohort.others[1], cohort.setup.now);
+    assert_eq!(cohort.cancelled(), [hold.id, ask.attempt]);
+    cohort.answer(&ask, GRANTED);
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_request_that_was_not_sent_leaves_nothing() {
+    let cohort = cohort(Kind::Lock, 1);
+    let claim = cohort.first.keys.kind.claim(2);
+    assert!(cohort.hand_off(&cohort.first, HandoffBudget::of(claim, Token::new(1), cohort.setup.now, SECOND)));
+    let (hold, budget) = cohort.held(0);
+    assert!(!cohort.hand_off(&hold, budget));
+    let work = cohort.setup.engine.work(cohort.setup.now);
+    assert!(work.ahead.is_empty() && work.cleanups.is_empty());
+    cohort.ends(&hold);
+}
+
+#[test]
+fn a_hold_that_is_gone_is_lost_whether_a_member_has_it_or_not() {
+    for parked in [false, true] {
+        let cohort = cohort(Kind::Lock, 3);
+        let (hold, budget, ask) = cohort.asks();
+        if parked {
+            assert!(cohort.hand_off(&hold, budget));
+        }
+        cohort.answer(&ask, Some(AskedAhead::NotHeld { now: 1 }));
+        let loss = if parked { None } else { Some(Loss::Gone) };
+        assert_eq!(hold.loss(cohort.setup.now), loss);
+        assert!(matches!(cohort.poll(1), Some(Turn::Lead)));
+        cohort.ends(&hold);
+    }
+}
+
+#[test]
+fn closing_cancels_what_was_asked_ahead() {
+    for answer in [None, QUEUED] {
+        let cohort = cohort(Kind::Lock, 2);
+        let (_, _, ask) = cohort.asks();
+        if answer.is_some() {
+            cohort.answer(&ask, answer);
+        }
+        cohort.setup.engine.close(cohort.setup.now);
+        assert_eq!(cohort.cancelled(), [ask.attempt, cohort.first.id]);
+        cohort.answer(&ask, GRANTED);
+        for other in &cohort.others {
+            cohort.setup.engine.leave(&cohort.id, *other, cohort.setup.now);
+        }
+        cohort.setup.assert_empty();
+    }
+}

@@ -1,0 +1,99 @@
+//! The acquisition of several primitives, one after the other.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::{FuturesUnordered, StreamExt};
+
+use super::holds::Holds;
+use super::order::ordered;
+use crate::acquire::acquire;
+use crate::acquire::builder::choices::Options;
+use crate::acquire::request::Request;
+use crate::acquire::wait::end_of;
+use crate::context::Context;
+use crate::engine::lease::{Hold, Loss};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::{NamedLoss, loss};
+use crate::handle::Primitive;
+use crate::owned::OwnedHold;
+use crate::runtime::timeout;
+
+/// Signals that a hold acquired so far is lost.
+type Losses = FuturesUnordered<BoxFuture<'static, NamedLoss>>;
+
+/// Acquires all primitives of the options. `None`: others hold one of them, and the caller does not wait. If the future is
+/// dropped, the acquisition that is under way is cancelled, and then the holds are released in the reverse order.
+pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<Holds>> {
+    let parts = ordered(options)?;
+    // All options are checked before the first request is sent.
+    let requests = parts.iter().map(|part| options.request(part, wait)).collect::<Result<Vec<_>>>()?;
+    // One client's clock measures the timeout, because other clients may use other clocks.
+    let context = &options.first()?.primitive.context;
+    let until = end_of(context, options.timeout);
+    let (mut holds, mut losses) = (Holds::default(), Losses::new());
+    for (part, mut request) in parts.iter().zip(requests) {
+        if let Some(until) = until {
+            let left = until.saturating_duration_since(context.now());
+            if left.is_zero() {
+                return Err(request.error(ErrorKind::TimedOut));
+            }
+            request.timeout = Some(left);
+        }
+        let Some(owned) = next(&part.primitive, &request, &mut losses).await? else {
+            give_back(context, holds, until).await;
+            return Ok(None);
+        };
+        losses.push(Box::pin(watch(owned.hold.clone())));
+        holds.push(owned);
+    }
+    // A loss that has not been signalled yet.
+    match holds.iter().find_map(|owned| loss(owned)) {
+        Some(loss) => Err(given_up(options.operation, &loss)),
+        None => Ok(Some(holds)),
+    }
+}
+
+/// Acquires one more primitive, unless a hold acquired so far is lost first.
+async fn next(primitive: &Primitive, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
+    let acquired = pin!(acquire(primitive, request));
+    let lost = poll_fn(|context| match losses.poll_next_unpin(context) {
+        Poll::Ready(Some(loss)) => Poll::Ready(loss),
+        Poll::Ready(None) | Poll::Pending => Poll::Pending,
+    });
+    match select(acquired, lost).await {
+        Either::Left((acquired, _)) => acquired,
+        Either::Right((loss, _)) => Err(given_up(request.operation, &loss)),
+    }
+}
+
+/// Keeps only the `Hold`, which does not prevent the release.
+async fn watch(hold: Arc<Hold>) -> NamedLoss {
+    NamedLoss::of(&hold, hold.lost().await)
+}
+
+/// Releases the holds of an attempt that met another holder. After the timeout, the background finishes the releases.
+async fn give_back(context: &Context, holds: Holds, until: Option<Instant>) {
+    let release = pin!(holds.release());
+    let released = match until {
+        Some(until) => timeout(&context.executor, until.saturating_duration_since(context.now()), release).await,
+        None => Some(release.await),
+    };
+    // The attempt has failed already. A hold whose release fails ends with its lease.
+    drop(released);
+}
+
+/// The error if a hold was lost while the acquisition waited for another one.
+fn given_up(operation: &'static str, loss: &NamedLoss) -> Error {
+    match loss.loss() {
+        Loss::Closed => Error::new(ErrorKind::Closed, operation).with_name(loss.name()),
+        _ => loss.error(operation),
+    }
+}
+
+#[cfg(test)]
+mod tests;

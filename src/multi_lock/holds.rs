@@ -1,0 +1,45 @@
+//! Holds that end together.
+
+use std::iter;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use futures::future::join_all;
+
+use crate::error::Result;
+use crate::guard::release;
+use crate::owned::OwnedHold;
+use crate::run::covered;
+
+/// Holds in the order of their acquisition. They end in the reverse order, so that a waiter that needs them all finds the later ones
+/// free when it gets the first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holds(Vec<Arc<OwnedHold>>);
+
+impl Holds {
+    pub(super) fn push(&mut self, owned: Arc<OwnedHold>) {
+        self.0.push(owned);
+    }
+
+    /// Releases all of them at the same time and waits for the answers. The error is that of a hold that did not last until its
+    /// release, or else any.
+    pub(super) async fn release(mut self) -> Result<()> {
+        let released = join_all(iter::from_fn(|| self.0.pop()).map(release)).await;
+        let errors = released.into_iter().filter_map(Result::err);
+        errors.min_by_key(|error| covered(Err(error.clone())).is_ok()).map_or(Ok(()), Err)
+    }
+}
+
+impl Deref for Holds {
+    type Target = [Arc<OwnedHold>];
+
+    fn deref(&self) -> &[Arc<OwnedHold>] {
+        &self.0
+    }
+}
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}

@@ -1,0 +1,131 @@
+//! What a client does before its first call: it checks the server, and subscribes its inbox.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use uuid::Uuid;
+
+use crate::backoff::Backoff;
+use crate::config::Config;
+use crate::connection::later::Later;
+use crate::connection::{Connection, ConnectionError, Notice};
+use crate::driver::retry::PAUSES;
+use crate::driver::server_clock::ServerClock;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::preflight;
+use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::key::{Keys, inbox, inbox_prefix};
+use crate::protocol::kind::Kind;
+use crate::runtime::Executor;
+use crate::trace;
+
+pub(crate) type Notices = BoxStream<'static, Notice>;
+
+/// A client to be, and what it is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) config: Config,
+    /// The identity of the client in Redis.
+    pub(crate) client: Uuid,
+    pub(crate) clock: Arc<ServerClock>,
+    pub(crate) inbox_prefix: Arc<str>,
+}
+
+impl Opening {
+    pub(crate) fn new(
+        executor: Arc<dyn Executor>,
+        connection: Arc<dyn Connection>,
+        config: Config,
+        client: Uuid,
+    ) -> Self {
+        let inbox_prefix = inbox_prefix(&config.prefix).into();
+        Self { executor, connection, config, client, clock: Arc::default(), inbox_prefix }
+    }
+
+    /// Tries the scripts, and reads the server's clock.
+    pub(crate) fn check(&self) -> BoxFuture<'_, Result<()>> {
+        let Self { executor, connection, config, client, clock, .. } = self;
+        // Boxed because the future is large, and every calling future would contain it.
+        Box::pin(preflight::check(&**executor, &**connection, config, *client, clock))
+    }
+
+    /// Subscribes the inbox.
+    pub(crate) async fn subscribe(&self) -> Result<Notices> {
+        let channel = inbox(&self.inbox_prefix, None, self.client);
+        self.connection.subscribe(&channel).await.map_err(|error| self.failed(error.into()))
+    }
+
+    /// Checks that no other client has the same id, if it was not drawn. This client is subscribed already, so of two that connect at
+    /// the same time at least one sees both.
+    pub(crate) async fn check_alone(&self) -> Result<()> {
+        if self.config.client_id.is_none() {
+            return Ok(());
+        }
+        let channel = inbox(&self.inbox_prefix, None, self.client);
+        let scripts = Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix };
+        let scratch = Keys::scratch(&self.config.prefix, Kind::Lock, self.client);
+        match scripts.listeners(scratch.main(), &channel).await {
+            Ok(0 | 1) => Ok(()),
+            Ok(_) => Err(Error::new(ErrorKind::ClientIdInUse, "connect")),
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    /// Does all of it, again and again until it succeeds. From then on, calls of `later` reach the server. `None`: `later` was closed,
+    /// or the connection was.
+    pub(crate) fn in_background(self, later: Arc<Later>, engine: Arc<Engine>) -> impl Future<Output = Option<Notices>> {
+        let (connection, backoff) = (Arc::clone(&self.connection), Backoff::new(PAUSES, engine.jitter_seed()));
+        let told = Arc::clone(&later);
+        let made = later.make(backoff, move || {
+            let (opening, engine, later) = (self.clone(), Arc::clone(&engine), Arc::clone(&told));
+            Box::pin(async move { opening.attempt(&engine, &later).await })
+        });
+        async move {
+            let notices = made.await;
+            if notices.is_none() {
+                connection.close();
+            }
+            notices
+        }
+    }
+
+    async fn attempt(self, engine: &Engine, later: &Later) -> Result<(Arc<dyn Connection>, Notices)> {
+        let notices = match self.open().await {
+            Ok(notices) => notices,
+            Err(error) => {
+                let why = ConnectionError::until_connected(&error);
+                if later.missing().is_some_and(|last| last != why) {
+                    trace::not_connected(&why);
+                }
+                return Err(error);
+            }
+        };
+        if self.connection.topology().sharded_messages {
+            engine.set_sharded();
+        }
+        trace::connected();
+        self.warn();
+        Ok((self.connection, notices))
+    }
+
+    /// Subscribes first, which waits for a connection that is being made as well.
+    async fn open(&self) -> Result<Notices> {
+        let notices = self.subscribe().await?;
+        self.check().await?;
+        self.check_alone().await?;
+        Ok(notices)
+    }
+
+    /// Logs what was found.
+    pub(crate) fn warn(&self) {
+        self.connection.warnings().iter().for_each(|warning| trace::warning(warning));
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        failure.when_connecting(&self.config.prefix)
+    }
+}

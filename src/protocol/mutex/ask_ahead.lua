@@ -1,0 +1,45 @@
+-- Asks for the next hand-off budget of a hold that goes on: granted if no other ticket waits; else a ticket queues up.
+-- KEYS: lock queue tickets fence
+-- ARGV: attempt_id known_token lease_ms budget ticket ticket_ttl_ms not_after_ms
+-- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
+-- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token has
+-- got its budget by an earlier copy of the call. A caller that does not hold the lock queues nothing.
+
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local ticket_ttl, not_after = ARGV[6], tonumber(ARGV[7])
+-- Nothing is handed over here, so no client is told anything.
+local inbox_prefix, counts_everyone = '', false
+--@include clock
+--@include counter
+--@include token
+--@include absent
+--@include mutex_hold
+--@include mutex
+--@include queue
+open_queue()
+
+local held = not free and redis.call('HGET', lock, id)
+if not held then
+  takes_writes(lock)
+  return {'NOT_HELD', now}
+end
+if held ~= known then
+  extend(lease)
+  return {'GRANTED', held, now}
+end
+
+local already_queued = is_queued(ticket)
+if not already_queued then
+  if not_after > 0 and now > not_after then
+    return {'STALE', now}
+  end
+  if live_waiters() == 0 then
+    local token = reserve(budget, lease)
+    redis.call('HSET', lock, id, token)
+    extend(lease)
+    return {'GRANTED', token, now}
+  end
+end
+enqueue(ticket, already_queued, ticket_ttl)
+return {'QUEUED', now}

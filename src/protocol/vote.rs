@@ -1,0 +1,48 @@
+//! `RedLock`: the vote of one master as a typed call, and the kinds of its keys. Each master has two resources of the name.
+//! The *turn* is an ordinary lock. The *vote* is a lock that only the script of this module acquires; the scripts of the
+//! lock renew, release, cancel and inspect it.
+
+use std::time::Duration;
+
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Scripts};
+use super::failure::Failure;
+use super::key::Keys;
+use super::reply::ServerMillis;
+use super::script::scripts;
+use super::token::Token;
+use reply::{Voted, voted};
+
+pub(super) mod facts;
+pub(crate) mod reply;
+
+scripts! {
+    "vote", "lock":
+    VOTE = "vote",
+}
+
+/// The arguments of a request for a master's vote.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VoteArgs {
+    pub(crate) id: AttemptId,
+    pub(crate) lease: Duration,
+    pub(crate) proposal: Token,
+    /// Identifies the hold on all masters. Its attempt id differs from master to master.
+    pub(crate) owner: AttemptId,
+    pub(crate) not_after: ServerMillis,
+}
+
+pub(super) fn vote(keys: &Keys, args: VoteArgs) -> ScriptCall<'_, Voted> {
+    ScriptCall::new(&VOTE, [keys.main(), keys.ending(":fence")].into_iter(), voted)
+        .id(args.id)
+        .millis(args.lease)
+        .number(args.proposal.get())
+        .id(args.owner)
+        .number(args.not_after)
+}
+
+impl Scripts<'_> {
+    pub(crate) async fn vote(self, keys: &Keys, args: VoteArgs) -> Result<Voted, Failure> {
+        self.send(vote(keys, args)).await
+    }
+}

@@ -1,0 +1,193 @@
+//! One acquisition: first the turn, then rounds of votes until a majority has accepted the token.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+
+use crate::acquire::pending::Terms;
+use crate::acquire::request::Request;
+use crate::engine::closed::Closed;
+use crate::engine::lease::{Hold, Term};
+use crate::error::{ErrorKind, Result};
+use crate::owned::OwnedHold;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
+use crate::protocol::token::Token;
+use crate::quorum::{Ends, Quorum, QuorumGrant};
+use crate::red_lock::count::{Answer, Verdict, deadline, tally};
+use crate::red_lock::keeper::Keeper;
+use crate::red_lock::kept::{Kept, Slot};
+use crate::red_lock::masters::Masters;
+use crate::red_lock::patience::Patience;
+use crate::red_lock::round::{Proposal, Round};
+use crate::red_lock::turn::take_turn;
+
+/// The shortest and the longest pause after a round without a majority.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(150));
+
+impl Quorum for Masters {
+    fn acquire<'a>(
+        self: Arc<Self>,
+        request: &'a Request,
+        until: Option<Instant>,
+    ) -> BoxFuture<'a, Result<Option<QuorumGrant>>> {
+        Box::pin(async move { acquire(&self, request, until).await })
+    }
+}
+
+/// The outcome of the votes during one turn.
+enum Outcome {
+    Held {
+        votes: Vec<Slot>,
+        until: Instant,
+        token: Token,
+        term: Term,
+    },
+    /// Others hold the lock, and the request does not wait.
+    Busy,
+    /// The turn was lost, or is not on the first master that answers.
+    TurnLost,
+}
+
+async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instant>) -> Result<Option<QuorumGrant>> {
+    check(masters, request)?;
+    let name = &request.keys.name;
+    let keys = |kind| masters.keys(kind, name).map_err(|error| error.during(request.operation));
+    let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
+    let mut patience = Patience::new(masters);
+    loop {
+        let Some(turn) = take_turn(masters, request, &turns, until, &mut patience).await? else { return Ok(None) };
+        patience.renew(masters.now());
+        // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from its owner.
+        let owner = masters.all[0].context.engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
+        match vote(masters, request, &votes, (&turn, owner), &mut patience).await? {
+            Outcome::Held { votes: slots, until, token, term } => {
+                let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
+                let kept = Arc::new(Kept::new(masters.clone(), Arc::new(hold), slots));
+                Keeper::start(kept.clone(), votes, turn);
+                let hold = kept.hold.clone();
+                return Ok(Some(QuorumGrant { hold, ends: kept as Arc<dyn Ends> }));
+            }
+            Outcome::Busy => return Ok(None),
+            Outcome::TurnLost => {}
+        }
+    }
+}
+
+fn check(masters: &Masters, request: &Request) -> Result<()> {
+    let invalid = |reason| Err(request.error_because(ErrorKind::InvalidInput, reason));
+    let longest = masters.settings.longest_lease;
+    if request.lease > longest {
+        return invalid(format!("the lease of {:?} is longer than the longest_lease of {longest:?}", request.lease));
+    }
+    if request.replicas > 0 {
+        return invalid("the masters of a RedLock have no replicas to wait for".to_owned());
+    }
+    Ok(())
+}
+
+/// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority.
+async fn vote(
+    masters: &Arc<Masters>,
+    request: &Request,
+    keys: &[Arc<Keys>],
+    (turn, owner): (&OwnedHold, AttemptId),
+    patience: &mut Patience,
+) -> Result<Outcome> {
+    let taken = masters.now();
+    loop {
+        let began = masters.now();
+        if masters.is_closed() {
+            return Err(request.error(ErrorKind::Closed));
+        }
+        if turn.hold.loss(began).is_some() {
+            return Ok(Outcome::TurnLost);
+        }
+        let Request { renewed, at_most, lease, .. } = *request;
+        let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
+        // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
+        // granted newer holds since, and would still accept an older token.
+        let token = turn.hold.token.after(began - taken);
+        let first = Proposal { token, owner, term, lease };
+        let (round, verdict, token) = rounds(masters, keys, first).await;
+        masters.check_distinct(request.operation)?;
+        let mut failure = None;
+        let pause = match verdict {
+            Verdict::Held => {
+                let Some((votes, until)) = hold_votes(masters, round, token, term) else { continue };
+                return Ok(Outcome::Held { votes, until, token, term });
+            }
+            Verdict::Contested(left) => {
+                masters.change_stats(|stats| stats.contested_rounds += 1);
+                patience.renew(masters.now());
+                if !request.wait {
+                    return Ok(Outcome::Busy);
+                }
+                drop(round);
+                // A master before the one with the turn answers again, and new acquisitions queue there. In competition with
+                // them, this turn would rarely find the votes free.
+                if !masters.is_first(&turn.context) {
+                    return Ok(Outcome::TurnLost);
+                }
+                left
+            }
+            Verdict::Propose(_) | Verdict::TooFew => {
+                masters.change_stats(|stats| stats.failed_rounds += 1);
+                failure = round.failure;
+                // Dropped before the pause, so that the votes are cancelled by the time of the next round.
+                drop(round.casts);
+                Duration::MAX
+            }
+        };
+        if let Some(failure) = failure.filter(|failure| !failure.kind().is_retryable()) {
+            return Err(failure.into_error(request.operation).with_name(&request.keys.name));
+        }
+        patience.check(masters, request)?;
+        // The background cancels the votes during the pause.
+        let (shortest, longest) = PAUSES;
+        let jittered = shortest + masters.jitter().up_to(longest - shortest);
+        masters.executor().sleep(jittered.min(pause)).await;
+    }
+}
+
+/// Runs one round, or a second one if masters have seen larger tokens. Returns the last round, its verdict and the token
+/// that it proposed.
+async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Proposal) -> (Round<'a>, Verdict, Token) {
+    let all = masters.all.len();
+    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease / 10);
+    let round = masters.cast(masters.ballots(keys, 0..all, first.lease), first).await;
+    let verdict = count(&round);
+    let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
+    masters.change_stats(|stats| stats.second_rounds += 1);
+    // Only votes whose lock this attempt still has, because then no other hold can have raised the counter.
+    let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();
+    let round = masters.cast(taken, Proposal { token, ..first }).await;
+    let verdict = count(&round);
+    (round, verdict, token)
+}
+
+/// Turns the votes into holds of the clients, which renew them. `None`: too few are left, because a client was closed
+/// meanwhile.
+fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
+    let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
+    let mut validities = Vec::new();
+    for mut cast in round.casts {
+        let slot = &mut slots[cast.ballot.master];
+        match cast.answer {
+            Answer::Accepted(validity) => {
+                let terms = Terms { term, lease: cast.lease, replicas: 0 };
+                let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
+                let context = &masters.all[cast.ballot.master].context;
+                *slot = Slot::voted(OwnedHold::new(context.clone(), hold, None), validity.from);
+                validities.push(validity);
+            }
+            // The master has seen a larger token, and will never accept this one.
+            Answer::Refused(..) => *slot = Slot::refused(),
+            Answer::Busy(..) => {}
+        }
+    }
+    let until = deadline(masters.all.len(), validities, masters.now())?;
+    Some((slots, until))
+}

@@ -1,0 +1,231 @@
+//! The task of a hold: it counts the renewed votes, asks for lost votes again, and releases the votes at the end.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::{Either, pending, select};
+use futures::stream::FuturesUnordered;
+
+use crate::acquire::pending::Terms;
+use crate::engine::lease::{Loss, Term};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::release;
+use crate::mutant::{self, Mutant};
+use crate::mutex::lock;
+use crate::owned::{OwnedHold, lost_error};
+use crate::protocol::key::Keys;
+use crate::red_lock::count::{Answer, majority};
+use crate::red_lock::kept::{Kept, Slot};
+use crate::red_lock::round::{Cast, Proposal};
+use crate::red_lock::together::{Together, together};
+use crate::runtime::timeout;
+use crate::trace;
+
+/// How often the votes are counted per lease. They are renewed three times per lease.
+const COUNTS: u32 = 6;
+
+pub(super) struct Keeper {
+    kept: Arc<Kept>,
+    /// The keys of the vote on each master.
+    keys: Vec<Arc<Keys>>,
+    /// Released after the votes, because its release lets the next acquisition ask for them.
+    turn: Option<OwnedHold>,
+}
+
+impl Keeper {
+    /// Keeps the hold until a method of [`Ends`](crate::quorum::Ends) ends it, or until it is lost.
+    pub(super) fn start(kept: Arc<Kept>, keys: Vec<Arc<Keys>>, turn: OwnedHold) {
+        let executor = kept.masters.executor().clone();
+        let keeper = Self { kept, keys, turn: Some(turn) };
+        executor.spawn(Box::pin(keeper.run()));
+    }
+
+    async fn run(mut self) {
+        self.keep().await;
+        self.let_go().await;
+    }
+
+    /// Returns when the hold must end or is lost.
+    async fn keep(&self) {
+        let kept = &*self.kept;
+        let is_renewed = kept.hold.term != Term::Fixed;
+        loop {
+            if let Either::Left(_) = select(pin!(kept.ended()), pin!(self.pause())).await {
+                return;
+            }
+            self.count();
+            if kept.hold.deadline().is_none() {
+                return;
+            }
+            // Not past the deadline, at which a loss is signalled.
+            let left = kept.hold.remaining(kept.masters.now());
+            let regained = async { timeout(kept.masters.executor(), left, self.regain()).await };
+            if is_renewed && let Either::Left(_) = select(pin!(kept.ended()), pin!(regained)).await {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the next count is due or a vote is lost.
+    async fn pause(&self) {
+        let kept = &*self.kept;
+        let left = kept.hold.remaining(kept.masters.now());
+        let pause = if kept.hold.term == Term::Fixed { left } else { left.min(kept.hold.lease / COUNTS) };
+        let lost = async {
+            let votes: Vec<_> = lock(&kept.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
+            let holds = votes.iter().map(|vote| vote.hold.clone()).collect::<Vec<_>>();
+            drop(votes);
+            let mut over: FuturesUnordered<_> = holds.iter().map(|hold| hold.over()).collect();
+            if over.next().await.is_none() {
+                pending::<()>().await;
+            }
+        };
+        select(kept.masters.executor().sleep(pause), pin!(lost)).await;
+    }
+
+    /// Moves the deadline of the hold to the time until which a majority of the votes lasts, and drops lost votes. The hold
+    /// is lost at its deadline, or when the clients are closed. No other holder can have a majority before these leases have
+    /// ended.
+    fn count(&self) {
+        let kept = &*self.kept;
+        let now = kept.masters.now();
+        if let Some(until) = kept.deadline(now) {
+            kept.hold.extend(until, now);
+        }
+        let mut gone = Vec::new();
+        let mut closed = 0;
+        for slot in &mut *lock(&kept.slots) {
+            if let Some(vote) = slot.vote.take_if(|vote| vote.hold.deadline().is_none()) {
+                closed += usize::from(vote.hold.loss(now) == Some(Loss::Closed));
+                gone.push(vote);
+            }
+        }
+        // Dropped after the mutex is unlocked, because this may be the last reference to a hold, whose drop locks other tables.
+        drop(gone);
+        let loss = match kept.hold.loss(now) {
+            None if closed > 0 && kept.deadline(now).is_none() => Some(Loss::Closed),
+            loss => loss,
+        };
+        if let Some(loss) = loss
+            && kept.hold.lose(loss)
+        {
+            kept.masters.change_stats(|stats| stats.lost += 1);
+            trace::lost(&kept.hold.keys.name, &loss);
+        }
+    }
+
+    /// Asks masters for the votes that the hold has lost, with the hold's own token.
+    async fn regain(&self) {
+        let Kept { masters, hold, slots, .. } = &*self.kept;
+        let missing: Vec<usize> = {
+            let slots = lock(slots);
+            let is_missing = |slot: &Slot| slot.vote.is_none() && !slot.is_barred;
+            slots.iter().enumerate().filter(|(_, slot)| is_missing(slot)).map(|(n, _)| n).collect()
+        };
+        if missing.is_empty() {
+            return;
+        }
+        let mut token = hold.token;
+        if mutant::on(Mutant::VoteRegainedWithFreshToken) {
+            token = token.next();
+        }
+        let proposal = Proposal { token, owner: hold.id, term: hold.term, lease: hold.lease };
+        let ballots = masters.ballots(&self.keys, missing.into_iter(), hold.lease);
+        for cast in masters.cast(ballots, proposal).await.casts {
+            self.set_regained(cast);
+        }
+    }
+
+    fn set_regained(&self, mut cast: Cast<'_>) {
+        let Kept { masters, hold, slots, .. } = &*self.kept;
+        let master = cast.ballot.master;
+        // A client that has connected only now may lead to the server of another vote. The drop cancels this one.
+        if masters.check_distinct("renew").is_err() {
+            return;
+        }
+        let slot = match cast.answer {
+            Answer::Accepted(validity) => {
+                let terms = Terms { term: hold.term, lease: cast.lease, replicas: 0 };
+                let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token, terms, cast.sent) else { return };
+                masters.change_stats(|stats| stats.votes_regained += 1);
+                Slot::voted(OwnedHold::new(masters.all[master].context.clone(), vote, None), validity.from)
+            }
+            Answer::Refused(..) => Slot::refused(),
+            Answer::Busy(..) => return,
+        };
+        lock(slots)[master] = slot;
+    }
+
+    /// Releases all votes at once, then the turn, which hands over to the next acquisition. Then answers the caller. A
+    /// release without an answer within the node timeout continues in the background.
+    async fn let_go(&mut self) {
+        let kept = self.kept.clone();
+        let masters = &kept.masters;
+        let votes: Vec<_> = lock(&kept.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
+        let votes = votes.into_iter().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
+        if mutant::on(Mutant::TurnBeforeVotes) {
+            self.turn = None;
+            masters.executor().sleep(masters.node_timeout(kept.hold.lease) / 4).await;
+        }
+        let limit = masters.node_timeout(kept.hold.lease);
+        let mut releases = Together::new(masters.executor().sleep(limit), votes.map(release));
+        let mut count = Released::default();
+        // The next acquisition only needs a majority.
+        while count.ended < majority(masters.all.len())
+            && let Some(released) = releases.next().await
+        {
+            count.add(&released);
+        }
+        if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(&turn.context)) {
+            together(masters.executor(), limit, [turn.release()]).await;
+        }
+        self.turn = None;
+        kept.tell(self.outcome(count));
+        while releases.next().await.is_some() {}
+    }
+
+    /// The answer to the caller of the release.
+    fn outcome(&self, count: Released) -> Result<()> {
+        let Kept { masters, hold, .. } = &*self.kept;
+        let needed = majority(masters.all.len());
+        if let Some(loss) = hold.loss(masters.now()) {
+            return Err(lost_error(hold, "release", loss));
+        }
+        if count.ended < needed {
+            let reason = "too few masters have confirmed the release; it continues in the background";
+            return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
+        }
+        // Without the missing votes, the hold had no majority.
+        if masters.all.len() - count.gone < needed {
+            return Err(lost_error(hold, "release", Loss::Gone));
+        }
+        Ok(())
+    }
+}
+
+/// The number of votes that were released.
+#[derive(Clone, Copy, Default)]
+struct Released {
+    ended: usize,
+    /// The number of these votes that the master no longer had.
+    gone: usize,
+}
+
+impl Released {
+    fn add(&mut self, released: &Result<()>) {
+        let gone = matches!(released, Err(error) if error.kind() == ErrorKind::Lost);
+        self.gone += usize::from(gone);
+        self.ended += usize::from(gone || released.is_ok());
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Does nothing after a release or a loss. In all other cases, the runtime has dropped the task.
+        self.kept.hold.lose(Loss::Closed);
+        // A caller of the release is told by the end of its channel.
+        self.kept.leave_caller();
+        self.kept.masters.change_stats(|stats| stats.held -= 1);
+    }
+}

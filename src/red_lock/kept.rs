@@ -1,0 +1,168 @@
+//! A hold of a RedLock, as its guards and its task share it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use event_listener::Event;
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+
+use crate::engine::lease::Hold;
+use crate::error::{Error, ErrorKind, Result};
+use crate::extend::extend;
+use crate::mutex::lock;
+use crate::owned::{OwnedHold, lost_error};
+use crate::quorum::Ends;
+use crate::red_lock::count::{Validity, deadline, majority};
+use crate::red_lock::masters::Masters;
+use crate::red_lock::together::together;
+
+/// The vote of one master.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    pub(super) vote: Option<Arc<OwnedHold>>,
+    /// The time from which the vote counts. `None`: at once.
+    from: Option<Instant>,
+    /// Whether the master has accepted a larger token, so that it will not vote for this hold.
+    pub(super) is_barred: bool,
+}
+
+impl Slot {
+    pub(super) fn voted(vote: OwnedHold, from: Option<Instant>) -> Self {
+        Self { vote: Some(Arc::new(vote)), from, is_barred: false }
+    }
+
+    pub(super) fn refused() -> Self {
+        Self { is_barred: true, ..Self::default() }
+    }
+
+    /// The time in which the vote counts. `None` if it is lost.
+    fn validity(&self) -> Option<Validity> {
+        let until = self.vote.as_ref()?.hold.deadline()?;
+        Some(Validity { until, from: self.from })
+    }
+}
+
+pub(super) struct Kept {
+    pub(super) masters: Arc<Masters>,
+    pub(super) hold: Arc<Hold>,
+    /// The votes, by master.
+    pub(super) slots: Mutex<Vec<Slot>>,
+    is_ending: AtomicBool,
+    /// Notified when the hold must end.
+    end: Event,
+    /// Receives the result of the release.
+    caller: Mutex<Option<oneshot::Sender<Result<()>>>>,
+}
+
+impl Kept {
+    pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>) -> Self {
+        masters.change_stats(|stats| {
+            stats.held += 1;
+            stats.acquired += 1;
+        });
+        let (is_ending, caller) = (AtomicBool::new(false), Mutex::default());
+        Self { masters, hold, slots: Mutex::new(slots), is_ending, end: Event::new(), caller }
+    }
+
+    /// The time until which a majority of votes lasts. `None`: there is no majority.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let slots = lock(&self.slots);
+        deadline(slots.len(), slots.iter().filter_map(Slot::validity), now)
+    }
+
+    /// Resolves when the hold must end.
+    pub(super) async fn ended(&self) {
+        loop {
+            let listener = self.end.listen();
+            if self.is_ending() {
+                return;
+            }
+            listener.await;
+        }
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// Sends the result of the release to the caller, if one waits.
+    pub(super) fn tell(&self, released: Result<()>) {
+        if let Some(caller) = lock(&self.caller).take() {
+            let _ = caller.send(released);
+        }
+    }
+
+    /// No task is left that tells the caller.
+    pub(super) fn leave_caller(&self) {
+        drop(lock(&self.caller).take());
+    }
+
+    fn set_ending(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        self.end.notify(usize::MAX);
+    }
+
+    fn error(&self, kind: ErrorKind, operation: &'static str) -> Error {
+        Error::new(kind, operation).with_name(&self.hold.keys.name)
+    }
+}
+
+impl Ends for Kept {
+    fn release(&self) -> BoxFuture<'_, Result<()>> {
+        let (caller, released) = oneshot::channel();
+        // Stored before the hold ends, because the task may notice the end and answer at once.
+        *lock(&self.caller) = Some(caller);
+        let lost = self.hold.release(self.masters.now()).err();
+        self.set_ending();
+        Box::pin(async move {
+            if let Some(loss) = lost {
+                return Err(lost_error(&self.hold, "release", loss));
+            }
+            // The task that keeps the hold drops the sender if the runtime drops the task.
+            released.await.unwrap_or_else(|_| Err(self.error(ErrorKind::Closed, "release")))
+        })
+    }
+
+    fn release_later(&self) {
+        self.set_ending();
+    }
+
+    fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        const OPERATION: &str = "extend";
+        Box::pin(async move {
+            let masters = &self.masters;
+            if let Some(loss) = self.hold.loss(masters.now()) {
+                return Err(lost_error(&self.hold, OPERATION, loss));
+            }
+            if lease > masters.settings.longest_lease {
+                let reason =
+                    format!("the lease is longer than the longest_lease of {:?}", masters.settings.longest_lease);
+                return Err(self.error(ErrorKind::InvalidInput, OPERATION).with_reason(reason));
+            }
+            let votes: Vec<Arc<OwnedHold>> = lock(&self.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
+            let limit = masters.node_timeout(lease);
+            let extended = together(masters.executor(), limit, votes.iter().map(|vote| extend(vote, lease))).await;
+            let now = masters.now();
+            if let Some(until) = self.deadline(now) {
+                self.hold.extend(until, now);
+            }
+            if let Some(loss) = self.hold.loss(now) {
+                return Err(lost_error(&self.hold, OPERATION, loss));
+            }
+            let prolonged = extended.iter().filter(|extended| matches!(extended, Some(Ok(())))).count();
+            if prolonged >= majority(masters.all.len()) {
+                return Ok(());
+            }
+            Err(self.error(ErrorKind::Unavailable, OPERATION).with_reason("too few masters have prolonged the lease"))
+        })
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("name", &self.hold.keys.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! One round of votes: all masters are asked at the same time, and their answers are counted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::acquire::pending::PendingAttempt;
+use crate::engine::lease::{Term, deadline};
+use crate::error::ErrorKind;
+use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
+use crate::protocol::token::Token;
+use crate::protocol::vote::VoteArgs;
+use crate::protocol::vote::reply::{Vote, Voted};
+use crate::red_lock::count::{Answer, Validity};
+use crate::red_lock::masters::Masters;
+use crate::red_lock::together::together;
+
+/// How often a request is sent again that was too late by the server's clock. Each answer corrects the estimate of that
+/// clock.
+const MOST_STALE: u32 = 2;
+
+/// The proposal that masters vote on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proposal {
+    pub(super) token: Token,
+    /// Identifies the hold on all masters.
+    pub(super) owner: AttemptId,
+    pub(super) term: Term,
+    pub(super) lease: Duration,
+}
+
+/// An attempt to get the vote of one master. If it is dropped, the attempt is cancelled in the background.
+pub(super) struct Ballot<'a> {
+    pub(super) master: usize,
+    pub(super) keys: &'a Arc<Keys>,
+    pub(super) attempt: PendingAttempt<'a>,
+}
+
+/// A ballot with its answer.
+pub(super) struct Cast<'a> {
+    pub(super) ballot: Ballot<'a>,
+    pub(super) answer: Answer,
+    /// When the answered request was sent, and the lease that it asked for.
+    pub(super) sent: Instant,
+    pub(super) lease: Duration,
+}
+
+impl Cast<'_> {
+    /// Whether the master took the lock.
+    pub(super) fn is_taken(&self) -> bool {
+        !matches!(self.answer, Answer::Busy(..))
+    }
+}
+
+/// The answers to one round.
+#[derive(Default)]
+pub(super) struct Round<'a> {
+    pub(super) casts: Vec<Cast<'a>>,
+    /// Why a master did not vote: the first failure that a retry cannot cure, else the last failure.
+    pub(super) failure: Option<Failure>,
+}
+
+impl Round<'_> {
+    pub(super) fn answers(&self) -> Vec<Answer> {
+        self.casts.iter().map(|cast| cast.answer).collect()
+    }
+
+    fn set_failed(&mut self, failure: Failure) {
+        if self.failure.as_ref().is_none_or(|failure| failure.kind().is_retryable()) {
+            self.failure = Some(failure);
+        }
+    }
+}
+
+impl Masters {
+    /// Opens a ballot for each of these masters that answers. A master whose client is closed gets none.
+    pub(super) fn ballots<'a>(
+        &'a self,
+        keys: &'a [Arc<Keys>],
+        of: impl Iterator<Item = usize>,
+        lease: Duration,
+    ) -> Vec<Ballot<'a>> {
+        let open = |master: usize| {
+            let attempt = PendingAttempt::open(&self.all[master].context, &keys[master], 1, lease);
+            attempt.ok().map(|attempt| Ballot { master, keys: &keys[master], attempt })
+        };
+        of.filter(|master| self.all[*master].is_up()).filter_map(open).collect()
+    }
+
+    /// Sends the ballots. A master that gives no usable answer within the node timeout is marked as down, and its ballot is
+    /// dropped.
+    pub(super) async fn cast<'a>(self: &Arc<Self>, ballots: Vec<Ballot<'a>>, proposal: Proposal) -> Round<'a> {
+        let limit = self.node_timeout(proposal.lease);
+        let asked: Vec<usize> = ballots.iter().map(|ballot| ballot.master).collect();
+        let votes = ballots.into_iter().map(|ballot| self.vote(ballot, proposal, limit));
+        let votes = together(self.executor(), limit, votes).await;
+        let mut round = Round::default();
+        for (master, vote) in asked.into_iter().zip(votes) {
+            match vote {
+                Some(Ok(Some(cast))) => round.casts.push(cast),
+                Some(Ok(None)) => {}
+                Some(Err(failure)) => {
+                    if failure.kind() != ErrorKind::Closed {
+                        self.set_down(master);
+                    }
+                    round.set_failed(failure);
+                }
+                None => self.set_down(master),
+            }
+        }
+        round
+    }
+
+    /// Asks one master. `None`: each copy of the request came too late, because the clocks of client and server run apart.
+    async fn vote<'a>(
+        &self,
+        mut ballot: Ballot<'a>,
+        proposal: Proposal,
+        limit: Duration,
+    ) -> Result<Option<Cast<'a>>, Failure> {
+        let Proposal { token, owner, term, lease } = proposal;
+        let context = &self.all[ballot.master].context;
+        if mutant::on(Mutant::UnusedVotesLeft) {
+            // Dropping the attempt cancels nothing after this.
+            ballot.attempt.leave_to_cohort();
+        }
+        for _ in 0..=MOST_STALE {
+            let mut sent = context.now();
+            let lease = term.lease(lease, sent);
+            let not_after = context.not_after(sent, Some(limit));
+            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, not_after };
+            let voted = context.scripts().vote(ballot.keys, args).await?;
+            context.observe(voted.now);
+            let from = self.learn(ballot.master, &voted, context.now());
+            if mutant::on(Mutant::VoteFromAnswer) {
+                sent = context.now();
+            }
+            let validity = Validity { until: deadline(sent, lease), from };
+            let Voted { vote, .. } = voted;
+            let mut answer = match vote {
+                Vote::Accepted => Answer::Accepted(validity),
+                Vote::Refused(seen) => Answer::Refused(validity, seen),
+                Vote::Busy(left) => {
+                    // The master has neither a ticket nor a hold of the attempt.
+                    ballot.attempt.forget();
+                    Answer::Busy(left.unwrap_or_default(), from)
+                }
+                Vote::Stale => continue,
+            };
+            if mutant::on(Mutant::AnswersCountAsVotes)
+                && let Answer::Refused(validity, _) = answer
+            {
+                answer = Answer::Accepted(validity);
+            }
+            return Ok(Some(Cast { ballot, answer, sent, lease }));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,104 @@
+//! The settings of a RedLock.
+
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::config::check_lease;
+use crate::error::{Error, ErrorKind, Result};
+use crate::red_lock::master::unsuitable;
+
+/// The operation that the error about a wrong setting names.
+const OPERATION: &str = "red_lock";
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) node_timeout: Duration,
+    pub(super) longest_lease: Duration,
+    pub(super) durable: bool,
+}
+
+/// A builder of a [`RedLock`](crate::RedLock). [`build`](Self::build) checks the clients and the settings.
+#[derive(Clone, Debug)]
+#[must_use = "call build()"]
+pub struct RedLockBuilder {
+    clients: Vec<Client>,
+    node_timeout: Duration,
+    longest_lease: Option<Duration>,
+    durable: bool,
+}
+
+impl RedLockBuilder {
+    pub(super) fn new(masters: impl IntoIterator<Item = Client>) -> Self {
+        let clients = masters.into_iter().collect();
+        Self { clients, node_timeout: Duration::from_millis(500), longest_lease: None, durable: false }
+    }
+
+    /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease. The default is
+    /// 500 ms.
+    ///
+    /// Set it well above the time of a round trip. A master that does not answer in time is not asked again before it has answered a
+    /// probe in the background, so its silence costs this time once, and not once per acquisition.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = timeout;
+        self
+    }
+
+    /// The longest lease of any acquisition of the `RedLock`. The default is the longest [`lease`](crate::ConfigBuilder::lease) in the
+    /// configurations of the clients. An acquisition with a longer lease is an [`InvalidInput`](ErrorKind::InvalidInput) error.
+    ///
+    /// A master that has restarted may have lost holds. Its votes count again when it has been up for this long, because those holds
+    /// have ended by then. **All programs that use the same names must set the same value.**
+    pub fn longest_lease(mut self, lease: Duration) -> Self {
+        self.longest_lease = Some(lease);
+        self
+    }
+
+    /// Declares that no master loses a write when it restarts, so that its votes count at once. The default is `false`.
+    ///
+    /// On a Redis server this takes `appendonly yes` and `appendfsync always`. With less, two guards can be valid at the same time after
+    /// a restart.
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Checks the clients and the settings.
+    pub(super) fn checked(self) -> Result<(Vec<Client>, Settings)> {
+        let settings = self.settings()?;
+        Ok((self.clients, settings))
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let Self { clients, node_timeout, durable, .. } = self;
+        if !matches!(clients.len(), 3 | 5) {
+            return Err(invalid(format!("a RedLock has 3 or 5 masters, not {}", clients.len())));
+        }
+        for (n, client) in clients.iter().enumerate() {
+            if let Some(other) = clients[..n].iter().position(|other| other.id() == client.id()) {
+                return Err(invalid(format!("masters {} and {} have the same client", other + 1, n + 1)));
+            }
+            let context = client.context();
+            // A client that has not connected yet is looked at by each acquisition.
+            if let Some(reason) = unsuitable(context.connection.topology()) {
+                return Err(invalid(format!("master {}: {reason}", n + 1)));
+            }
+            if context.config.replicas > 0 {
+                return Err(invalid(format!(
+                    "the client of master {} sets acknowledged_by; the servers of a RedLock have no replicas",
+                    n + 1
+                )));
+            }
+        }
+        if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(node_timeout) {
+            return Err(invalid("node_timeout must be 1 ms to 60 s".to_owned()));
+        }
+        let longest = clients.iter().map(|client| client.context().config.lease).max();
+        let longest_lease = self.longest_lease.or(longest).unwrap_or_default();
+        check_lease(OPERATION, longest_lease)?;
+        Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable })
+    }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::because(ErrorKind::InvalidInput, OPERATION, reason)
+}

@@ -1,0 +1,49 @@
+//! The state of a name on each master of a RedLock.
+
+use crate::error::Error;
+use crate::lock::HolderState;
+use crate::protocol::token::Token;
+use crate::red_lock::count::majority;
+
+/// The state of a name, as read by [`RedLock::inspect`](crate::RedLock::inspect).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RedLockState {
+    /// Each master, in the order in which their clients were given.
+    pub masters: Vec<MasterState>,
+}
+
+impl RedLockState {
+    /// The token of the hold that a majority of the masters has accepted. `None` if no hold has a majority.
+    ///
+    /// Masters that do not answer, and votes that do not count yet, are not part of the majority.
+    pub fn token(&self) -> Option<Token> {
+        let tokens = || self.masters.iter().filter(|master| master.counts).filter_map(MasterState::token);
+        let needed = majority(self.masters.len());
+        tokens().find(|token| tokens().filter(|other| other == token).count() >= needed)
+    }
+}
+
+/// The state of a name on one master.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MasterState {
+    /// The hold that the master votes for. Its token is 0 if the master took the lock for a hold whose token it did not accept.
+    pub vote: Option<HolderState>,
+    /// The acquisition that has the turn on this master. Turns of later masters matter only while the first one does not
+    /// answer.
+    pub turn: Option<HolderState>,
+    /// The number of acquisitions that wait for the turn in the queue of this master.
+    pub waiters: u64,
+    /// Whether the votes of the master count, as far as this `RedLock` knows: it has not restarted within the
+    /// [longest lease](crate::RedLockBuilder::longest_lease).
+    pub counts: bool,
+    /// Why the master could not be asked, or is never asked. The other fields are empty then.
+    pub error: Option<Error>,
+}
+
+impl MasterState {
+    fn token(&self) -> Option<Token> {
+        self.vote.as_ref().map(|vote| vote.token).filter(|token| *token != Token::NONE)
+    }
+}

@@ -1,0 +1,26 @@
+//! The counters of a RedLock.
+
+/// The counters of a [`RedLock`](crate::RedLock), for metrics: see [`RedLock::stats`](crate::RedLock::stats).
+///
+/// `held` and `masters_down` are current values. The others count since the `RedLock` was made. The clients of the masters count the
+/// turns and the votes as holds of their own: see [`Client::stats`](crate::Client::stats).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RedLockStats {
+    /// Current holds.
+    pub held: u64,
+    /// Granted acquisitions.
+    pub acquired: u64,
+    /// Lost holds.
+    pub lost: u64,
+    /// Second rounds, because masters had seen a larger token than the proposed one.
+    pub second_rounds: u64,
+    /// Rounds without a majority, because other holds were in the way.
+    pub contested_rounds: u64,
+    /// Rounds without a majority, because too few masters answered or have been up for long enough.
+    pub failed_rounds: u64,
+    /// Votes that masters gave again to a hold, because they had lost it or could not be reached before.
+    pub votes_regained: u64,
+    /// The masters that do not answer at present.
+    pub masters_down: usize,
+}

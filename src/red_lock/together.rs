@@ -1,0 +1,74 @@
+//! Requests to several masters at once, for a limited time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::FuturesUnordered;
+
+use crate::runtime::Executor;
+
+/// Futures that run at the same time until a time limit.
+pub(super) struct Together<F> {
+    running: FuturesUnordered<F>,
+    /// `None` after the time limit.
+    timer: Option<BoxFuture<'static, ()>>,
+}
+
+impl<F: Future> Together<F> {
+    pub(super) fn new(timer: BoxFuture<'static, ()>, futures: impl IntoIterator<Item = F>) -> Self {
+        Self { running: futures.into_iter().collect(), timer: Some(timer) }
+    }
+
+    /// The output of the next future that is done. `None`: all are done, or the time is over.
+    pub(super) async fn next(&mut self) -> Option<F::Output> {
+        let timer = self.timer.as_mut()?;
+        match select(self.running.next(), timer).await {
+            Either::Left((output, _)) => output,
+            Either::Right(_) => {
+                self.timer = None;
+                None
+            }
+        }
+    }
+}
+
+/// Runs the futures for at most `limit`. The outputs have the order of the futures. `None` stands for one that did not
+/// finish in time.
+pub(super) async fn together<F: Future>(
+    executor: &Arc<dyn Executor>,
+    limit: Duration,
+    futures: impl IntoIterator<Item = F>,
+) -> Vec<Option<F::Output>> {
+    let numbered = futures.into_iter().enumerate().map(async |(n, future)| (n, future.await));
+    let mut running = Together::new(executor.sleep(limit), numbered);
+    let mut outputs: Vec<Option<F::Output>> = std::iter::repeat_with(|| None).take(running.running.len()).collect();
+    while let Some((n, output)) = running.next().await {
+        outputs[n] = Some(output);
+    }
+    outputs
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use futures::future::{pending, ready};
+
+    use super::*;
+
+    #[test]
+    fn outputs_come_until_all_are_done() {
+        let mut two = Together::new(pending().boxed(), [ready(1), ready(2)]);
+        let outputs = [(); 3].map(|()| two.next().now_or_never());
+        assert_eq!(outputs, [Some(Some(1)), Some(Some(2)), Some(None)]);
+    }
+
+    /// A timer must not be polled again after it has fired.
+    #[test]
+    fn nothing_comes_after_the_time_is_over() {
+        let mut one = Together::new(async {}.boxed(), [pending::<()>()]);
+        let outputs = [(); 3].map(|()| one.next().now_or_never());
+        assert_eq!(outputs, [Some(None); 3]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Subscriptions to shard channels: each at the master that serves the slot of its channel.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `table` | pure: which channels are wanted, where each one is subscribed, and which subscriptions get its messages |
+//! | `channels` | shares the table |
+//! | `node` | keeps the channels of one master's slots subscribed there |
+//! | `socket` | one socket, with what is subscribed over it |
+//!
+//! One task of a client runs them all. It only compares what is wanted, by the map of slots, with what there is: a new
+//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it.
+
+use std::collections::HashSet;
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::channel::mpsc::{self, UnboundedReceiver};
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, Stream, StreamExt};
+
+use super::host::Host;
+use super::router::Router;
+use crate::connection::{ConnectionError, Notice};
+
+pub(super) use self::channels::Channels;
+
+mod channels;
+mod node;
+mod socket;
+mod table;
+
+/// The receiving end. Dropping it ends the subscription.
+struct Subscription {
+    notices: UnboundedReceiver<Notice>,
+    _wanted: Wanted,
+}
+
+/// While it exists, the subscription is wanted.
+struct Wanted {
+    channels: Arc<Channels>,
+    channel: Arc<str>,
+    id: u64,
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.channels.change(|table| table.remove(&self.channel, self.id));
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Notice;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
+        Pin::new(&mut self.notices).poll_next(cx)
+    }
+}
+
+/// Returns when the subscription is confirmed. Connection errors are retried until the deadline, a refusal is not.
+pub(super) async fn subscribe(
+    router: &Router,
+    channels: &Arc<Channels>,
+    channel: &str,
+) -> Result<impl Stream<Item = Notice> + Send + 'static, ConnectionError> {
+    let (sender, notices) = mpsc::unbounded();
+    let (confirm, confirmed) = oneshot::channel();
+    let channel: Arc<str> = channel.into();
+    let id = channels.change(|table| table.add(&channel, sender, confirm)).ok_or(ConnectionError::Closed)?;
+    // From here on, dropping this future ends the subscription.
+    let wanted = Wanted { channels: Arc::clone(channels), channel, id };
+    let limit = router.config.command_timeout;
+    match router.within(limit, confirmed).await {
+        Some(Ok(Ok(()))) => Ok(Subscription { notices, _wanted: wanted }),
+        Some(Ok(Err(failure))) => Err(failure.into()),
+        Some(Err(oneshot::Canceled)) => Err(ConnectionError::Closed),
+        None if router.is_closed() => Err(ConnectionError::Closed),
+        None => Err(match channels.change(|table| table.trouble(&wanted.channel)) {
+            Some(failure) => failure.into(),
+            None => ConnectionError::Unreachable(format!("no confirmation within {limit:?}")),
+        }),
+    }
+}
+
+/// Spawns the task that keeps the subscriptions.
+pub(super) fn start(router: &Arc<Router>, channels: &Arc<Channels>) {
+    // Created before the task runs, because the runtime may drop the task before its first poll.
+    let close = CloseOnDrop(Arc::clone(channels));
+    let router = Arc::clone(router);
+    Arc::clone(&router.executor).spawn(Box::pin(async move {
+        let work = pin!(keep_all(&router, &close.0));
+        select(work, pin!(router.closed())).await;
+    }));
+}
+
+struct CloseOnDrop(Arc<Channels>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.change(table::Table::close);
+    }
+}
+
+/// Keeps the channels subscribed at every master that serves some of them.
+async fn keep_all(router: &Router, channels: &Channels) {
+    let mut nodes = FuturesUnordered::<BoxFuture<'_, Host>>::new();
+    let mut kept = HashSet::new();
+    loop {
+        let (changed, map_changed) = (channels.listen(), router.signals.listen());
+        for host in channels.owners(router) {
+            if kept.insert(host.clone()) {
+                nodes.push(async move { node::keep(router, channels, &host).map(|()| host.clone()).await }.boxed());
+            }
+        }
+        let ended = pin!(async {
+            match nodes.next().await {
+                Some(host) => host,
+                None => pending().await,
+            }
+        });
+        if let Either::Left((host, _)) = select(ended, select(changed, map_changed)).await {
+            kept.remove(&host);
+        }
+    }
+}

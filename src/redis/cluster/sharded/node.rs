@@ -1,0 +1,233 @@
+//! Keeps the channels of one master's slots subscribed there.
+
+use std::collections::HashSet;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
+
+use super::super::super::failure::Failure;
+use super::super::super::link::RECONNECT;
+use super::super::super::progress::Progress;
+use super::super::host::Host;
+use super::super::redirect::Redirect;
+use super::super::router::Router;
+use super::super::subscription::HEARTBEAT;
+use super::channels::Channels;
+use super::socket::{Answer, Said, Socket};
+use crate::backoff::{Backoff, Pauses};
+use crate::protocol::slot;
+
+/// The pauses before a channel that a node did not subscribe is tried there again.
+const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(20), longest: Duration::from_secs(1) };
+
+/// The most channels in one write.
+const BATCH: usize = 256;
+
+/// Keeps them subscribed. Returns when no channel of this master is wanted any more.
+pub(super) async fn keep(router: &Router, channels: &Channels, host: &Host) {
+    let node = Node { router, channels, host };
+    select(pin!(node.stand()), pin!(node.unwanted())).await;
+    channels.look(|table| table.left_all(host));
+}
+
+struct Node<'a> {
+    router: &'a Router,
+    channels: &'a Channels,
+    host: &'a Host,
+}
+
+/// A socket with its subscribed channels.
+struct Subscribed<'a> {
+    node: &'a Node<'a>,
+    socket: Socket,
+    here: HashSet<Arc<str>>,
+    /// Wanted channels that must not be tried again before the pause is over.
+    put_off: HashSet<Arc<str>>,
+    /// Resolves when the channels that were put off are to be tried again.
+    again: BoxFuture<'static, ()>,
+    backoff: Backoff,
+}
+
+/// The next event at a socket.
+enum Next {
+    Said(Option<Said>),
+    /// The wanted channels have changed, or a slot has another master.
+    Changed,
+    Heartbeat,
+    /// The channels that were put off are to be tried again.
+    Again,
+}
+
+impl Node<'_> {
+    async fn unwanted(&self) {
+        loop {
+            let (changed, map_changed) = (self.channels.listen(), self.router.signals.listen());
+            if self.wanted().is_empty() {
+                return;
+            }
+            select(changed, map_changed).await;
+        }
+    }
+
+    fn wanted(&self) -> HashSet<Arc<str>> {
+        self.channels.wanted_at(self.router, self.host)
+    }
+
+    /// Opens one socket after another.
+    async fn stand(&self) {
+        let Self { router, channels, host } = *self;
+        let mut backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(host.port.into()));
+        let mut again = false;
+        loop {
+            let progress: Arc<Progress> = Arc::default();
+            let opened = router.within(self.limit(), Socket::open(router, host, &progress)).await;
+            let ended = match opened.unwrap_or_else(|| Err(progress.late(self.limit()))) {
+                Ok(socket) => {
+                    if std::mem::replace(&mut again, true) {
+                        router.resubscribed();
+                    }
+                    let since = router.executor.now();
+                    let failure = Subscribed::new(self, socket).read().await;
+                    channels.look(|table| table.left_all(host));
+                    backoff.lasted(router.executor.now().saturating_duration_since(since));
+                    failure
+                }
+                Err(failure) => failure,
+            };
+            let wanted = self.wanted();
+            channels.look(|table| match ended {
+                Failure::Io(_) => wanted.iter().for_each(|channel| table.failed(channel, &ended)),
+                _ => wanted.iter().for_each(|channel| table.refused(channel, &ended)),
+            });
+            // The other nodes know whether this master was replaced.
+            router.signals.suspect_map();
+            router.executor.sleep(backoff.pause()).await;
+        }
+    }
+
+    /// The time limit for one node. It leaves time for another node if this one gives no answer.
+    fn limit(&self) -> Duration {
+        self.router.config.command_timeout.min(Duration::from_secs(1))
+    }
+}
+
+impl<'a> Subscribed<'a> {
+    fn new(node: &'a Node<'a>, socket: Socket) -> Self {
+        let backoff = Backoff::new(PAUSES, node.router.seed);
+        Self { node, socket, here: HashSet::new(), put_off: HashSet::new(), again: pending().boxed(), backoff }
+    }
+
+    /// Subscribes the wanted channels and reads messages, until the socket ends or is given up.
+    async fn read(mut self) -> Failure {
+        let Node { router, channels, .. } = *self.node;
+        let mut heartbeat = router.executor.sleep(HEARTBEAT);
+        loop {
+            let mut changed = pin!(select(channels.listen(), router.signals.listen()));
+            match self.adjust().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(failure) => return failure,
+            }
+            loop {
+                let next = {
+                    let timers = select(&mut heartbeat, &mut self.again);
+                    match select(pin!(self.socket.hear()), select(changed.as_mut(), timers)).await {
+                        Either::Left((said, _)) => Next::Said(said),
+                        Either::Right((Either::Left(_), _)) => Next::Changed,
+                        Either::Right((Either::Right((Either::Left(_), _)), _)) => Next::Heartbeat,
+                        Either::Right((Either::Right((Either::Right(_), _)), _)) => Next::Again,
+                    }
+                };
+                match next {
+                    Next::Said(None) => return Failure::Io("the connection was lost".to_owned()),
+                    Next::Said(Some(Said::Message { channel, payload })) => {
+                        channels.look(|table| table.deliver(&channel, self.node.host, payload));
+                        continue;
+                    }
+                    Next::Heartbeat => match router.within(self.node.limit(), self.socket.is_alive()).await {
+                        Some(Ok(true)) => {
+                            heartbeat = router.executor.sleep(HEARTBEAT);
+                            continue;
+                        }
+                        _ => return Failure::Io("the node is cut off from the cluster".to_owned()),
+                    },
+                    Next::Said(Some(Said::Left(channel))) => self.lose(&channel),
+                    Next::Again => self.put_off.clear(),
+                    Next::Changed => {}
+                }
+                break;
+            }
+        }
+    }
+
+    /// Records that the server has ended the subscription by itself, because the slot has another master or soon will.
+    fn lose(&mut self, channel: &str) {
+        let Node { router, channels, host } = *self.node;
+        if self.here.remove(channel) {
+            channels.look(|table| table.left(channel, host));
+            router.signals.suspect_map();
+        }
+    }
+
+    /// Subscribes and unsubscribes until the subscribed channels are the wanted ones. Returns whether more remains to be
+    /// done.
+    async fn adjust(&mut self) -> Result<bool, Failure> {
+        let Node { router, channels, host } = *self.node;
+        let wanted = self.node.wanted();
+        let unwanted: Vec<_> = self.here.difference(&wanted).take(BATCH).cloned().collect();
+        for channel in &unwanted {
+            self.here.remove(channel);
+            channels.look(|table| table.left(channel, host));
+        }
+        if self.put_off.is_empty() {
+            self.again = pending().boxed();
+        }
+        // One of them may have been dropped and wanted again meanwhile. More than one batch may be unwanted here.
+        let kept = self.here.intersection(&wanted);
+        channels.look(|table| kept.for_each(|channel| table.subscribed(channel, host)));
+        let missing = |channel: &&Arc<str>| !self.here.contains(*channel) && !self.put_off.contains(*channel);
+        let missing: Vec<_> = wanted.iter().filter(missing).take(BATCH).cloned().collect();
+        if unwanted.is_empty() && missing.is_empty() {
+            if self.put_off.is_empty() {
+                self.backoff = Backoff::new(PAUSES, router.seed);
+            }
+            return Ok(false);
+        }
+        let exchange = self.socket.exchange(&unwanted, &missing);
+        let late = || Err(Failure::Io("the node gave no answer".to_owned()));
+        let answers = router.within(self.node.limit(), exchange).await.unwrap_or_else(late)?;
+        for (channel, answer) in missing.into_iter().zip(answers) {
+            self.answered(channel, answer);
+        }
+        Ok(true)
+    }
+
+    fn answered(&mut self, channel: Arc<str>, answer: Answer) {
+        let Node { router, channels, host } = *self.node;
+        let Err(refusal) = answer else {
+            channels.look(|table| table.subscribed(&channel, host));
+            self.here.insert(channel);
+            return;
+        };
+        if self.put_off.is_empty() {
+            self.again = router.executor.sleep(self.backoff.pause());
+        }
+        let slot = slot::of(&channel);
+        match Redirect::of(&refusal, host) {
+            Some(Redirect::Moved(Some(owner))) => router.moved(slot, &router.public(owner)),
+            Some(_) => router.signals.suspect_map(),
+            None => {
+                let failure = Failure::Refused(refusal);
+                channels.look(|table| table.refused(&channel, &failure));
+                self.put_off.insert(channel);
+                return;
+            }
+        }
+        channels.look(|table| table.failed(&channel, &Failure::Refused(refusal)));
+        self.put_off.insert(channel);
+    }
+}

@@ -1,0 +1,148 @@
+//! One socket with shard channels.
+//!
+//! redis-rs takes every `ssubscribe` and `sunsubscribe` for the answer to the oldest command. But a server also says
+//! `sunsubscribe` by itself, when it hands the slot over. So one write is under way at a time, and each answer has to be the one
+//! that the command gets. If one is not, another message has taken its place, and the socket is given up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use ::redis::aio::SendError;
+use ::redis::{Pipeline, PushInfo, PushKind, Value};
+use futures::StreamExt;
+use futures::channel::mpsc::{self, UnboundedReceiver};
+use futures::future::{Either, select};
+
+use super::super::super::convert;
+use super::super::super::failure::Failure;
+use super::super::super::handshake::{self, Fresh};
+use super::super::super::progress::Progress;
+use super::super::host::Host;
+use super::super::place::Place;
+use super::super::router::Router;
+use super::super::subscription::alive;
+use crate::connection::ConnectionError;
+
+pub(super) struct Socket {
+    fresh: Fresh,
+    said: UnboundedReceiver<Said>,
+    /// Channels for which the server is about to send the `sunsubscribe` that was requested.
+    unsubscribing: Vec<Arc<str>>,
+}
+
+/// A message of the server that does not answer a command.
+pub(super) enum Said {
+    Message {
+        channel: String,
+        payload: Vec<u8>,
+    },
+    /// The channel is no longer subscribed.
+    Left(String),
+}
+
+/// The answer to one `SSUBSCRIBE`.
+pub(super) type Answer = Result<(), ConnectionError>;
+
+impl Socket {
+    /// Connects to a node that belongs to the cluster.
+    pub(super) async fn open(router: &Router, host: &Host, progress: &Arc<Progress>) -> Result<Self, Failure> {
+        let (says, said) = mpsc::unbounded();
+        let push = move |push: PushInfo| match hear(push) {
+            Some(said) => says.unbounded_send(said).map_err(|_| SendError),
+            None => Ok(()),
+        };
+        let target = Place::new(&router.seeds.access, host.clone()).target()?;
+        let mut fresh = handshake::login(target, &*router.dialer, Some(Arc::new(push)), progress).await?;
+        handshake::prepare(&mut fresh, false).await?;
+        let mut socket = Self { fresh, said, unsubscribing: Vec::new() };
+        match socket.is_alive().await? {
+            true => Ok(socket),
+            false => Err(Failure::Io("the node is cut off from the cluster".to_owned())),
+        }
+    }
+
+    /// Whether the node belongs to the cluster.
+    pub(super) async fn is_alive(&mut self) -> Result<bool, Failure> {
+        let mut connection = self.fresh.connection.clone();
+        self.driven(alive(&mut connection)).await?
+    }
+
+    /// Unsubscribes and subscribes in one write. Each channel has a command of its own, because a command may only have one
+    /// slot. Returns the answers for `subscribe`, in its order.
+    pub(super) async fn exchange(
+        &mut self,
+        unsubscribe: &[Arc<str>],
+        subscribe: &[Arc<str>],
+    ) -> Result<Vec<Answer>, Failure> {
+        let mut pipeline = Pipeline::with_capacity(unsubscribe.len() + subscribe.len());
+        for channel in unsubscribe {
+            pipeline.cmd("SUNSUBSCRIBE").arg(&**channel);
+        }
+        for channel in subscribe {
+            pipeline.cmd("SSUBSCRIBE").arg(&**channel);
+        }
+        let (mut connection, count) = (self.fresh.connection.clone(), pipeline.len());
+        let values = self.driven(connection.send_packed_commands(&pipeline, 0, count)).await?;
+        let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
+        for channel in unsubscribe {
+            if answer(values.next(), &PushKind::SUnsubscribe, channel)?.is_ok() {
+                self.unsubscribing.push(Arc::clone(channel));
+            }
+        }
+        subscribe.iter().map(|channel| answer(values.next(), &PushKind::SSubscribe, channel)).collect()
+    }
+
+    /// The next message of the server. `None`: the socket has ended.
+    pub(super) async fn hear(&mut self) -> Option<Said> {
+        loop {
+            let said = {
+                let Fresh { driver, .. } = &mut self.fresh;
+                match select(self.said.next(), driver).await {
+                    Either::Left((said, _)) => said?,
+                    Either::Right(((), _)) => return None,
+                }
+            };
+            match said {
+                Said::Left(channel) if self.is_answer(&channel) => {}
+                said => return Some(said),
+            }
+        }
+    }
+
+    fn is_answer(&mut self, channel: &str) -> bool {
+        let place = self.unsubscribing.iter().position(|asked| **asked == *channel);
+        place.map(|place| self.unsubscribing.swap_remove(place)).is_some()
+    }
+
+    async fn driven<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        match select(pin!(work), &mut self.fresh.driver).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
+        }
+    }
+}
+
+fn answer(value: Option<Value>, expected: &PushKind, channel: &str) -> Result<Answer, Failure> {
+    match value {
+        Some(Value::Push { kind, data }) if kind == *expected && is_named(data.first(), channel) => Ok(Ok(())),
+        Some(error @ Value::ServerError(_)) => Ok(convert::reply(error).map(drop)),
+        _ => Err(Failure::Io("another message stands in the place of an answer".to_owned())),
+    }
+}
+
+fn is_named(value: Option<&Value>, channel: &str) -> bool {
+    matches!(value, Some(Value::BulkString(name)) if name == channel.as_bytes())
+}
+
+/// Called by the driver of the connection.
+fn hear(push: PushInfo) -> Option<Said> {
+    let mut data = push.data.into_iter();
+    let Some(Value::BulkString(channel)) = data.next() else { return None };
+    let channel = String::from_utf8(channel).ok()?;
+    match (push.kind, data.next()) {
+        (PushKind::SMessage, Some(Value::BulkString(payload))) => Some(Said::Message { channel, payload }),
+        (PushKind::SUnsubscribe, _) => Some(Said::Left(channel)),
+        _ => None,
+    }
+}

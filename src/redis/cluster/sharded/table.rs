@@ -1,0 +1,186 @@
+//! Which shard channels are wanted, where each one is subscribed, and which subscriptions get its messages. Pure.
+//!
+//! | a channel is | left by |
+//! |---|---|
+//! | wanted | the last drop of a subscription to it; its refusal, if no subscription was confirmed before |
+//! | subscribed at a master | the end of that subscription, after which it is wanted |
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::channel::mpsc::UnboundedSender;
+use futures::channel::oneshot;
+
+use super::super::super::failure::Failure;
+use super::super::host::Host;
+use crate::connection::Notice;
+use crate::protocol::slot;
+
+#[derive(Default)]
+pub(super) struct Table {
+    channels: HashMap<Arc<str>, Channel>,
+    last_id: u64,
+    closed: bool,
+}
+
+struct Channel {
+    slot: u16,
+    /// The master at which the channel is subscribed.
+    at: Option<Host>,
+    /// The last failure, until the channel is subscribed.
+    trouble: Option<Failure>,
+    /// Whether a refusal was reported since the channel was last subscribed.
+    refused: bool,
+    subscriptions: Vec<Subscription>,
+}
+
+struct Subscription {
+    id: u64,
+    notices: UnboundedSender<Notice>,
+    /// Receives the confirmation of the subscription.
+    confirm: Option<oneshot::Sender<Result<(), Failure>>>,
+}
+
+impl Table {
+    /// Adds a subscription, and returns its number. `None`: the connection is closed.
+    pub(super) fn add(
+        &mut self,
+        name: &Arc<str>,
+        notices: UnboundedSender<Notice>,
+        confirm: oneshot::Sender<Result<(), Failure>>,
+    ) -> Option<u64> {
+        if self.closed {
+            return None;
+        }
+        self.last_id += 1;
+        let channel = self.channels.entry(Arc::clone(name)).or_insert_with(|| Channel {
+            slot: slot::of(name),
+            at: None,
+            trouble: None,
+            refused: false,
+            subscriptions: Vec::new(),
+        });
+        let mut subscription = Subscription { id: self.last_id, notices, confirm: Some(confirm) };
+        if channel.at.is_some() {
+            subscription.confirm();
+        }
+        channel.subscriptions.push(subscription);
+        Some(self.last_id)
+    }
+
+    pub(super) fn remove(&mut self, name: &Arc<str>, id: u64) {
+        let Some(channel) = self.channels.get_mut(name) else { return };
+        channel.subscriptions.retain(|subscription| subscription.id != id);
+        if channel.subscriptions.is_empty() {
+            self.channels.remove(name);
+        }
+    }
+
+    /// Every channel that is wanted, with its slot.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (&Arc<str>, u16)> {
+        self.channels.iter().map(|(name, channel)| (name, channel.slot))
+    }
+
+    /// Records that a master has subscribed the channel. For subscriptions confirmed before, this ends an interruption.
+    pub(super) fn subscribed(&mut self, name: &str, host: &Host) {
+        let Some(channel) = self.channels.get_mut(name) else { return };
+        channel.trouble = None;
+        channel.refused = false;
+        let moved = channel.at.as_ref() != Some(host);
+        channel.at = Some(host.clone());
+        for subscription in &mut channel.subscriptions {
+            if !subscription.confirm() && moved {
+                subscription.notify(Notice::Gap);
+            }
+        }
+    }
+
+    /// Records that the channel is no longer subscribed at this master.
+    pub(super) fn left(&mut self, name: &str, host: &Host) {
+        if let Some(channel) = self.channels.get_mut(name).filter(|channel| channel.at.as_ref() == Some(host)) {
+            channel.interrupt();
+        }
+    }
+
+    /// Records that no channel is subscribed at this master any more.
+    pub(super) fn left_all(&mut self, host: &Host) {
+        for channel in self.channels.values_mut().filter(|channel| channel.at.as_ref() == Some(host)) {
+            channel.interrupt();
+        }
+    }
+
+    /// Records a failure that may pass.
+    pub(super) fn failed(&mut self, name: &str, failure: &Failure) {
+        if let Some(channel) = self.channels.get_mut(name) {
+            channel.trouble = Some(failure.clone());
+        }
+    }
+
+    /// Records the refusal of a server. New subscriptions fail. The others are notified once and continue.
+    pub(super) fn refused(&mut self, name: &str, failure: &Failure) {
+        let Some(channel) = self.channels.get_mut(name) else { return };
+        let told = std::mem::replace(&mut channel.refused, true);
+        channel.subscriptions.retain_mut(|subscription| match subscription.confirm.take() {
+            Some(confirm) => {
+                let _ = confirm.send(Err(failure.clone()));
+                false
+            }
+            None => {
+                if !told {
+                    subscription.notify(Notice::Refused(failure.clone().into()));
+                }
+                true
+            }
+        });
+        if channel.subscriptions.is_empty() {
+            self.channels.remove(name);
+        }
+    }
+
+    /// The last failure so far.
+    pub(super) fn trouble(&mut self, name: &str) -> Option<Failure> {
+        self.channels.get(name)?.trouble.clone()
+    }
+
+    /// Delivers a message that came from this master. It is ignored if the master no longer has the subscription, because it
+    /// may have been replaced.
+    pub(super) fn deliver(&self, name: &str, host: &Host, payload: Vec<u8>) {
+        let Some(channel) = self.channels.get(name).filter(|channel| channel.at.as_ref() == Some(host)) else { return };
+        for subscription in &channel.subscriptions {
+            subscription.notify(Notice::Message(payload.clone()));
+        }
+    }
+
+    /// Ends all subscriptions.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.channels.clear();
+    }
+}
+
+impl Channel {
+    fn interrupt(&mut self) {
+        self.at = None;
+        for subscription in self.subscriptions.iter().filter(|subscription| subscription.confirm.is_none()) {
+            subscription.notify(Notice::Gap);
+        }
+    }
+}
+
+impl Subscription {
+    /// Confirms the subscription. Returns whether it had not been confirmed before.
+    fn confirm(&mut self) -> bool {
+        self.confirm.take().is_some_and(|confirm| {
+            let _ = confirm.send(Ok(()));
+            true
+        })
+    }
+
+    fn notify(&self, notice: Notice) {
+        // An error means that the receiver is gone, and the subscription is about to be removed.
+        let _ = self.notices.unbounded_send(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests;

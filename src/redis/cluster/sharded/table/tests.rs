@@ -1,0 +1,131 @@
+use futures::channel::mpsc::{self, UnboundedReceiver};
+use futures::channel::oneshot::Receiver;
+
+use super::*;
+use crate::connection::ConnectionError;
+
+const CHANNEL: &str = "p:inbox:{3}:client";
+
+struct Subscribed {
+    id: u64,
+    notices: UnboundedReceiver<Notice>,
+    confirmed: Receiver<Result<(), Failure>>,
+}
+
+fn name() -> Arc<str> {
+    CHANNEL.into()
+}
+
+fn host(port: u16) -> Host {
+    Host::new("127.0.0.1", port)
+}
+
+fn subscribe(table: &mut Table) -> Option<Subscribed> {
+    let (sender, notices) = mpsc::unbounded();
+    let (confirm, confirmed) = oneshot::channel();
+    table.add(&name(), sender, confirm).map(|id| Subscribed { id, notices, confirmed })
+}
+
+impl Subscribed {
+    fn is_confirmed(&mut self) -> bool {
+        matches!(self.confirmed.try_recv(), Ok(Some(Ok(()))))
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
+    }
+}
+
+fn refusal() -> Failure {
+    Failure::Refused(ConnectionError::refused("NOPERM no"))
+}
+
+#[test]
+fn a_subscription_is_confirmed_once_and_then_has_gaps() {
+    let mut table = Table::default();
+    let mut first = subscribe(&mut table).unwrap();
+    assert_eq!(table.wanted().collect::<Vec<_>>(), [(&name(), 1584)]);
+    assert!(!first.is_confirmed());
+    table.subscribed(CHANNEL, &host(1));
+    assert!(first.is_confirmed() && first.notices().is_empty());
+    table.deliver(CHANNEL, &host(1), b"m".to_vec());
+    table.left(CHANNEL, &host(1));
+    table.subscribed(CHANNEL, &host(2));
+    table.deliver(CHANNEL, &host(2), b"n".to_vec());
+    let message = |text: &str| Notice::Message(text.as_bytes().to_vec());
+    assert_eq!(first.notices(), [message("m"), Notice::Gap, Notice::Gap, message("n")]);
+}
+
+#[test]
+fn a_second_subscription_shares_the_first() {
+    let mut table = Table::default();
+    let mut first = subscribe(&mut table).unwrap();
+    table.subscribed(CHANNEL, &host(1));
+    let mut second = subscribe(&mut table).unwrap();
+    assert!(second.is_confirmed());
+    table.remove(&name(), first.id);
+    table.deliver(CHANNEL, &host(1), b"m".to_vec());
+    assert_eq!((first.notices().len(), second.notices().len()), (0, 1));
+    assert_eq!(table.wanted().count(), 1);
+    table.remove(&name(), second.id);
+    assert_eq!(table.wanted().count(), 0);
+}
+
+/// The new master may confirm before the client notices that the old one's socket is useless.
+#[test]
+fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
+    let mut table = Table::default();
+    let mut first = subscribe(&mut table).unwrap();
+    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(CHANNEL, &host(2));
+    assert_eq!(first.notices(), [Notice::Gap]);
+    table.left(CHANNEL, &host(1));
+    table.left_all(&host(1));
+    assert_eq!(first.notices(), []);
+    // A message of the old master may be about a grant that is lost.
+    table.deliver(CHANNEL, &host(1), b"m".to_vec());
+    assert_eq!(first.notices(), []);
+    table.left_all(&host(2));
+    assert_eq!(first.notices(), [Notice::Gap]);
+}
+
+#[test]
+fn a_refusal_ends_what_was_never_confirmed_and_is_told_once_to_the_others() {
+    let mut table = Table::default();
+    let mut first = subscribe(&mut table).unwrap();
+    table.refused(CHANNEL, &refusal());
+    assert!(matches!(first.confirmed.try_recv(), Ok(Some(Err(Failure::Refused(_))))));
+    assert_eq!(table.wanted().count(), 0);
+
+    let mut first = subscribe(&mut table).unwrap();
+    table.subscribed(CHANNEL, &host(1));
+    table.left(CHANNEL, &host(1));
+    for _ in 0..2 {
+        table.refused(CHANNEL, &refusal());
+    }
+    let notices = first.notices();
+    assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
+    table.subscribed(CHANNEL, &host(1));
+    table.refused(CHANNEL, &refusal());
+    let notices = first.notices();
+    assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
+}
+
+#[test]
+fn the_last_trouble_is_known_until_it_is_over() {
+    let mut table = Table::default();
+    let _first = subscribe(&mut table).unwrap();
+    table.failed(CHANNEL, &Failure::Io("gone".to_owned()));
+    assert_eq!(table.trouble(CHANNEL).map(|failure| failure.to_string()), Some("gone".to_owned()));
+    table.subscribed(CHANNEL, &host(1));
+    assert!(table.trouble(CHANNEL).is_none());
+}
+
+#[test]
+fn a_closed_table_ends_every_subscription_and_takes_no_other() {
+    let mut table = Table::default();
+    let mut first = subscribe(&mut table).unwrap();
+    table.close();
+    assert!(first.confirmed.try_recv().is_err(), "it is cancelled");
+    assert!(subscribe(&mut table).is_none());
+}

@@ -1,0 +1,53 @@
+//! A connection of which it is not known yet what is behind its URL: a task of its own finds out.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::link::RECONNECT;
+use crate::backoff::Backoff;
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::connection::later::{Attempt, Later};
+use crate::runtime::Executor;
+
+/// Dropping it ends its task, and closes what that has made.
+pub(super) struct InBackground {
+    later: Arc<Later>,
+}
+
+impl InBackground {
+    pub(super) fn start(
+        executor: &Arc<dyn Executor>,
+        config: &Config,
+        seed: u64,
+        attempt: impl Fn() -> Attempt<()> + Send + 'static,
+    ) -> Self {
+        let later = Arc::new(Later::new(Arc::clone(executor), config.command_timeout));
+        let making = Arc::clone(&later).make(Backoff::new(RECONNECT, seed), attempt);
+        executor.spawn(Box::pin(async move {
+            making.await;
+        }));
+        Self { later }
+    }
+}
+
+impl Deref for InBackground {
+    type Target = Later;
+
+    fn deref(&self) -> &Later {
+        &self.later
+    }
+}
+
+impl Drop for InBackground {
+    fn drop(&mut self) {
+        self.later.close();
+    }
+}
+
+impl fmt::Debug for InBackground {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.later.fmt(f)
+    }
+}

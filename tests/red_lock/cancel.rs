@@ -1,0 +1,100 @@
+//! Futures dropped at every point: nothing of them stays, and the next acquisition is served.
+
+use std::future::IntoFuture;
+
+use bowline::embedded::Server;
+use bowline::tokio::Tokio;
+use bowline::{ErrorKind, RedLock};
+use futures::FutureExt;
+use tokio::runtime::Builder;
+
+use crate::masters::{Masters, Program, ms};
+use crate::support::env::{Env, on_runtime, on_the_embedded_server};
+use crate::support::polled::polled;
+
+on_the_embedded_server! {
+    an_acquisition_dropped_after_any_number_of_polls_leaves_nothing,
+    a_release_dropped_after_any_number_of_polls_is_finished,
+    a_waiter_dropped_after_any_number_of_polls_leaves_nothing,
+}
+
+on_runtime! { run, tokio_multi, TokioMulti, an_acquisition_dropped_after_any_number_of_polls_leaves_nothing }
+
+/// Calls `attempt` with 0, 1, 2, ... polls until it is done.
+async fn sweep<T>(masters: &Masters, other: &Program, mut attempt: impl AsyncFnMut(usize) -> Option<T>) {
+    let (mut polls, mut half_way) = (0, 0);
+    loop {
+        let mut done = 0;
+        for _ in 0..3 {
+            done += usize::from(attempt(polls).await.is_some());
+            let guard = masters.env.soon("it is free", other.locks.lock("a")).await.unwrap();
+            guard.release().await.unwrap();
+            masters.nothing_is_left().await;
+        }
+        half_way += if polls > 0 { 3 - done } else { 0 };
+        if done == 3 {
+            break;
+        }
+        polls += 1;
+        assert!(polls < 200, "it never ends");
+    }
+    println!("dropped half way {half_way} times, done after {polls} polls");
+    assert!(half_way > 0, "nothing was dropped half way");
+}
+
+async fn an_acquisition_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let masters = Masters::three(&env);
+    let (program, other) = (masters.program().await, masters.program().await);
+    sweep(&masters, &other, async |polls| {
+        polled(program.locks.lock("a").into_future(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+async fn a_release_dropped_after_any_number_of_polls_is_finished(env: Env) {
+    let masters = Masters::three(&env);
+    let (program, other) = (masters.program().await, masters.program().await);
+    sweep(&masters, &other, async |polls| {
+        let guard = program.locks.lock("a").await.unwrap();
+        polled(guard.release(), polls, async || {}).await.map(Result::unwrap)
+    })
+    .await;
+}
+
+async fn a_waiter_dropped_after_any_number_of_polls_leaves_nothing(env: Env) {
+    let masters = Masters::three(&env);
+    let (program, other) = (masters.program().await, masters.program().await);
+    sweep(&masters, &other, async |polls| {
+        let first = other.locks.lock("a").await.unwrap();
+        let release = env.spawn({
+            let env = env.clone();
+            async move {
+                env.sleep(ms(3)).await;
+                first.release().await.unwrap();
+            }
+        });
+        let polled = polled(program.locks.lock("a").into_future(), polls, async || {}).await.map(Result::unwrap);
+        release.await;
+        polled
+    })
+    .await;
+}
+
+/// The task that would tell of the release is gone, and the future is polled elsewhere.
+#[test]
+fn a_release_that_was_begun_ends_with_its_runtime() {
+    let servers = [(); 3].map(|()| Server::new());
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let guard = runtime.block_on(async {
+        let mut clients = Vec::new();
+        for server in &servers {
+            clients.push(server.client(Tokio::current().unwrap()).await.unwrap());
+        }
+        RedLock::new(clients).unwrap().lock("a").await.unwrap()
+    });
+    let mut release = Box::pin(guard.release());
+    assert!(release.as_mut().now_or_never().is_none(), "no task has run");
+    drop(runtime);
+    let released = release.now_or_never().expect("it is over");
+    assert_eq!(released.unwrap_err().kind(), ErrorKind::Closed);
+}

@@ -1,0 +1,91 @@
+//! What is refused, and why.
+
+use std::sync::Arc;
+
+use bowline::{Client, Config, ErrorKind, RedLock, Topology, embedded};
+
+use crate::gate::Gated;
+use crate::masters::{Masters, ms};
+use crate::on_masters;
+use crate::support::env::{Env, on_runtime};
+
+on_masters! {
+    two_clients_of_one_server_are_found,
+    names_and_leases_are_checked,
+}
+
+on_runtime! { run_embedded, clients, TokioMulti, the_clients_are_checked }
+
+async fn two_clients_of_one_server_are_found(env: Env) {
+    let masters = Masters::three(&env);
+    let clients =
+        [masters.all[0].another(&env).await, masters.all[1].another(&env).await, masters.all[0].another(&env).await];
+    let locks = RedLock::builder(clients).durable(true).build().unwrap();
+    let error = locks.lock("a").await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("masters 1 and 3 of the RedLock are the same server"), "{error}");
+    masters.nothing_is_left().await;
+}
+
+async fn names_and_leases_are_checked(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let locks = &program.locks;
+    let errors = [
+        locks.lock("").await.map(drop).unwrap_err(),
+        locks.try_lock("").await.map(drop).unwrap_err(),
+        locks.inspect("").await.map(drop).unwrap_err(),
+        locks.lock("a").lease(ms(3001)).await.map(drop).unwrap_err(),
+        locks.lock("a").expires_after(ms(3001)).await.map(drop).unwrap_err(),
+        locks.lock("a").acknowledged_by(1).await.map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
+    assert!(program.counts.iter().all(|counts| counts.total() == 0), "nothing was sent");
+}
+
+async fn the_clients_are_checked(env: Env) {
+    let client = async |config: Config, topology: Topology| {
+        let inner = embedded::Server::new().connect(env.executor());
+        let connection = Gated { inner, gate: Arc::default(), topology, executor: env.executor() };
+        Client::connect(env.executor(), Arc::new(connection), config).await.unwrap()
+    };
+    let plain = async || client(Config::default(), Topology::single_server()).await;
+    let [a, b, c, d] = [plain().await, plain().await, plain().await, plain().await];
+    let mut behind_sentinels = Topology::single_server();
+    behind_sentinels.fails_over = true;
+    let failing_over = client(Config::default(), behind_sentinels).await;
+    let cluster = client(Config::default(), Topology::cluster()).await;
+    let replicated = Config::builder().acknowledged_by(1).build().unwrap();
+    let wrong: Vec<(Vec<Client>, &str)> = vec![
+        (vec![], "3 or 5 masters, not 0"),
+        (vec![a.clone()], "not 1"),
+        (vec![a.clone(), b.clone()], "not 2"),
+        (vec![a.clone(), b.clone(), c.clone(), d], "not 4"),
+        (vec![a.clone(), b.clone(), a.clone()], "masters 1 and 3 have the same client"),
+        (vec![a.clone(), b.clone(), failing_over], "master 3: it is behind a failover"),
+        (vec![cluster, a.clone(), b.clone()], "master 1: it is a cluster"),
+    ];
+    for (clients, reason) in wrong {
+        let error = RedLock::new(clients).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let three = || RedLock::builder([a.clone(), b.clone(), c.clone()]);
+    assert!(three().build().is_ok());
+    for builder in [three().node_timeout(ms(0)), three().longest_lease(ms(99))] {
+        assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    assert_eq!(replicated_error(&a, &b, &env, replicated).await, ErrorKind::InvalidInput);
+}
+
+/// A client that waits for replicas needs a server that can: here only the configuration says so.
+async fn replicated_error(a: &Client, b: &Client, env: &Env, config: Config) -> ErrorKind {
+    let connection = Arc::new(embedded::Server::new().connect(env.executor()));
+    match Client::connect(env.executor(), connection, config).await {
+        Ok(client) => RedLock::new([a.clone(), b.clone(), client]).unwrap_err().kind(),
+        // The embedded server has no replicas, so the client could not connect.
+        Err(_) => ErrorKind::InvalidInput,
+    }
+}

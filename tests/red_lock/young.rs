@@ -1,0 +1,77 @@
+//! Masters that have restarted, and may have lost what they granted.
+
+use bowline::{ErrorKind, Loss};
+
+use crate::masters::{Masters, ms};
+use crate::support::env::{Env, on_runtime, on_the_embedded_server};
+
+on_the_embedded_server! {
+    a_restarted_master_counts_when_it_has_been_up_for_the_longest_lease,
+    a_hold_does_not_live_on_the_votes_of_restarted_masters,
+    durable_masters_count_at_once,
+}
+
+on_runtime! { run, tokio_multi, TokioMulti, real_masters_that_have_just_started_count_after_the_longest_lease }
+
+async fn a_restarted_master_counts_when_it_has_been_up_for_the_longest_lease(env: Env) {
+    let mut masters = Masters::three(&env);
+    let (one, other) = (young_program(&masters).await, young_program(&masters).await);
+    // One program knows the master's first process. The other one has never seen it.
+    let guard = one.locks.lock("a").await.unwrap();
+    masters.all[1].restart(false);
+    masters.all[2].restart(false);
+    let restarted = env.now();
+    let second = env.soon("the second", other.locks.lock("a")).await.unwrap();
+    assert!(env.now() - restarted >= ms(1500), "a young master has voted after {:?}", env.now() - restarted);
+    assert!(!guard.is_valid(), "two hold");
+    assert!(other.locks.stats().contested_rounds + other.locks.stats().failed_rounds > 0);
+    assert!(second.token() > guard.token());
+    second.release().await.unwrap();
+    drop(guard);
+    masters.nothing_is_left().await;
+}
+
+/// The longest lease is 1.5 s.
+async fn young_program(masters: &Masters) -> crate::masters::Program {
+    masters.program_with(|config| config.lease(ms(1500)).retry_timeout(ms(6000)), |builder| builder).await
+}
+
+async fn a_hold_does_not_live_on_the_votes_of_restarted_masters(env: Env) {
+    let mut masters = Masters::three(&env);
+    let program = young_program(&masters).await;
+    let guard = program.locks.lock("a").lease(ms(800)).await.unwrap();
+    masters.all[0].restart(false);
+    masters.all[1].restart(false);
+    // The votes come back at once, but are too young to keep the hold.
+    env.eventually("votes", async || program.locks.stats().votes_regained == 2).await;
+    let state = program.locks.inspect("a").await.unwrap();
+    assert_eq!(state.masters.iter().map(|master| master.counts).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(state.token(), None);
+    assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Expired);
+    drop(guard);
+    masters.nothing_is_left().await;
+}
+
+async fn durable_masters_count_at_once(env: Env) {
+    let mut masters = Masters::three(&env);
+    let program = masters.program().await;
+    let guard = program.locks.lock("a").await.unwrap();
+    masters.all.iter_mut().for_each(|master| master.restart(true));
+    assert!(program.locks.try_lock("a").await.unwrap().is_none());
+    guard.release().await.unwrap();
+    program.locks.try_lock("a").await.unwrap().expect("it is free").release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn real_masters_that_have_just_started_count_after_the_longest_lease(env: Env) {
+    let masters = Masters::three(&env);
+    let build = |builder: bowline::RedLockBuilder| builder.longest_lease(ms(30_000));
+    // Long enough for all masters to answer, also on a busy machine.
+    let program = masters.program_with(|config| config.retry_timeout(ms(4000)), build).await;
+    let error = program.locks.lock("a").await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("3 have restarted"), "{error}");
+    let program = young_program(&masters).await;
+    program.locks.lock("a").await.unwrap().release().await.unwrap();
+    masters.nothing_is_left().await;
+}

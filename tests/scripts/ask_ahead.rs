@@ -1,0 +1,100 @@
+//! `lock_ask_ahead`: every reply, and what a second copy does.
+
+use crate::lab::{Ahead, Around, CANCELLED, Lab, NOT_HELD, RELEASED, attempt, grant};
+
+/// A refresh moves expiry times by the time between the two copies.
+const REFRESH: u64 = 5_000;
+
+/// More tokens than the microseconds that a test takes would be, so that the counter and not the clock decides.
+const SPAN: u32 = 32;
+
+#[test]
+fn a_cohort_alone_goes_on_with_new_tokens() {
+    let (mut lab, a) = (Lab::new(), attempt(1, 1).lease(15_000));
+    let token = lab.acquire(&a).token();
+    let next = attempt(1, 2).span(SPAN);
+    let first = lab.ask_ahead(&a, token, &next).token();
+    assert!(first > token);
+    lab.assert_holder(&a);
+    assert!(lab.lock_ttl() > 15_000, "the lease begins anew");
+    assert_eq!(lab.inspect().token, first.to_string());
+    // The tokens of the budget are reserved.
+    lab.release(&a);
+    assert!(lab.acquire(&attempt(2, 1)).token() >= first + u64::from(SPAN));
+}
+
+#[test]
+fn a_lease_that_was_extended_is_not_shortened() {
+    let (mut lab, a, token) = Lab::held();
+    lab.renew_one(&a.clone().lease(600_000));
+    lab.ask_ahead(&a, token, &attempt(1, 2)).token();
+    assert!(lab.lock_ttl() > 500_000);
+}
+
+#[test]
+fn a_cohort_queues_up_behind_others_and_keeps_its_hold() {
+    let (mut lab, a, token) = Lab::held();
+    let (other, next) = (attempt(2, 1), attempt(1, 2).span(SPAN));
+    let (inbox, own) = (lab.listen(2), lab.listen(1));
+    lab.acquire(&other);
+    assert_eq!(lab.ask_ahead(&a, token, &next), Ahead::Queued);
+    lab.assert_holder(&a);
+    assert_eq!(lab.inspect().token, token.to_string());
+    lab.assert_queue(&[&other, &next]);
+    for (holder, inbox, waiter) in [(&a, inbox, &other), (&other, own, &next)] {
+        assert_eq!(lab.release(holder), RELEASED);
+        let token = lab.inspect().token.parse().unwrap();
+        assert_eq!(lab.read(&inbox), [grant(waiter, token)]);
+    }
+}
+
+#[test]
+fn expired_tickets_do_not_wait() {
+    let (mut lab, a, token) = Lab::held();
+    lab.acquire(&attempt(2, 1).ttl(0));
+    lab.ask_ahead(&a, token, &attempt(1, 2)).token();
+}
+
+#[test]
+fn a_caller_that_does_not_hold_gets_nothing() {
+    let (mut lab, a, token) = Lab::held();
+    assert_eq!(lab.ask_ahead(&attempt(1, 3), token, &attempt(1, 2)), Ahead::NotHeld);
+    lab.release(&a);
+    assert_eq!(lab.ask_ahead(&a, token, &attempt(1, 2)), Ahead::NotHeld);
+    lab.assert_free();
+}
+
+/// The client has given the ticket up, and would not take the grant.
+#[test]
+fn a_late_request_gets_nothing() {
+    let (mut lab, a, token) = Lab::held();
+    let late = attempt(1, 2).not_after(1);
+    assert_eq!(lab.ask_ahead(&a, token, &late), Ahead::Stale);
+    lab.acquire(&attempt(2, 1));
+    assert_eq!(lab.ask_ahead(&a, token, &late), Ahead::Stale);
+    lab.assert_queue(&[&attempt(2, 1)]);
+    // A ticket that is already queued must be cancelled by its client.
+    assert_eq!(lab.ask_ahead(&a, token, &attempt(1, 2)), Ahead::Queued);
+    assert_eq!(lab.ask_ahead(&a, token, &late), Ahead::Queued);
+}
+
+#[test]
+fn a_second_copy_changes_nothing() {
+    let (mut lab, a, token) = Lab::held();
+    let next = attempt(1, 2).span(SPAN);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.ask_ahead(&a, token, &next).token());
+    assert_eq!(first, second);
+    // The budget after that is requested with the new token and another ticket.
+    let last = attempt(1, 3).span(SPAN);
+    lab.acquire(&attempt(2, 1));
+    let copies = lab.twice(REFRESH, |lab| lab.ask_ahead(&a, first, &last));
+    assert_eq!(copies, (Ahead::Queued, Ahead::Queued));
+    let late = lab.twice(REFRESH, |lab| lab.ask_ahead(&a, token, &next).token());
+    assert_eq!(late, (first, first), "a late copy of the first");
+    assert_eq!(lab.cancel(&last), CANCELLED);
+    lab.cancel(&attempt(2, 1));
+    lab.release(&a);
+    assert_eq!(lab.twice(0, |lab| lab.ask_ahead(&a, first, &last)), (Ahead::NotHeld, Ahead::NotHeld));
+    assert_eq!(lab.release(&last), NOT_HELD);
+    lab.assert_free();
+}

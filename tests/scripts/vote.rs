@@ -1,0 +1,186 @@
+//! `lock_vote`: every reply, late copies, half states, and what the scripts of the lock do with a vote.
+
+use bowline::wire;
+
+use crate::lab::{Attempt, LEASE, Lab, attempt};
+
+/// The reply, and the server's word on its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Vote {
+    Accepted(u64),
+    Refused(u64),
+    Busy(i64),
+    Stale,
+}
+
+fn resource() -> wire::Resource {
+    wire::Resource::vote("p", "n").unwrap()
+}
+
+/// A lab whose keys are those of a vote: lock, queue, tickets, fence.
+fn lab() -> Lab {
+    let mut lab = Lab::new();
+    lab.keys = resource().keys();
+    lab
+}
+
+/// The hold that asks for votes.
+fn owner(n: u64) -> Attempt {
+    attempt(9, n)
+}
+
+fn cast(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Result<Vote, String> {
+    let sent = resource().cast(attempt.wire(), proposal, owner.wire());
+    let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
+    lab.run("lock_vote", &keys, &sent.words(), false, |words| {
+        let vote = match &*words.word() {
+            "ACCEPTED" => Vote::Accepted(words.token()),
+            "REFUSED" => Vote::Refused(words.token()),
+            "BUSY" => Vote::Busy(words.next()),
+            "STALE" => {
+                assert_eq!(words.next::<i64>(), 0);
+                Vote::Stale
+            }
+            other => panic!("{other}"),
+        };
+        assert_eq!(words.word().len(), 40, "a run id");
+        assert!(words.next::<i64>() < 600, "the server has just started");
+        vote
+    })
+}
+
+#[track_caller]
+fn vote(lab: &mut Lab, attempt: &Attempt, proposal: u64) -> Vote {
+    cast(lab, attempt, proposal, &owner(proposal)).unwrap()
+}
+
+#[test]
+fn a_free_lock_is_taken_and_a_larger_token_accepted() {
+    let mut lab = lab();
+    let a = attempt(1, 1);
+    assert_eq!(vote(&mut lab, &a, 7), Vote::Accepted(7));
+    let inspected = lab.inspect();
+    assert_eq!((inspected.holder, &*inspected.token), (a.id.clone(), "7"));
+    assert!((LEASE as i64 - 5000..=LEASE as i64).contains(&lab.ttl(0)));
+    assert!((3_590_000..=3_600_000).contains(&lab.ttl(3)), "the counter lives for an hour");
+    let keys = lab.keys.clone();
+    assert_eq!(lab.server.keys(), [&*keys[0], &*keys[3]]);
+    let long = attempt(1, 2).lease(86_400_000);
+    lab.del(0);
+    assert_eq!(vote(&mut lab, &long, 8), Vote::Accepted(8));
+    assert!(lab.ttl(3) > 172_000_000, "the counter lives for two leases");
+}
+
+#[test]
+fn a_token_that_is_not_larger_is_refused_and_the_lock_taken_all_the_same() {
+    let mut lab = lab();
+    assert_eq!(vote(&mut lab, &attempt(1, 1), 7), Vote::Accepted(7));
+    for (n, proposal) in [(2, 6), (3, 7)] {
+        lab.expire_hold();
+        let late = attempt(2, n);
+        assert_eq!(cast(&mut lab, &late, proposal, &owner(100 + n)), Ok(Vote::Refused(7)), "{proposal}");
+        let inspected = lab.inspect();
+        assert_eq!((inspected.holder, &*inspected.token), (late.id.clone(), "0"), "it has the lock, and no token");
+        // The request of the second round.
+        assert_eq!(cast(&mut lab, &late, 8 + n, &owner(100 + n)), Ok(Vote::Accepted(8 + n)));
+        assert_eq!(lab.inspect().token, (8 + n).to_string());
+        lab.raw(&["SET", &resource().keys()[3], &format!("7 {}", owner(7).id), "PX", "60000"]);
+    }
+}
+
+#[test]
+fn a_hold_may_propose_its_own_token_again() {
+    let mut lab = lab();
+    let mine = owner(1);
+    assert_eq!(cast(&mut lab, &attempt(1, 1), 7, &mine), Ok(Vote::Accepted(7)));
+    lab.expire_hold();
+    assert_eq!(cast(&mut lab, &attempt(1, 2), 7, &mine), Ok(Vote::Accepted(7)), "its vote was gone");
+    lab.expire_hold();
+    assert_eq!(cast(&mut lab, &attempt(1, 3), 6, &mine), Ok(Vote::Refused(7)));
+    lab.expire_hold();
+    assert_eq!(cast(&mut lab, &attempt(2, 1), 8, &owner(2)), Ok(Vote::Accepted(8)));
+    lab.expire_hold();
+    assert_eq!(cast(&mut lab, &attempt(1, 4), 7, &mine), Ok(Vote::Refused(8)), "another hold came after it");
+}
+
+#[test]
+fn another_hold_is_in_the_way_until_its_lease_ends() {
+    let mut lab = lab();
+    let a = attempt(1, 1);
+    vote(&mut lab, &a, 7);
+    let Vote::Busy(left) = vote(&mut lab, &attempt(2, 1), 9) else { panic!("it is held") };
+    assert!((1..=LEASE as i64).contains(&left));
+    let late = vote(&mut lab, &attempt(2, 2).not_after(1), 9);
+    assert!(matches!(late, Vote::Busy(_)), "{late:?}");
+    lab.assert_holder(&a);
+    assert_eq!(vote(&mut lab, &a, 7), Vote::Accepted(7), "a busy reply changed no counter");
+}
+
+#[test]
+fn a_late_request_changes_nothing() {
+    let mut lab = lab();
+    let late = attempt(1, 1).not_after(lab.now() - 1);
+    assert_eq!(vote(&mut lab, &late, 7), Vote::Stale);
+    assert_eq!(lab.server.keys(), [""; 0]);
+    let in_time = late.clone().not_after(lab.now() + 60_000);
+    assert_eq!(vote(&mut lab, &in_time, 7), Vote::Accepted(7));
+    assert_eq!(vote(&mut lab, &late, 7), Vote::Accepted(7), "a copy finds its hold");
+}
+
+#[test]
+fn a_second_copy_changes_nothing() {
+    use crate::lab::Around as _;
+
+    let mut lab = lab();
+    vote(&mut lab, &attempt(3, 1), 20);
+    lab.expire_hold();
+    let a = attempt(1, 1);
+    assert_eq!(lab.twice(5000, |lab| vote(lab, &a, 7)), (Vote::Refused(20), Vote::Refused(20)));
+    assert_eq!(lab.twice(5000, |lab| vote(lab, &a, 21)), (Vote::Accepted(21), Vote::Accepted(21)));
+    // A copy of the first round's request, after the second round.
+    vote(&mut lab, &a, 7);
+    let b = attempt(2, 1);
+    let (first, second) = lab.twice(5000, |lab| vote(lab, &b, 30));
+    assert!(matches!((&first, &second), (Vote::Busy(_), Vote::Busy(_))), "{first:?} {second:?}");
+}
+
+#[test]
+fn the_scripts_of_the_lock_renew_release_and_cancel_a_vote() {
+    let mut lab = lab();
+    let key = lab.keys[0].clone();
+    let a = attempt(1, 1);
+    vote(&mut lab, &a, 7);
+    lab.raw(&["PEXPIRE", &key, "1000"]);
+    assert_eq!(lab.renew(&[(&key, &a.id, LEASE), (&key, &attempt(2, 1).id, LEASE)]), [1, 0]);
+    assert!(lab.ttl(0) > 20_000);
+    assert_eq!(lab.release(&attempt(2, 1)), crate::lab::NOT_HELD);
+    assert_eq!(lab.release(&a), crate::lab::RELEASED);
+    lab.assert_free();
+
+    vote(&mut lab, &attempt(1, 2), 8);
+    assert_eq!(lab.cancel(&attempt(1, 2)), crate::lab::CANCEL_RELEASED);
+    assert_eq!(lab.cancel(&attempt(1, 2)), crate::lab::CANCEL_GONE);
+    lab.assert_free();
+    assert_eq!(lab.server.keys(), [&*lab.keys[3]], "only the counter stays");
+}
+
+#[test]
+fn a_counter_out_of_range_or_of_another_writer_does_not_break_the_vote() {
+    let mut lab = lab();
+    let fence = lab.keys[3].clone();
+    for junk in ["", "x", "7", "-7 a", "9007199254740993 a", "1e300 a", "99999999999999999999 a"] {
+        lab.raw(&["SET", &fence, junk, "PX", "60000"]);
+        lab.expire_hold();
+        assert_eq!(vote(&mut lab, &attempt(1, 1), 7), Vote::Accepted(7), "{junk:?}");
+    }
+}
+
+#[test]
+fn keys_of_a_wrong_type_are_errors() {
+    for key in [0, 3] {
+        let mut lab = lab();
+        let wrong = lab.keys[key].clone();
+        lab.set_wrong(&wrong);
+        assert_eq!(cast(&mut lab, &attempt(1, 1), 7, &owner(1)), Err("WRONGTYPE".to_owned()), "{wrong}");
+    }
+}

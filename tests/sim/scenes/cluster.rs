@@ -1,0 +1,113 @@
+//! Scenes about a cluster.
+
+use crate::executor::Process;
+use crate::nodes::{Failover, Node};
+use crate::stage::{LONG, NAME, Played, Stage, must};
+use crate::world::MS;
+
+/// Three masters, each with a replica.
+fn spread(stage: &Stage) {
+    stage.server.spread(3);
+    stage.server.replicate(stage.hop);
+}
+
+/// The master that serves the lock of the scene.
+fn owner(stage: &Stage) -> Node {
+    stage.server.nodes.map().owner(NAME)
+}
+
+/// The reply to a release is lost with the connection. Sent once more by the library, "not held" is no loss.
+pub async fn lost_reply(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(LONG).await;
+    let guard = stage.lock(process).lock().await.unwrap();
+    let link = stage.cluster(process).link(owner(&stage));
+    link.silence();
+    let released = stage.spawn(process, guard.release());
+    stage.until_locked(false).await;
+    link.cut(true, false, MS);
+    released.await.map_err(|error| format!("a lease is lost as its release was executed twice: {error}"))
+}
+
+/// A client that listens at a node that does not serve the lock.
+async fn enter_elsewhere(stage: &mut Stage) -> Process {
+    loop {
+        let process = stage.enter_cluster(LONG).await;
+        if stage.cluster(process).socket() != Some(owner(stage)) {
+            return process;
+        }
+    }
+}
+
+/// The waiter listens at a node that does not serve the lock.
+pub async fn heard_elsewhere(mut stage: Stage) -> Played {
+    spread(&stage);
+    let holder = stage.enter_cluster(LONG).await;
+    let waiter = enter_elsewhere(&mut stage).await;
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.sleep(4 * stage.hop).await;
+    let _release = stage.spawn(holder, guard.release());
+    drop(stage.within(4 * stage.hop + MS, "I3 the waiter is not granted the lock", waiting).await?);
+    Ok(())
+}
+
+/// The node at which the waiter listens is cut off from the others, which replace it. The lock is served by another one.
+pub async fn cut_off_listener(mut stage: Stage) -> Played {
+    spread(&stage);
+    let holder = stage.enter_cluster(LONG).await;
+    let waiter = enter_elsewhere(&mut stage).await;
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.sleep(4 * stage.hop).await;
+    let socket = stage.cluster(waiter).socket();
+    let shard = stage.server.nodes.map().masters.iter().position(|master| Some(*master) == socket);
+    stage.server.fail_over(Failover::Split, 8 * shard.unwrap_or(0) as u64);
+    // The subscription checks its node every two seconds.
+    stage.sleep(2500 * MS + 8 * stage.hop).await;
+    let _release = stage.spawn(holder, guard.release());
+    let late = "I3 the waiter listens at a node that is cut off";
+    drop(stage.within(4 * stage.hop + 2 * MS, late, waiting).await?);
+    Ok(())
+}
+
+/// While the slot of the lock moves, key by key, its holder renews it, and it is released and granted when the slot has moved.
+pub async fn moving_slot(mut stage: Stage) -> Played {
+    spread(&stage);
+    let lease = 1500 * MS;
+    let (holder, waiter) = (stage.enter_cluster(lease).await, stage.enter_cluster(lease).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    let from = owner(&stage);
+    let to = stage.random.below(3) as usize;
+    if !stage.server.move_slot(NAME, to, 2000 * MS) {
+        return Ok(());
+    }
+    while stage.server.nodes.settled().is_none() {
+        must(guard.is_valid(), "a lease is lost while its slot moves")?;
+        stage.sleep(10 * MS).await;
+    }
+    must(owner(&stage) != from, "the slot has not moved")?;
+    guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    drop(stage.within(2 * lease, "I3 no client gets a lock whose slot has moved", waiting).await?);
+    Ok(())
+}
+
+/// The slot has begun to move, and all keys of the lock are still there: the hand-over is whole.
+pub async fn handed_over_in_a_moving_slot(mut stage: Stage) -> Played {
+    spread(&stage);
+    let (holder, waiter) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
+    let guard = stage.lock(holder).lock().await.unwrap();
+    let waiting = stage.acquires(waiter);
+    stage.until_waiting(1).await;
+    stage.sleep(4 * stage.hop).await;
+    must((0..3).any(|to| stage.server.nodes.open(NAME, to)), "the slot does not move")?;
+    guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    let next = stage.within(4 * stage.hop + MS, "I3 no client gets a lock whose slot moves", waiting).await?;
+    while stage.server.move_key(0) {}
+    must(next.is_valid(), "I1 a grant is not valid")?;
+    next.release().await.map_err(|error| format!("a lease is lost: {error}"))
+}

@@ -1,0 +1,129 @@
+//! Scenes of a `RedLock` over three servers.
+
+use std::future::IntoFuture;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::embedded::{Content, Entry};
+use bowline::wire::{PREFIX, Resource};
+use bowline::{Config, RedLock};
+
+use crate::executor::Process;
+use crate::fleet::Fleet;
+use crate::server::SimServer;
+use crate::stage::{LONG, NAME, Played, Stage, must};
+use crate::world::MS;
+
+const LEASE: Duration = Duration::from_secs(3);
+
+/// How long a master is waited for.
+const NODE_TIMEOUT: Duration = Duration::from_millis(750);
+
+fn three(stage: &Stage) -> Arc<Fleet> {
+    stage.fleet(3)
+}
+
+/// What a master has of the vote for the scenes' lock.
+fn vote(server: &SimServer) -> Option<Entry> {
+    server.entry(Resource::vote(PREFIX, NAME).unwrap().main())
+}
+
+async fn enter(stage: &mut Stage, fleet: &Fleet, process: Process) -> RedLock {
+    enter_with(stage, fleet, process, LEASE).await
+}
+
+async fn enter_with(stage: &mut Stage, fleet: &Fleet, process: Process, lease: Duration) -> RedLock {
+    let clients = fleet.enter(process, &Config::builder().lease(lease), &mut stage.random).await;
+    RedLock::builder(clients).node_timeout(NODE_TIMEOUT).durable(true).build().unwrap()
+}
+
+/// Two masters have accepted a token that is far ahead. The turn of the first one proposes a smaller one.
+pub async fn refused_proposal(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    fleet.servers()[1].step_clock(Duration::from_secs(600), true);
+    let (one, other) = (enter(&mut stage, &fleet, 1).await, enter(&mut stage, &fleet, 2).await);
+    fleet.cut_off(0, LEASE);
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    let ahead = guard.token();
+    guard.release().await.map_err(|error| error.to_string())?;
+    stage.sleep(3 * LEASE).await;
+    let guard = other.lock(NAME).await.map_err(|error| error.to_string())?;
+    must(guard.token() > ahead, "I2 the token is smaller than that of the hold before")
+}
+
+/// A waiter is given the turn when the votes are free.
+pub async fn early_turn(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let (one, other) = (enter(&mut stage, &fleet, 1).await, enter(&mut stage, &fleet, 2).await);
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    let waiting = stage.spawn(2, other.lock(NAME).into_future());
+    stage.sleep(LEASE / 2).await;
+    guard.release().await.map_err(|error| error.to_string())?;
+    let _next = waiting.await.map_err(|error| error.to_string())?;
+    must(other.stats().contested_rounds == 0, "I3 a turn was given while the votes were taken")
+}
+
+/// A master loses its vote, and votes for the same hold again.
+pub async fn regained_vote(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let one = enter(&mut stage, &fleet, 1).await;
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    fleet.servers()[2].flush();
+    stage.sleep(2 * LEASE).await;
+    let token = guard.token().to_string().into_bytes();
+    let vote = vote(&fleet.servers()[2]).map(|entry| entry.content);
+    let votes_for = |content| matches!(content, Content::Hash(fields) if fields.iter().any(|(_, vote)| *vote == token));
+    must(guard.is_valid() && vote.is_some_and(votes_for), "I2 a master does not vote for the token of the guard")
+}
+
+/// The answers to the votes take long: the guard ends no later than they do.
+pub async fn slow_votes(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let one = enter(&mut stage, &fleet, 1).await;
+    (0..3).for_each(|master| fleet.slow_down(master, 200 * MS, LEASE));
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    let remaining = guard.remaining();
+    let lasts = fleet.servers().iter().filter(|server| {
+        let expires = vote(server).and_then(|entry| entry.expires);
+        expires.is_some_and(|expires| expires >= server.now() + remaining)
+    });
+    must(lasts.count() >= 2, "I1 the guard outlives its votes")
+}
+
+/// A slow master votes just after its caller has given it up. The majority of the next hold needs that master.
+pub async fn late_vote(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let one = enter_with(&mut stage, &fleet, 1, LONG).await;
+    let other = enter_with(&mut stage, &fleet, 2, LONG).await;
+    fleet.slow_down(2, NODE_TIMEOUT + 30 * MS, LEASE);
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    // Less than the time until the hold asks for the vote again.
+    stage.sleep(LONG / 8).await;
+    guard.release().await.map_err(|error| error.to_string())?;
+    fleet.cut_off(1, LONG);
+    let waiting = stage.spawn(2, other.lock(NAME).into_future());
+    let next = stage.within(LONG / 3, "I3 a vote that was given up is in the way", waiting).await?;
+    next.map(drop).map_err(|error| error.to_string())
+}
+
+/// A hold loses its majority, now and then while it asks a slow master for a vote.
+pub async fn late_loss(mut stage: Stage) -> Played {
+    let (fleet, lease) = (three(&stage), 2 * LEASE / 3);
+    let one = enter_with(&mut stage, &fleet, 1, lease).await;
+    // It answers too late to vote, and soon enough to be asked again.
+    fleet.slow_down(2, 300 * MS, 100 * LEASE);
+    for _ in 0..4 {
+        let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+        let held = stage.random.between(MS, lease);
+        stage.sleep(held).await;
+        (0..2).for_each(|master| fleet.cut_off(master, 2 * lease));
+        while guard.is_valid() {
+            stage.sleep(MS).await;
+        }
+        let lost = pin!(guard.lost());
+        stage.within(2 * MS, "I1 a loss is not signalled at the deadline", lost).await?;
+        stage.sleep(3 * lease).await;
+    }
+    Ok(())
+}
