@@ -24,7 +24,7 @@ mod place;
 mod slots;
 
 use clocks::Clocks;
-pub use failover::Failover;
+pub use failover::{Failover, Fork};
 pub use inbox::{reader, slot_of};
 pub use place::{LOCAL_KEYS, SHARDED, SPY, dump};
 use slots::Slots;

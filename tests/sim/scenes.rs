@@ -93,6 +93,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("cut_off_listener", |stage| Box::pin(cluster::cut_off_listener(stage))),
     ("handed_over_in_a_moving_slot", |stage| Box::pin(cluster::handed_over_in_a_moving_slot(stage))),
     ("moving_slot", |stage| Box::pin(cluster::moving_slot(stage))),
+    ("expired_in_a_moving_slot", |stage| Box::pin(cluster::expired_in_a_moving_slot(stage))),
     ("moved_inbox", |stage| Box::pin(sharded::moved_inbox(stage))),
     ("opening_inbox", |stage| Box::pin(sharded::opening_inbox(stage))),
     ("idle_inbox", |stage| Box::pin(sharded::idle_inbox(stage))),

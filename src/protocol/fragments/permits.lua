@@ -14,7 +14,8 @@ local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
 -- of the fields `used` and `limit` there are.
 local used, stored, first_end, sound, extra_fields
 
--- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
+-- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored. Its
+-- fields go last, in drop_ended(): a cluster that is moving a key refuses to write it again after it was deleted.
 local ending, leaving = nil, 0
 
 -- The time for which this call knows that both keys live.
@@ -93,14 +94,20 @@ local function reap_expired()
   redis.call('STRLEN', fence)
   local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, MAX_EXPIRED)
   if #over > 0 then
+    local units
     for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
-      used = used - (units_in(string.match(held or '', '^%d+')) or 0)
+      units = units_in(string.match(held or '', '^%d+')) or 0
+      used = used - units
     end
+    -- The last of all holds keeps both keys until drop_ended().
+    if #over == redis.call('ZCARD', leases) then ending, leaving = table.remove(over), units end
+  end
+  if #over > 0 then
     redis.call('HDEL', permits, unpack(over))
     redis.call('ZREM', leases, unpack(over))
   end
-  local holds = redis.call('ZCARD', leases)
-  if used < holds or (used > 0) ~= (holds > 0) or redis.call('HLEN', permits) - extra_fields ~= holds then
+  local holds, stored_units = redis.call('ZCARD', leases), used + leaving
+  if stored_units < holds or (stored_units > 0) ~= (holds > 0) or redis.call('HLEN', permits) - extra_fields ~= holds then
     recount()
   elseif #over > 0 then
     write_used()
@@ -123,8 +130,7 @@ local function remove_hold(id, units)
   drop(id)
 end
 
--- Gives the units of a hold back. Its fields go last: a key that is deleted and then written again is refused half-way by
--- a cluster that is moving it. drop_ended() comes after promote().
+-- Gives the units of a hold back. drop_ended() comes after promote().
 local function end_hold(id, units)
   -- A server that is out of memory lets a script that has begun to write go on to its end. It refuses a first write that
   -- takes memory, so the first one takes none.
@@ -136,13 +142,14 @@ local function drop_ended()
   if not ending then return end
   leaving = 0
   drop(ending)
+  ending = nil
 end
 
 -- The units and the token that the attempt id holds, or nil if it holds none. A hold whose lease is over does not count,
 -- even if it is still stored.
 local function held_by(id)
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
-  if not units then return nil end
+  if not units or id == ending then return nil end
   if tonumber(redis.call('ZSCORE', leases, id) or 0) <= now then
     remove_hold(id, units)
     return nil

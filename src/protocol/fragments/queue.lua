@@ -58,6 +58,8 @@ end
 -- The keys of the queue must outlive every ticket. They are refreshed early enough for that, and not at every change.
 local function keep_queue(is_new)
   if not is_new and redis.call('PTTL', tickets) > QUEUE_TTL_LEFT then return end
+  -- A queue without a TTL must not remain. The second call raises what the first one returned.
+  if is_new and type(redis.pcall('PEXPIRE', queue, 'QUEUE_TTL')) ~= 'number' then forget_queue() end
   redis.call('PEXPIRE', queue, 'QUEUE_TTL')
   redis.call('PEXPIRE', tickets, 'QUEUE_TTL')
 end

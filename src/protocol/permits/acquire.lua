@@ -16,34 +16,45 @@ local unused = redis.call('EXISTS', permits, leases, queue, tickets) == 0
 local late = not_after ~= '0' and now > not_after + 0
 local fences = limit == 'ALL_UNITS'
 
--- The fast path, before any function is made: nothing is held, and there is no queue.
-if unused and not late and limit - units >= 0 then
-  local token
-  local reads = fences and units ~= limit
+-- The fast path, before any function is made: there is no queue, no lease is over, no limit is stored, and there is capacity.
+local used = unused and 0
+if not unused and not late and redis.call('EXISTS', queue, tickets) == 0 then
+  local fields = redis.call('HMGET', permits, 'used', 'limit', id)
+  local ends = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2]
+  local sound = ends and ends - now > 0 and string.find(fields[1] or '', '^[1-9]%d*$')
+  used = sound and not fields[2] and not fields[3] and fields[1]
+end
+if used and not late and limit - units - used >= 0 then
+  local token, reads = '0', fences and units ~= limit
   if reads then
+    token = nil
 --@include read_token
-  elseif fences then
-    local budget = HANDOFF_BUDGET
+  end
+  if fences and (not reads or not token) then
+    local budget = reads and 1 or HANDOFF_BUDGET
 --@include reserve
-  else
-    token = '0'
   end
-  -- The first reader after the counter was lost reserves a token below.
-  if token then
-    redis.call('HSET', permits, id, units .. ' ' .. token, 'used', units)
-    local done = redis.pcall('ZADD', leases, now + lease, id)
-    if done == 1 then done = redis.pcall('PEXPIRE', leases, lease) end
-    if done == 1 then done = redis.pcall('PEXPIRE', permits, lease) end
-    if done ~= 1 then
-      -- A hold must not last for ever.
+  redis.call('HSET', permits, id, units .. ' ' .. token, 'used', unused and units or used + units)
+  local done = redis.pcall('ZADD', leases, now + lease, id)
+  -- Neither key lives shorter than another hold needs it.
+  for _, key in ipairs({leases, permits}) do
+    if type(done) == 'number' and (unused or redis.call('PTTL', key) - lease < 0) then done = redis.pcall('PEXPIRE', key, lease) end
+  end
+  if type(done) ~= 'number' then
+    -- A hold must not last for ever.
+    if unused then
       redis.call('UNLINK', permits, leases)
-      return done
+    else
+      redis.call('HDEL', permits, id)
+      redis.call('ZREM', leases, id)
+      redis.call('HSET', permits, 'used', used)
     end
-    if reads then
---@include keep_counter
-    end
-    return token .. ' ' .. clock
+    return done
   end
+  if reads then
+--@include keep_counter
+  end
+  return token .. ' ' .. clock
 end
 
 local mode = ARGV[2]
@@ -55,12 +66,6 @@ units, limit = units + 0, limit + 0
 --@include absent
 --@include permits
 load_permits()
-
--- Others hold: nothing to reap, no queue, and there is capacity.
-if redis.call('EXISTS', queue, tickets) == 0 and sound and not late and not (first_end and first_end <= now) and has_capacity(units)
-  and redis.call('HEXISTS', permits, id) == 0 then
-  return write_hold(id, lease, units) .. ' ' .. clock
-end
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'
 --@include queue
@@ -87,6 +92,7 @@ if units > limit then
     remove(ticket, '1')
     promote({})
   end
+  drop_ended()
   takes_writes(permits)
   return {'OVER', limit, now}
 end
@@ -95,8 +101,11 @@ if mode == 'try' then
   local more, _, rest = promote({})
   -- No waiter can take it now: the caller stands behind them and is next.
   if rest == 'none' and has_capacity(units) then
-    return {'GRANTED', write_hold(id, lease, units), now}
+    token = write_hold(id, lease, units)
+    drop_ended()
+    return {'GRANTED', token, now}
   end
+  drop_ended()
   takes_writes(permits)
   return {'BUSY', first_left(), more, now}
 end
@@ -108,5 +117,6 @@ if waiters then
 end
 enqueue(ticket, already_queued, ARGV[6])
 local more, granted = promote({[ticket] = true})
+drop_ended()
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end
 return {'QUEUED', first_left(), waiting, more, now}

@@ -31,6 +31,7 @@ else
   if not old then
     takes_writes(permits)
     local more = promote({})
+    drop_ended()
     return {'NOT_HELD', more, now}
   end
   -- A client that gave up cancels both attempt ids. If the new one's cancel comes first, this call must not come between.
@@ -45,5 +46,6 @@ else
   remove_hold(old_id, old)
 end
 local more = promote({})
+drop_ended()
 if held ~= units then return {'BUSY', more, now} end
 return {'CHANGED', token, more, now}

@@ -39,6 +39,7 @@ if waiting > 0 then
 end
 
 local more, granted = promote(live)
+drop_ended()
 for ticket in pairs(granted) do live[ticket] = nil end
 
 local reply = {now, first_left(), more}

@@ -26,12 +26,12 @@ if not_after > 0 and now > not_after then return {'STALE', now} end
 
 local old = stored
 limit, stored = tonumber(ARGV[1]), tonumber(ARGV[1])
-redis.call('HSET', permits, 'limit', limit, 'used', used)
+redis.call('HSET', permits, 'limit', limit, 'used', used + leaving)
 local ok, why = pcall(outlive, permits, LIMIT_TTL)
 if not ok then
   -- Not a key for ever.
   stored = old
-  if used == 0 and not old then redis.call('DEL', permits) end
+  if used + leaving == 0 and not old then redis.call('DEL', permits) end
   error(why, 0)
 end
 
@@ -47,4 +47,5 @@ for _ = 1, math.min(waiting, MAX_EXCEEDING) do
   end
 end
 local more = promote({})
+drop_ended()
 return {'LIMIT', more, now}

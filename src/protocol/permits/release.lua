@@ -12,12 +12,22 @@ local id, ticket = ARGV[1], ARGV[5]
 local alone = ticket == '' and redis.call('EXISTS', queue, tickets) == 0
 --@include clock
 
--- The fast path, before any function is made: there is no queue, the only lease is that of this hold, and no limit is stored.
+-- The fast paths, before any function is made: there is no queue, and no limit is stored.
 if alone then
-  local fields, ends = redis.call('HMGET', permits, id, 'limit'), redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
+  local fields = redis.call('HMGET', permits, id, 'limit', 'used')
+  local ends = redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
   if fields[1] and not fields[2] and ends[1] == id and not ends[3] and ends[2] - now > 0 then
+    -- The only lease is that of this hold.
     redis.call('DEL', permits, leases)
     return 1
+  end
+  local units, used = string.match(fields[1] or '', '^(%d+) %d+$'), string.match(fields[3] or '', '^%d+$')
+  if units and used and used - units > 0 and not fields[2] and ends[3] and (redis.call('ZSCORE', leases, id) or 0) - now > 0 then
+    -- Others hold.
+    redis.call('HDEL', permits, id)
+    redis.call('ZREM', leases, id)
+    redis.call('HSET', permits, 'used', used - units)
+    return {'RELEASED', 0, now}
   end
 end
 
@@ -45,6 +55,7 @@ local held = held_by(id)
 if not held then
   takes_writes(permits)
   local more = promote({})
+  drop_ended()
   return {'NOT_HELD', more, now}
 end
 end_hold(id, held)

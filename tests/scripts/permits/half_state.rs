@@ -116,7 +116,7 @@ fn out_of_memory() {
     assert_eq!(lab.release(&b), RELEASED);
 }
 
-/// `HSET` allowed, what must follow not: no hold, and no key for ever.
+/// `HSET` and `RPUSH` allowed, what must follow not: no hold, no ticket, and no key for ever.
 #[test]
 fn a_user_who_may_not_finish_a_hold() {
     for refused in ["-pexpire", "-zadd"] {
@@ -132,6 +132,7 @@ fn a_user_who_may_not_finish_a_hold() {
             lab.raw(&["ACL", "SETUSER", "default", refused]);
             let before = lab.dump();
             assert!(lab.acquire_as(mode, &attempt(2, 1)).is_err());
+            assert!(lab.acquire_as("wait", &writer(3, 1)).is_err());
             assert!(lab.try_change(&a, &attempt(1, 3)).is_err());
             before.assert_same(&lab.dump(), 0);
         }

@@ -1,5 +1,5 @@
 //! What a failover loses, and what a replaced master does that does not know of it. Neither is a violation, unless all replicas had to
-//! acknowledge it.
+//! acknowledge it. What has moved with its slot since is lost even so, if the replicas of the new master have not heard of it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,14 +8,28 @@ use bowline::Call;
 use super::grants::subjects;
 use super::view::{Dump, Hold, View, client_of, is_used, locks, view};
 use super::{Judge, Known};
+use crate::nodes::{Fork, slot};
 
 /// What is lost of each name, by its key.
 #[derive(Default)]
 pub struct Forsaken {
     /// Holds that the new master does not have, or not for as long.
-    holds: HashMap<String, Vec<Hold>>,
+    holds: HashMap<String, Vec<Lost<Hold>>>,
     /// The counters of tokens: that of the new master, and that of the old one.
-    counters: HashMap<String, Vec<(u64, u64)>>,
+    counters: HashMap<String, Vec<Lost<(u64, u64)>>>,
+}
+
+struct Lost<T> {
+    what: T,
+    /// Its slot had moved, so that not all replicas may know what they have acknowledged.
+    moved: bool,
+}
+
+impl<T> Lost<T> {
+    /// What may be lost if all replicas had to acknowledge it, or else all of it.
+    fn among(lost: Option<&Vec<Self>>, acknowledged: bool) -> impl Iterator<Item = &T> {
+        lost.into_iter().flatten().filter(move |lost| lost.moved || !acknowledged).map(|lost| &lost.what)
+    }
 }
 
 /// Attempt ids that the two do not know as the same.
@@ -34,24 +48,25 @@ fn differing(one: &View, other: &View) -> BTreeSet<String> {
 
 impl Forsaken {
     /// Whether it is lost that the token was reserved.
-    pub fn has_token(&self, key: &str, token: u64) -> bool {
-        self.counters.get(key).into_iter().flatten().any(|(has, had)| (has + 1..=*had).contains(&token))
+    pub fn has_token(&self, key: &str, token: u64, acknowledged: bool) -> bool {
+        Lost::among(self.counters.get(key), acknowledged).any(|(has, had)| (has + 1..=*had).contains(&token))
     }
 }
 
 impl Judge {
     /// A failover: what the old master had, and what the new one has.
-    pub fn forked(&self, had: &Dump, has: &Dump) {
+    pub fn forked(&self, fork: &Fork) {
+        let Fork { had, has, moved, .. } = fork;
         let names: BTreeSet<String> = locks(had).into_iter().chain(locks(has)).collect();
         for name in names {
-            self.parted(&name, &view(had, &name), &view(has, &name));
+            self.parted(&name, &view(had, &name), &view(has, &name), moved.contains(slot(&name)));
         }
     }
 
     /// A master that was replaced has executed this.
     pub fn executed_astray(&self, call: Call<'_>, before: &Dump, after: &Dump) {
         for name in call.keys.iter().filter(|key| is_used(key)) {
-            self.parted(name, &view(after, name), &view(before, name));
+            self.parted(name, &view(after, name), &view(before, name), false);
         }
         let mut state = self.lock();
         for id in subjects(&call) {
@@ -60,29 +75,30 @@ impl Judge {
     }
 
     /// What only `lost` has goes; what `kept` has beside it, no client may know of.
-    fn parted(&self, name: &str, lost: &View, kept: &View) {
+    fn parted(&self, name: &str, lost: &View, kept: &View, moved: bool) {
         let mut state = self.lock();
         for id in differing(lost, kept) {
             state.attempts.entry(id).or_default().astray = true;
         }
         let shorter =
             |hold: &&Hold| kept.hold(&hold.id).is_none_or(|kept| kept.ends < hold.ends || kept.units != hold.units);
-        let holds = lost.holds.iter().filter(shorter).cloned();
+        let holds = lost.holds.iter().filter(shorter).map(|hold| Lost { what: hold.clone(), moved });
         state.forsaken.holds.entry(name.to_owned()).or_default().extend(holds);
         let (has, had) = (kept.fence.unwrap_or(0), lost.fence.unwrap_or(0));
-        state.forsaken.counters.entry(name.to_owned()).or_default().extend((has < had).then_some((has, had)));
+        let counters = (has < had).then_some(Lost { what: (has, had), moved });
+        state.forsaken.counters.entry(name.to_owned()).or_default().extend(counters);
     }
 
-    /// Whether a failover has lost that the token was reserved.
-    pub fn is_token_forsaken(&self, key: &str, token: u64) -> bool {
-        self.lock().forsaken.has_token(key, token)
+    /// Whether a failover has lost that the token was reserved. `acknowledged`: all replicas had to know it.
+    pub fn is_token_forsaken(&self, key: &str, token: u64, acknowledged: bool) -> bool {
+        self.lock().forsaken.has_token(key, token, acknowledged)
     }
 
-    /// Whether a failover has lost the hold of the guard, or its last renewal.
-    pub fn is_forsaken(&self, known: &Known<'_>) -> bool {
+    /// Whether a failover has lost the hold of the guard, or its last renewal. `acknowledged`: all replicas had to know it.
+    pub fn is_forsaken(&self, known: &Known<'_>, acknowledged: bool) -> bool {
         let state = self.lock();
         let id = known.budget(&state).map(|(_, id)| id);
-        state.forsaken.holds.get(known.key).into_iter().flatten().any(|hold| {
+        Lost::among(state.forsaken.holds.get(known.key), acknowledged).any(|hold| {
             let span = state.attempts.get(&hold.id).map_or(1, |attempt| attempt.span.max(1));
             client_of(&hold.id) == known.client
                 && hold.units == known.units

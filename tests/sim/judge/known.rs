@@ -35,7 +35,7 @@ impl Known<'_> {
             client_of(&hold.id) == self.client
                 && hold.units == self.units
                 // A grant that was lost may be made again, under the same attempt id and with another token.
-                && ((first..first + span).contains(&self.token) || state.forsaken.has_token(self.key, self.token))
+                && ((first..first + span).contains(&self.token) || state.forsaken.has_token(self.key, self.token, false))
         })
     }
 

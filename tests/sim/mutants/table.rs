@@ -131,6 +131,10 @@ pub const MUTANTS: &[Row] = &[
         "  takes_writes(lock)\n  ending, free = id, true\n",
         "  remove_hold(id)\n",
     )], scene("handed_over_in_a_moving_slot"), I12),
+    lua("expired_deleted_first", &[(
+        "    if #over == redis.call('ZCARD', leases) then ending, leaving = table.remove(over), units end\n",
+        "",
+    )], scene("expired_in_a_moving_slot"), I12),
     rust("resent_after_unknown", Mutant::ResentAfterUnknown, scene("lost_reply"), LOST),
     rust("receivers_believed", Mutant::ReceiversBelieved, scene("heard_elsewhere"), I3),
     rust("subscription_left_behind", Mutant::SubscriptionLeftBehind, scene("cut_off_listener"), I3),
@@ -254,7 +258,7 @@ pub const MUTANTS: &[Row] = &[
             "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
             "  if units == ALL_UNITS then return reserve(1, lease) end",
         ),
-        ("    local budget = HANDOFF_BUDGET\n", "    local budget = 1\n"),
+        ("    local budget = reads and 1 or HANDOFF_BUDGET\n", "    local budget = 1\n"),
     ], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
         "if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[6]) end\n",
@@ -263,8 +267,8 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about permits.
     lua("reader_passes_a_writer", &[(
-        "if redis.call('EXISTS', queue, tickets) == 0 and sound and",
-        "if sound and",
+        "if not unused and not late and redis.call('EXISTS', queue, tickets) == 0 then",
+        "if not unused and not late then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_tries_past_a_writer", &[(
         "  if rest == 'none' and has_capacity(units) then",
@@ -279,15 +283,15 @@ pub const MUTANTS: &[Row] = &[
         "        do return call_again, granted, 'full' end\n",
     )], PERMITS_FAULT_FREE, I3),
     lua("downgrade_promotes_no_ticket", &[(
-        "local more = promote({})\nif held ~= units then",
-        "local more = 0\nif held ~= units then",
+        "local more = promote({})\ndrop_ended()\nif held ~= units then",
+        "local more = 0\ndrop_ended()\nif held ~= units then",
     )], PERMITS_FAULT_FREE, I3),
     lua("upgrade_beside_readers", &[(
         "  local busy = units > old and not has_capacity(units - old)\n",
         "  local busy = false\n",
     )], PERMITS_FAULT_FREE, I5),
     lua("late_change_honoured", &[(
-        "  if not old then\n    takes_writes(permits)\n    local more = promote({})\n    return {'NOT_HELD', more, now}\n  end\n",
+        "  if not old then\n    takes_writes(permits)\n    local more = promote({})\n    drop_ended()\n    return {'NOT_HELD', more, now}\n  end\n",
         "  if not old then old, old_token = 0, reserve(0, 0) end\n",
     )], PERMITS_NETWORK, &["I2", "I10"]),
     lua("refused_change_tried_again", &[(
@@ -303,14 +307,14 @@ pub const MUTANTS: &[Row] = &[
             "  remove_hold(id, held or 1)\n  return {held and",
         ),
         (
-            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  return {'NOT_HELD', more, now}\nend\nend_hold(id, held)",
+            "if not held then\n  takes_writes(permits)\n  local more = promote({})\n  drop_ended()\n  return {'NOT_HELD', more, now}\nend\nend_hold(id, held)",
             "end_hold(id, held or 1)",
         ),
     ], PERMITS_FAULT_FREE, &["I5", "I10"]),
     lua("used_outlives_its_leases", &[(
-        "      used = used - (units_in(string.match(held or '', '^%d+')) or 0)\n",
+        "      used = used - units\n",
         "",
-    )], PERMITS_NETWORK, I5),
+    )], PERMITS_NETWORK, &["I3", "I5"]),
 
     lua("smaller_limit_ignored", &[(
         "  limit = stored or limit\n",
@@ -322,8 +326,8 @@ pub const MUTANTS: &[Row] = &[
     )], PERMITS_FAULT_FREE, I3),
     lua("oversized_stays", &[("  if id and exceeds_limit(amount, own) then\n", "  if false then\n")], PERMITS_FAULT_FREE, &["I3", "I5"]),
     lua("raised_limit_promotes_no_ticket", &[(
-        "local more = promote({})\nreturn {'LIMIT',",
-        "local more = 0\nreturn {'LIMIT',",
+        "local more = promote({})\ndrop_ended()\nreturn {'LIMIT',",
+        "local more = 0\ndrop_ended()\nreturn {'LIMIT',",
     )], PERMITS_FAULT_FREE, I3),
 
     // Mistakes about latches.
@@ -391,10 +395,10 @@ pub const MUTANTS: &[Row] = &[
     // What is left.
     rust("timeout_ignored", Mutant::TimeoutIgnored, NETWORK, I11),
     rust("no_clean_up_on_expiry", Mutant::NoCleanUpOnExpiry, scene("late_renewal"), I3),
-    lua("queue_for_ever", &[(
-        "  redis.call('PEXPIRE', queue, 'QUEUE_TTL')\n",
-        "",
-    )], FAULT_FREE, I9),
+    lua("queue_for_ever", &[
+        ("  if is_new and type(redis.pcall('PEXPIRE', queue, 'QUEUE_TTL')) ~= 'number' then forget_queue() end\n", ""),
+        ("  redis.call('PEXPIRE', queue, 'QUEUE_TTL')\n", ""),
+    ], FAULT_FREE, I9),
     rust("no_clean_up_on_drop", Mutant::NoCleanUpOnDrop, FAULT_FREE, &["I3", "I7"]),
     rust("no_release_on_drop", Mutant::NoReleaseOnDrop, FAULT_FREE, &["I3", "I7"]),
 ];

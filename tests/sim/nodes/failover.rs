@@ -1,6 +1,6 @@
 //! A replica becomes the master.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::{Follower, Node, Nodes, Record, dump};
@@ -23,6 +23,9 @@ pub struct Fork {
     pub has: Dump,
     /// The writes that were on their way.
     pub late: usize,
+    /// The slots that have moved to the old master, of which the new one does not have all the keys. No one has waited for its
+    /// replicas there.
+    pub moved: BTreeSet<String>,
 }
 
 impl Nodes {
@@ -46,7 +49,9 @@ impl Nodes {
         let promoted = followers.swap_remove((draw % followers.len() as u64) as usize);
         let new = promoted.node;
         state.places[new].server.refuse_writes(None);
-        let fork = Fork { had: dump(&state.places[old].server), has: dump(&state.places[new].server), late };
+        let arrived = state.places[new].written;
+        let moved = state.slots.as_ref().map(|slots| slots.arrived_after(old, arrived)).unwrap_or_default();
+        let fork = Fork { had: dump(&state.places[old].server), has: dump(&state.places[new].server), late, moved };
         state.shards[at].master = new;
         state.altered = self.machine.now();
         let mut lag = promoted.lag;

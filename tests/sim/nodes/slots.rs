@@ -1,6 +1,6 @@
 //! The slots of a cluster, and how they move from one master to another. Every name has a slot of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use crate::judge::view::Dump;
 pub struct Slots {
     /// Those that have moved; the others are where they were at first.
     moved: BTreeMap<String, usize>,
+    /// By slot, the last write at its new master by which a key has come there.
+    arrivals: BTreeMap<String, (Node, u64)>,
     /// Moves now, and to which shard.
     open: Option<(String, usize)>,
     /// Until then no master takes calls.
@@ -23,6 +25,12 @@ pub struct Slots {
 impl Slots {
     pub fn is_moving(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// The slots of which keys have come to the master after that write.
+    pub fn arrived_after(&self, master: Node, written: u64) -> BTreeSet<String> {
+        let late = self.arrivals.iter().filter(|(_, (node, number))| *node == master && *number > written);
+        late.map(|(slot, _)| slot.clone()).collect()
     }
 }
 
@@ -234,6 +242,11 @@ impl Nodes {
         drop(state);
         self.changed(from, true);
         self.changed(to_node, true);
+        let mut state = self.lock();
+        let arrival = (to_node, state.places[to_node].written);
+        if let Some(slots) = &mut state.slots {
+            slots.arrivals.insert(open, arrival);
+        }
         true
     }
 

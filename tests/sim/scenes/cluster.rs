@@ -1,6 +1,7 @@
 //! Scenes about a cluster.
 
 use crate::executor::Process;
+use crate::guard::What;
 use crate::nodes::{Failover, Node};
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
@@ -107,6 +108,28 @@ pub async fn handed_over_in_a_moving_slot(mut stage: Stage) -> Played {
     must((0..3).any(|to| stage.server.nodes.open(NAME, to)), "the slot does not move")?;
     guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
     let next = stage.within(4 * stage.hop + MS, "I3 no client gets a lock whose slot moves", waiting).await?;
+    while stage.server.move_key(0) {}
+    must(next.is_valid(), "I1 a grant is not valid")?;
+    next.release().await.map_err(|error| format!("a lease is lost: {error}"))
+}
+
+/// The slot has begun to move, and the last reader's lease ends there while its key lives on: the writer is granted by a whole script.
+pub async fn expired_in_a_moving_slot(mut stage: Stage) -> Played {
+    spread(&stage);
+    let (readers, writer) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
+    let short = 500 * MS + 20 * stage.hop;
+    let lock = stage.rw_lock(readers);
+    let (long, _short) = (lock.read().await.unwrap(), lock.read().expires_after(short).await.unwrap());
+    let write = stage.rw_lock(writer);
+    let waiting = stage.spawn(writer, async move { write.write().await.unwrap() });
+    while stage.server.queued(&What::Write.key(NAME)) == 0 {
+        stage.sleep(MS).await;
+    }
+    // Its lease has made the keys live longer than the other reader's.
+    long.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    must((0..3).any(|to| stage.server.nodes.open(NAME, to)), "the slot does not move")?;
+    let next =
+        stage.within(short + 4 * stage.hop + 20 * MS, "I3 no client gets a lock whose slot moves", waiting).await?;
     while stage.server.move_key(0) {}
     must(next.is_valid(), "I1 a grant is not valid")?;
     next.release().await.map_err(|error| format!("a lease is lost: {error}"))

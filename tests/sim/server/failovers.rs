@@ -74,7 +74,7 @@ impl SimServer {
             self.nodes.server().refuse_writes(Some(line));
         }
         if how != Failover::Orderly {
-            self.judge.forked(&fork.had, &fork.has);
+            self.judge.forked(&fork);
             self.judge.damaged(&self.dump(), &self.clock());
         }
         let what = match how {

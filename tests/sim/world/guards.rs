@@ -53,7 +53,7 @@ impl World {
             let mut state = self.state.lock().unwrap();
             state.acquired += 1;
             let waived = |seen: &Seen, lost_at| self.waives(&key, seen, lost_at);
-            let forsaken = |token| self.replicas == 0 && self.server.judge.is_token_forsaken(&key, token);
+            let forsaken = |token| self.server.judge.is_token_forsaken(&key, token, self.replicas > 0);
             let highest =
                 state.tokens.get(&key).and_then(|tokens| tokens.iter().rev().find(|token| !forsaken(**token)));
             let highest = highest.copied().unwrap_or(0);
@@ -150,10 +150,10 @@ impl World {
 }
 
 impl World {
-    /// What was asked for before data was lost may overlap with others, and so may what a failover has lost, unless all replicas
-    /// had to have it.
+    /// What was asked for before data was lost may overlap with others, and so may what a failover has lost. If all replicas had to
+    /// have it, that is only what has moved with its slot to a master whose replicas have not heard of it.
     fn waives(&self, key: &str, seen: &Seen, lost_at: Option<Duration>) -> bool {
-        let forsaken = || self.replicas == 0 && self.server.judge.is_forsaken(&seen.known(key));
+        let forsaken = || self.server.judge.is_forsaken(&seen.known(key), self.replicas > 0);
         lost_at.is_some_and(|lost| seen.started <= lost) || (self.faults.forks && forsaken())
     }
 }

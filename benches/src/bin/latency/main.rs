@@ -14,6 +14,7 @@ mod acknowledged;
 mod local;
 mod pairs;
 mod red_lock;
+mod redisson;
 mod scripts;
 
 #[global_allocator]
@@ -32,7 +33,7 @@ fn main() -> Result<()> {
     };
     if args.wants("scripts") {
         for (case, metrics) in scripts::measure(&mut server.probe()?, 10 * pairs)? {
-            add(case, metrics);
+            add(&case, metrics);
         }
     }
     for runtime in Runtime::ALL {

@@ -1,83 +1,79 @@
-//! The server's time for the two scripts of a free lock: bowline's, Redisson's, and scripts that do nothing.
+//! The server's time for the two scripts of a free resource: bowline's, Redisson's, and scripts that do nothing.
 
 use std::time::Duration;
 
 use bowline::wire::{self, Attempt, PREFIX, Request, Resource};
 use bowline_benches::Result;
 use bowline_benches::server::{Executed, Probe};
-use redis::{Cmd, cmd};
+use redis::Cmd;
 
 use crate::Metrics;
+use crate::redisson::{Kind, Redisson, evalsha};
 
 /// Pairs that are sent at once.
 const BLOCK: u32 = 100;
 const LEASE: Duration = Duration::from_secs(30);
-const NAME: &str = "bench:scripts";
+const PERMITS: u32 = 4;
 /// All units of a read-write lock.
 const WRITER: u32 = 1 << 20;
+/// Longer than the bench takes.
+const FOREVER: Duration = Duration::from_secs(86_400);
+
+/// Each resource, what is in the names of its cases, and that of its keys.
+const KINDS: [(Kind, &str); 6] = [
+    (Kind::Lock, "lock"),
+    (Kind::Semaphore { shared: false }, "semaphore"),
+    (Kind::Read { shared: false }, "read"),
+    (Kind::Write, "write"),
+    (Kind::Semaphore { shared: true }, "semaphore-shared"),
+    (Kind::Read { shared: true }, "read-shared"),
+];
 
 /// Whose scripts are run.
 enum Peer {
     /// `return 1`, with the keys and arguments of a lock.
-    Nothing(String),
-    Redisson {
-        lock: String,
-        unlock: String,
-    },
-    Bowline {
-        resource: Resource,
-        amount: u32,
-    },
+    Nothing(String, Bowline),
+    Redisson(Redisson),
+    Bowline(Bowline),
+}
+
+struct Bowline {
+    resource: Resource,
+    amount: u32,
 }
 
 /// The rows, each with its peer. They take turns, block by block.
-pub(crate) fn measure(probe: &mut Probe, pairs: u32) -> Result<Vec<(&'static str, Metrics)>> {
-    let bowline = |resource, amount| Peer::Bowline { resource, amount };
-    let mut load = |source: &str| probe.ask::<String>(&["SCRIPT", "LOAD", source]);
-    let peers = [
-        ("scripts-nothing", Peer::Nothing(load("return 1")?)),
-        (
-            "scripts-redisson",
-            Peer::Redisson {
-                lock: load(include_str!("redisson/lock.lua"))?,
-                unlock: load(include_str!("redisson/unlock.lua"))?,
-            },
-        ),
-        ("scripts-lock", bowline(Resource::lock(PREFIX, NAME)?, 1)),
-        ("scripts-semaphore", bowline(Resource::semaphore(PREFIX, NAME, 4)?, 1)),
-        ("scripts-read", bowline(Resource::read_write(PREFIX, NAME)?, 1)),
-        ("scripts-write", bowline(Resource::read_write(PREFIX, NAME)?, WRITER)),
-    ];
-    for (_, peer) in &peers {
-        peer.load(probe)?;
+pub(crate) fn measure(probe: &mut Probe, pairs: u32) -> Result<Vec<(String, Metrics)>> {
+    let nothing = probe.ask::<String>(&["SCRIPT", "LOAD", "return 1"])?;
+    let mut peers = vec![Peer::Nothing(nothing, Bowline::new(Kind::Lock, "bench:nothing")?)];
+    for (kind, word) in KINDS {
+        peers.push(Peer::Redisson(Redisson::load(probe, kind, &format!("bench:redisson:{word}"), LEASE)?));
+        peers.push(Peer::Bowline(Bowline::load(probe, kind, &format!("bench:{word}"))?));
+    }
+    for peer in &peers {
         peer.run(probe, 0)?;
     }
-    let mut executed = peers.each_ref().map(|_| Executed::default());
+    let mut executed: Vec<Executed> = peers.iter().map(|_| Executed::default()).collect();
     let blocks = pairs.div_ceil(BLOCK);
     for block in 1..=blocks {
-        for ((_, peer), executed) in peers.iter().zip(&mut executed) {
+        for (peer, executed) in peers.iter().zip(&mut executed) {
             let before = probe.executed()?;
             peer.run(probe, block)?;
             *executed += probe.executed()? - before;
         }
     }
-    let micros = executed.map(|executed| executed.micros as f64 / f64::from(blocks * BLOCK));
-    let redisson = micros[1];
-    let rows = peers.iter().zip(micros);
-    Ok(rows.map(|((name, _), us)| (*name, vec![("server_us", us), ("to_redisson", us / redisson)])).collect())
+    let micros: Vec<f64> =
+        executed.into_iter().map(|executed| executed.micros as f64 / f64::from(blocks * BLOCK)).collect();
+    let mut rows = vec![("scripts-nothing".to_owned(), vec![("server_us", micros[0])])];
+    for ((_, word), us) in KINDS.iter().zip(micros[1..].chunks(2)) {
+        let (redisson, bowline) = (us[0], us[1]);
+        rows.push((format!("scripts-redisson-{word}"), vec![("server_us", redisson)]));
+        rows.push((format!("scripts-{word}"), vec![("server_us", bowline), ("to_redisson", bowline / redisson)]));
+    }
+    Ok(rows)
 }
 
 impl Peer {
-    /// The server has bowline's scripts from then on.
-    fn load(&self, probe: &mut Probe) -> Result<()> {
-        if let Self::Bowline { .. } = self {
-            for request in self.pair(0) {
-                probe.ask::<String>(&["SCRIPT", "LOAD", request.script.source()])?;
-            }
-        }
-        Ok(())
-    }
-
     fn run(&self, probe: &mut Probe, block: u32) -> Result<()> {
         let numbers = (0..BLOCK).map(|n| u64::from(block * BLOCK + n));
         probe.send(numbers.flat_map(|n| self.commands(n)).collect())
@@ -85,40 +81,52 @@ impl Peer {
 
     fn commands(&self, n: u64) -> Vec<Cmd> {
         match self {
-            Self::Nothing(sha1) => {
-                let lock = Resource::lock(PREFIX, NAME).ok().map(|resource| Self::Bowline { resource, amount: 1 });
-                let pair = lock.iter().flat_map(|lock| lock.pair(n));
-                pair.map(|request| evalsha(sha1, &request.keys(), &request.words())).collect()
-            }
-            Self::Redisson { lock, unlock } => {
-                // A holder is a client and a thread. Each unlock has an id of its own.
-                let (holder, lease) = (format!("{}:77", wire::client(1)), LEASE.as_millis().to_string());
-                let channel = format!("redisson_lock__channel:{{{NAME}}}");
-                let done = format!("redisson_unlock_latch:{{{NAME}}}:{n:032x}");
-                let unlocking = ["0", &lease, &holder, "PUBLISH", "13500"].map(str::to_owned);
-                vec![
-                    evalsha(lock, &[NAME], &[lease.clone(), holder.clone()]),
-                    evalsha(unlock, &[NAME, &channel, &done], &unlocking),
-                ]
-            }
-            Self::Bowline { .. } => {
-                let pair = self.pair(n).into_iter();
-                pair.map(|request| evalsha(request.script.sha1(), &request.keys(), &request.words())).collect()
+            Self::Nothing(sha1, bowline) => bowline.pair(n).iter().map(|request| command(sha1, request)).collect(),
+            Self::Redisson(redisson) => redisson.commands(n),
+            Self::Bowline(bowline) => {
+                bowline.pair(n).iter().map(|request| command(request.script.sha1(), request)).collect()
             }
         }
+    }
+}
+
+impl Bowline {
+    fn new(kind: Kind, name: &str) -> Result<Self> {
+        let (resource, amount) = match kind {
+            Kind::Lock => (Resource::lock(PREFIX, name)?, 1),
+            Kind::Semaphore { .. } => (Resource::semaphore(PREFIX, name, PERMITS)?, 1),
+            Kind::Read { .. } => (Resource::read_write(PREFIX, name)?, 1),
+            Kind::Write => (Resource::read_write(PREFIX, name)?, WRITER),
+        };
+        Ok(Self { resource, amount })
+    }
+
+    /// The server has the scripts then, and others hold what they hold.
+    fn load(probe: &mut Probe, kind: Kind, name: &str) -> Result<Self> {
+        let peer = Self::new(kind, name)?;
+        for request in peer.pair(0) {
+            probe.ask::<String>(&["SCRIPT", "LOAD", request.script.source()])?;
+        }
+        if let Kind::Semaphore { shared: true } | Kind::Read { shared: true } = kind {
+            let other = Attempt { amount: peer.amount, ..Attempt::new(wire::client(2), 1, FOREVER) };
+            let request = peer.resource.acquire(other, true);
+            probe.send(vec![command(request.script.sha1(), &request)])?;
+        }
+        Ok(peer)
     }
 
     /// What a client sends to acquire and to release.
     fn pair(&self, n: u64) -> Vec<Request> {
-        let Self::Bowline { resource, amount } = self else { return Vec::new() };
         // A time that the server's clock does not reach.
-        let attempt = Attempt { amount: *amount, not_after: 1 << 42, ..Attempt::new(wire::client(1), n, LEASE) };
-        [Some(resource.acquire(attempt, true)), resource.release(attempt, None)].into_iter().flatten().collect()
+        let attempt = Attempt { amount: self.amount, not_after: 1 << 42, ..Attempt::new(wire::client(1), n, LEASE) };
+        [Some(self.resource.acquire(attempt, true)), self.resource.release(attempt, None)]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
-fn evalsha(sha1: &str, keys: &[&str], args: &[String]) -> Cmd {
-    let mut command = cmd("EVALSHA");
-    command.arg(sha1).arg(keys.len()).arg(keys).arg(args);
-    command
+fn command(sha1: &str, request: &Request) -> Cmd {
+    let words = request.words();
+    evalsha(sha1, &request.keys(), &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
