@@ -47,7 +47,8 @@ pub(crate) struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> OwnedHold {
-        OwnedHold::new(self.context.clone(), hold, self.request.holder.zip(self.reentry.cloned()))
+        let holder = self.request.holder.and_then(|holder| Some((holder, self.reentry?.clone())));
+        OwnedHold::new(self.context.clone(), hold, holder)
     }
 }
 
@@ -133,16 +134,16 @@ async fn look<'a>(primitive: &'a Primitive, request: &Request, holder: Holder) -
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
 pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHold>> {
     let Acquisition { context, request, until, .. } = acquisition;
-    let mut member = request.joins_cohort.then(|| Member::join(context, request)).transpose()?;
+    let mut member = if request.joins_cohort { Some(Member::join(context, request).await?) } else { None };
     let mut expired = 0;
     loop {
         let (began, attempt);
         {
-            let turn = match &mut member {
+            let turn;
+            (turn, began) = match &mut member {
                 Some(member) => member.turn(request).await?,
-                None => Turn::Lead,
+                None => (Turn::Lead, context.now()),
             };
-            began = context.now();
             attempt = match turn {
                 Turn::Lead => open(context, request, member.as_ref(), began)?,
                 Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),

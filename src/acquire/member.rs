@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use crate::acquire::request::Request;
 use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
+use crate::cohort::table::Joined;
 use crate::context::Context;
 use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::Hold;
@@ -25,35 +27,46 @@ pub(crate) struct Member {
     budget: Option<HandoffBudget>,
     /// Whether the member has held and has left the cohort since.
     is_over: bool,
+    /// Whether the member joined in this very poll, and waits.
+    has_just_joined: bool,
 }
 
 impl Member {
-    pub(super) fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
+    /// Does not wait.
+    pub(super) async fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
         let cohort = CohortId::of(&request.keys, request.amount);
-        let joined = context.engine.join(&cohort, request.max_waiters);
-        let number = joined.map_err(|error| match error {
+        let joined = poll_fn(|task| Poll::Ready(context.engine.join(&cohort, request.max_waiters, task.waker()))).await;
+        let Joined { number, waits } = joined.map_err(|error| match error {
             CannotJoin::Closed => request.error(ErrorKind::Closed),
             CannotJoin::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context: context.clone(), cohort, number, since: context.now(), budget: None, is_over: false })
+        let (context, since) = (context.clone(), context.now());
+        Ok(Self { context, cohort, number, since, budget: None, is_over: false, has_just_joined: waits })
     }
 
-    /// Waits for the turn of the member.
-    pub(super) async fn turn(&mut self, request: &Request) -> Result<Turn> {
+    /// Waits for the turn of the member. Returns also when it got the turn.
+    pub(super) async fn turn(&mut self, request: &Request) -> Result<(Turn, Instant)> {
+        let mut has_just_joined = std::mem::take(&mut self.has_just_joined);
         let Self { context, cohort, number, .. } = &*self;
-        let given = poll_fn(|task| context.engine.poll_turn(cohort, *number, context.now(), task)).await;
-        match given.map_err(|Closed| request.error(ErrorKind::Closed))? {
-            Err(failure) if self.since <= failure.since => {
+        let given = poll_fn(|task| {
+            // The engine has the waker of this poll.
+            if std::mem::take(&mut has_just_joined) {
+                return Poll::Pending;
+            }
+            context.engine.poll_turn(cohort, *number, || context.now(), task)
+        });
+        match given.await.map_err(|Closed| request.error(ErrorKind::Closed))? {
+            (Err(failure), _) if self.since <= failure.since => {
                 let error = failure.error.clone();
                 self.share(failure);
                 Err(error)
             }
-            Err(SharedFailure { .. }) => Ok(Turn::Lead),
-            Ok(turn) => {
+            (Err(SharedFailure { .. }), now) => Ok((Turn::Lead, now)),
+            (Ok(turn), now) => {
                 if let Turn::Held { budget, .. } = &turn {
                     self.budget = Some(*budget);
                 }
-                Ok(turn)
+                Ok((turn, now))
             }
         }
     }
@@ -95,7 +108,7 @@ impl Member {
     pub(crate) fn hand_off(mut self, hold: &Arc<Hold>) -> bool {
         let Some(budget) = self.budget else { return false };
         self.is_over = true;
-        self.context.engine.hand_off(hold, budget, self.context.now())
+        self.context.engine.hand_off(&self.cohort, hold, budget, self.context.now())
     }
 }
 

@@ -26,7 +26,7 @@ impl Setup {
     }
 
     fn join(&self) -> u64 {
-        self.context.engine.join(&self.cohort(), 0).ok().unwrap()
+        self.context.engine.join(&self.cohort(), 0, Waker::noop()).ok().unwrap().number
     }
 
     /// Opens an attempt of the first member. Returns it with the member that waits behind it.
@@ -37,7 +37,7 @@ impl Setup {
 
     fn turn(&self, member: u64) -> Poll<std::result::Result<Turn, SharedFailure>> {
         let task = task::Context::from_waker(Waker::noop());
-        self.context.engine.poll_turn(&self.cohort(), member, self.context.now(), &task).map(|turn| turn.unwrap())
+        self.context.engine.poll_turn(&self.cohort(), member, || self.context.now(), &task).map(|turn| turn.unwrap().0)
     }
 
     fn cleanups(&self) -> usize {

@@ -89,20 +89,21 @@ impl<T> Cohorts<T> {
     }
 
     /// Like [`change`](Self::change), but creates the cohort if it does not exist.
-    fn change_or_create(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>)) {
+    fn change_or_create<R: Default>(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>) -> R) -> R {
         if !self.cohorts.contains_key(id) {
             let cohort = self.spare.take().unwrap_or_else(Cohort::new);
             self.cohorts.insert(id.clone(), cohort);
         }
-        self.change(id, change);
+        self.change(id, change).unwrap_or_default()
     }
 
-    /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity.
-    pub(crate) fn join(&mut self, id: &CohortId) -> u64 {
+    /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity. If it has to
+    /// wait, the cohort takes the waker.
+    pub(crate) fn join(&mut self, id: &CohortId, waker: &mut Option<Waker>) -> Joined {
         self.last_member += 1;
-        let member = self.last_member;
-        self.change_or_create(id, |cohort| cohort.join(member));
-        member
+        let number = self.last_member;
+        let waits = self.change_or_create(id, |cohort| cohort.join(number, waker));
+        Joined { number, waits }
     }
 
     /// The member asks the server.
@@ -122,7 +123,7 @@ impl<T> Cohorts<T> {
     pub(crate) fn set_queued(&mut self, id: &CohortId, member: u64, ticket: AttemptId) {
         self.change_or_create(id, |cohort| {
             cohort.cohort.asking.remove(&member);
-            cohort.cohort.waiting.insert(member);
+            cohort.cohort.waiting.insert(member, None);
             cohort.cohort.tickets.push(ticket);
         });
     }
@@ -139,12 +140,14 @@ impl<T> Cohorts<T> {
             .fold((0, 0), |(waiting, tickets), cohort| (waiting + cohort.waiting.len(), tickets + cohort.tickets.len()))
     }
 
-    /// Resolves to the member's turn. While the member waits, `waker` is swapped with the waker stored before.
+    /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker stored before.
     pub(crate) fn poll(&mut self, id: &CohortId, member: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
         let Some(cohort) = self.cohorts.get_mut(id) else { return Poll::Ready(None) };
         match cohort.waiting.waker(member) {
             Some(waits) => {
-                std::mem::swap(waits, waker);
+                if waker.is_some() {
+                    std::mem::swap(waits, waker);
+                }
                 Poll::Pending
             }
             None => Poll::Ready(cohort.given.remove(&member)),
@@ -167,6 +170,14 @@ impl<T> Cohorts<T> {
     }
 }
 
+/// A new member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    pub(crate) number: u64,
+    /// Whether its turn is still to come.
+    pub(crate) waits: bool,
+}
+
 /// A cohort that is being changed.
 #[derive(Debug)]
 pub(crate) struct Change<'a, T> {
@@ -183,13 +194,16 @@ impl<T> Change<'_, T> {
         (result, self.cohort.is_empty())
     }
 
-    fn join(&mut self, member: u64) {
+    /// Returns whether the member has to wait.
+    fn join(&mut self, member: u64, waker: &mut Option<Waker>) -> bool {
         let Cohort { waiting, asking, holding, .. } = &mut *self.cohort;
-        if waiting.is_empty() && asking.len() + holding.len() < self.id.capacity() {
-            asking.insert(member);
+        let waits = !waiting.is_empty() || asking.len() + holding.len() >= self.id.capacity();
+        if waits {
+            waiting.insert(member, waker.take());
         } else {
-            waiting.insert(member);
+            asking.insert(member);
         }
+        waits
     }
 
     /// Whether more members wait than the cohort has tickets.

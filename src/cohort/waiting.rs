@@ -36,8 +36,8 @@ impl Waiting {
     }
 
     /// Adds the member in the order of its number: a new one comes last, and one that has asked returns to its place.
-    pub(super) fn insert(&mut self, member: u64) {
-        let place = Place { member, is_gap: false, waker: None };
+    pub(super) fn insert(&mut self, member: u64, waker: Option<Waker>) {
+        let place = Place { member, is_gap: false, waker };
         if self.places.back().is_none_or(|last| last.member < member) {
             self.places.push_back(place);
             return;
@@ -113,21 +113,21 @@ mod tests {
     #[test]
     fn members_stand_in_the_order_of_their_numbers() {
         let mut waiting = Waiting::default();
-        [1, 2, 3, 5].into_iter().for_each(|member| waiting.insert(member));
+        [1, 2, 3, 5].into_iter().for_each(|member| waiting.insert(member, None));
         assert!(waiting.remove(2).is_none() && waiting.waker(2).is_none());
-        waiting.insert(4);
-        waiting.insert(2);
+        waiting.insert(4, None);
+        waiting.insert(2, None);
         assert_eq!(waiting.members(), [1, 2, 3, 4, 5]);
         assert_eq!(waiting.pop_first().map(|(member, _)| member), Some(1));
-        waiting.insert(1);
+        waiting.insert(1, None);
         assert_eq!((waiting.members(), waiting.len()), (vec![1, 2, 3, 4, 5], 5));
     }
 
     #[test]
     fn a_waker_is_returned_once() {
         let mut waiting = Waiting::default();
-        waiting.insert(1);
-        waiting.insert(2);
+        waiting.insert(1, None);
+        waiting.insert(2, None);
         for member in [1, 2] {
             *waiting.waker(member).unwrap() = Some(Waker::noop().clone());
         }
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn members_that_come_and_go_behind_one_that_waits_leave_few_gaps() {
         let mut waiting = Waiting::default();
-        waiting.insert(0);
+        waiting.insert(0, None);
         for member in 1..10_000 {
-            waiting.insert(member);
+            waiting.insert(member, None);
             waiting.remove(member);
             assert!(waiting.places.len() <= 2 * FEW + 2);
         }
@@ -156,7 +156,7 @@ mod tests {
             let member = (random >> 33) % 200;
             match (random >> 60) % 4 {
                 0 | 1 => {
-                    waiting.insert(member);
+                    waiting.insert(member, None);
                     sorted.insert(member);
                 }
                 2 => {

@@ -270,7 +270,11 @@ impl Hold {
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
     /// wakers.
     pub(crate) fn notify_over(&self) {
-        self.over.notify(usize::MAX);
+        // Nobody waits for most holds, and an event allocates when it is first notified. Who waits looks at the state, under its
+        // mutex, after it has begun to listen.
+        if self.over.total_listeners() > 0 {
+            self.over.notify(usize::MAX);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use futures::FutureExt;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -9,8 +9,9 @@ use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::cleanup::Cleanup;
+use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::{Hold, Loss, Term, deadline};
-use crate::engine::turn::{AttemptHandoff, Turn};
+use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
 use crate::engine::work::Work;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -49,6 +50,24 @@ fn setup() -> Setup {
 
 fn keys(name: &str) -> Arc<Keys> {
     Arc::new(Keys::new("p", Kind::Lock, name).unwrap())
+}
+
+impl Engine {
+    /// Adds a member whose task nothing wakes.
+    fn join_asleep(&self, cohort: &CohortId, max_waiters: u32) -> Result<u64, CannotJoin> {
+        self.join(cohort, max_waiters, Waker::noop()).map(|joined| joined.number)
+    }
+
+    /// The member's turn, if it has it at that time.
+    fn turn_at(
+        &self,
+        cohort: &CohortId,
+        member: u64,
+        now: Instant,
+        context: &Context<'_>,
+    ) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
+        self.poll_turn(cohort, member, || now, context).map_ok(|(turn, _)| turn)
+    }
 }
 
 /// A client may have very many waiters, and up to half of a table is unused.

@@ -86,7 +86,12 @@ impl Options {
     /// The request for the only part, and its handle.
     pub(crate) fn into_request(self, wait: bool) -> Result<(Primitive, Request)> {
         let part = self.first()?;
-        Ok((part.primitive.clone(), self.request(part, wait)?))
+        let request = self.request(part, wait)?;
+        let primitive = match self.parts {
+            Parts::One(part) => part.primitive,
+            Parts::Several(_) => part.primitive.clone(),
+        };
+        Ok((primitive, request))
     }
 
     /// The request for one of the parts, with these options.

@@ -23,7 +23,7 @@ const NOTHING: Poll<Option<&str>> = Poll::Ready(None);
 
 impl Setup {
     fn join(&mut self) -> u64 {
-        self.cohorts.join(&self.id)
+        self.cohorts.join(&self.id, &mut None).number
     }
 
     fn change<R>(&mut self, change: impl FnOnce(&mut Change<'_, &'static str>) -> R) -> R {

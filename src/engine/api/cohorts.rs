@@ -1,11 +1,12 @@
 //! The members of cohorts.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use crate::cohort::budget::{HandoffBudget, amount_to_hand_off};
 use crate::cohort::id::CohortId;
+use crate::cohort::table::Joined;
 use crate::engine::Engine;
 use crate::engine::attempt::Attempt;
 use crate::engine::closed::{CannotJoin, Closed};
@@ -14,42 +15,51 @@ use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
 use crate::protocol::key::Keys;
 
 impl Engine {
-    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit.
-    pub(crate) fn join(&self, cohort: &CohortId, max_waiters: u32) -> Result<u64, CannotJoin> {
+    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit. If the member has to wait, its turn
+    /// wakes `waker`.
+    pub(crate) fn join(&self, cohort: &CohortId, max_waiters: u32, waker: &Waker) -> Result<Joined, CannotJoin> {
+        // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
+        let mut waker = Some(waker.clone());
         self.change(|state| {
             if state.is_closed {
                 return Err(CannotJoin::Closed);
             }
-            let waiting = u32::try_from(state.cohorts.waiting(cohort)).unwrap_or(u32::MAX);
-            if max_waiters > 0 && waiting >= max_waiters {
+            if max_waiters > 0 && state.cohorts.waiting(cohort) >= max_waiters as usize {
                 return Err(CannotJoin::Full);
             }
-            Ok(state.cohorts.join(cohort))
+            Ok(state.cohorts.join(cohort, &mut waker))
         })
     }
 
-    /// Resolves to the member's turn.
+    /// Resolves to the member's turn, and to the time at which it got the turn.
     pub(crate) fn poll_turn(
         &self,
         cohort: &CohortId,
         member: u64,
-        now: Instant,
+        now: impl Fn() -> Instant,
         context: &Context<'_>,
-    ) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
+    ) -> Poll<Result<(Result<Turn, SharedFailure>, Instant), Closed>> {
+        let poll = |waker: &mut Option<Waker>| {
+            self.change(|state| {
+                if state.is_closed {
+                    return Poll::Ready(Err(Closed));
+                }
+                let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead));
+                let now = now();
+                if let Ok(Turn::Held { hold, .. }) = &given {
+                    state.stats.acquired += 1;
+                    state.stats.passed_on += 1;
+                    state.holds.start_renewals(hold, now);
+                }
+                Poll::Ready(Ok((given, now)))
+            })
+        };
+        // Most polls find a turn, and need no waker.
+        if let Poll::Ready(turn) = poll(&mut None) {
+            return Poll::Ready(turn);
+        }
         // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
-        let mut waker = Some(context.waker().clone());
-        self.change(|state| {
-            if state.is_closed {
-                return Poll::Ready(Err(Closed));
-            }
-            let given = ready!(state.cohorts.poll(cohort, member, &mut waker)).unwrap_or(Ok(Turn::Lead));
-            if let Ok(Turn::Held { hold, .. }) = &given {
-                state.stats.acquired += 1;
-                state.stats.passed_on += 1;
-                state.holds.start_renewals(hold, now);
-            }
-            Poll::Ready(Ok(given))
-        })
+        poll(&mut Some(context.waker().clone()))
     }
 
     /// As [`open`](Self::open), for a member. Once it is queued, its ticket belongs to the cohort; if it is dropped before,
@@ -87,8 +97,8 @@ impl Engine {
 
     /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release the
     /// hold.
-    pub(crate) fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
-        let handed_off = self.change(|state| state.handoff_handler().hand_off(hold, budget, now));
+    pub(crate) fn hand_off(&self, cohort: &CohortId, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
+        let handed_off = self.change(|state| state.handoff_handler().hand_off(cohort, hold, budget, now));
         if handed_off {
             hold.notify_over();
         }

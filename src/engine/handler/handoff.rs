@@ -74,9 +74,14 @@ impl HandoffHandler<'_> {
 
     /// Called when the owner is done with the hold. `false`: the owner must release it, because every waiting member has a
     /// ticket or the hold is lost.
-    pub(in crate::engine) fn hand_off(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
-        let cohort = CohortId::of(&hold.keys, hold.amount);
-        let handed_off = self.cohorts.change(&cohort, |cohort| {
+    pub(in crate::engine) fn hand_off(
+        &mut self,
+        cohort: &CohortId,
+        hold: &Arc<Hold>,
+        budget: HandoffBudget,
+        now: Instant,
+    ) -> bool {
+        let handed_off = self.cohorts.change(cohort, |cohort| {
             let mut is_held = cohort.is_held(hold.id.n);
             if mutant::on(Mutant::LostHoldHandedOff) {
                 is_held = true;

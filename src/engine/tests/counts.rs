@@ -12,7 +12,7 @@ fn of_a_cohort_waiting_members_count_and_not_their_tickets() {
     let setup = setup();
     let a = keys("a");
     let cohort = CohortId::of(&a, 1);
-    let join = || setup.engine.join(&cohort, 0).ok().unwrap();
+    let join = || setup.engine.join_asleep(&cohort, 0).ok().unwrap();
     let first = join();
     assert_eq!(counted(&setup), [0; 6], "it has not asked");
     let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
@@ -38,8 +38,8 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     let setup = setup();
     let a = keys("a");
     let cohort = CohortId::of(&a, 1);
-    let first = setup.engine.join(&cohort, 0).ok().unwrap();
-    let second = setup.engine.join(&cohort, 0).ok().unwrap();
+    let first = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
+    let second = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
     let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
     assert_eq!(handoff.amount, HANDOFF_BUDGET, "with tokens for those who wait");
     let hold = setup
@@ -48,9 +48,9 @@ fn what_is_passed_on_is_acquired_and_held_once() {
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
     let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
-    assert!(setup.engine.hand_off(&hold, budget, setup.now));
+    assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
-    let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+    let turn = setup.engine.turn_at(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
     setup.engine.release(&hold, setup.now);
@@ -64,16 +64,16 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
         let setup = setup();
         let a = keys("a");
         let cohort = CohortId::of(&a, 1);
-        let first = setup.engine.join(&cohort, 0).ok().unwrap();
-        let second = setup.engine.join(&cohort, 0).ok().unwrap();
+        let first = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
+        let second = setup.engine.join_asleep(&cohort, 0).ok().unwrap();
         let handoff = setup.engine.open_in_cohort(&a, first, 1, LEASE, setup.now).unwrap();
         let hold = setup
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
         let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
-        assert!(setup.engine.hand_off(&hold, budget, setup.now));
-        let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+        assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
+        let turn = setup.engine.turn_at(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
             Poll::Ready(Ok(Ok(Turn::Held { .. }))) => assert!(passed, "with {left:?} left"),
             Poll::Ready(Ok(Ok(Turn::Attempt(handoff)))) => {

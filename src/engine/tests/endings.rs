@@ -155,13 +155,13 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
         let cohort = CohortId::of(&a, 1);
         let woken: Vec<_> = (0..4).map(|_| Arc::new(Woken::default())).collect();
         let wakers: Vec<Waker> = woken.iter().map(|woken| waker(woken.clone())).collect();
-        let members: Vec<_> = (0..4).map(|_| setup.engine.join(&cohort, 0).ok().unwrap()).collect();
+        let members: Vec<_> = (0..4).map(|_| setup.engine.join_asleep(&cohort, 0).ok().unwrap()).collect();
         let handoff = setup.engine.open_in_cohort(&a, members[0], 1, LEASE, setup.now).unwrap();
         let poll = |n: usize| {
             let mut context = Context::from_waker(&wakers[n]);
             match n {
                 0 => setup.engine.poll_outcome(handoff.id, &mut context).map(|outcome| outcome == Outcome::Closed),
-                n => setup.engine.poll_turn(&cohort, members[n], setup.now, &context).map(|turn| turn.is_err()),
+                n => setup.engine.turn_at(&cohort, members[n], setup.now, &context).map(|turn| turn.is_err()),
             }
         };
         assert!((0..4).all(|n| poll(n).is_pending()));

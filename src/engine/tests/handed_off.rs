@@ -16,11 +16,11 @@ fn cohort(kind: Kind, amount: u32, others: usize) -> Cohort {
     let setup = setup();
     let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
     let id = CohortId::of(&keys, 1);
-    let first = setup.engine.join(&id, 0).ok().unwrap();
+    let first = setup.engine.join_asleep(&id, 0).ok().unwrap();
     let handoff = setup.engine.open_in_cohort(&keys, first, 1, LEASE, setup.now).unwrap();
     let until = setup.now + LEASE;
     let hold = setup.engine.hold(handoff.id, amount, Token::new(1), Term::Renewed, until, setup.now).unwrap();
-    let others = (0..others).map(|_| setup.engine.join(&id, 0).ok().unwrap()).collect();
+    let others = (0..others).map(|_| setup.engine.join_asleep(&id, 0).ok().unwrap()).collect();
     Cohort { setup, id, others, hold }
 }
 
@@ -29,7 +29,7 @@ const SEMAPHORE: Kind = Kind::Semaphore { limit: 1 };
 impl Cohort {
     fn turn(&self, other: usize) -> Turn {
         let context = Context::from_waker(std::task::Waker::noop());
-        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
+        match self.setup.engine.turn_at(&self.id, self.others[other], self.setup.now, &context) {
             Poll::Ready(Ok(Ok(turn))) => turn,
             turn => panic!("{turn:?}"),
         }
@@ -56,7 +56,7 @@ impl Cohort {
     }
 
     fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
-        self.setup.engine.hand_off(hold, budget, self.setup.now)
+        self.setup.engine.hand_off(&self.id, hold, budget, self.setup.now)
     }
 }
 

@@ -21,7 +21,7 @@ fn cohort(kind: Kind) -> Cohort {
 
 impl Cohort {
     fn join(&self) -> u64 {
-        self.setup.engine.join(&self.id, 0).ok().unwrap()
+        self.setup.engine.join_asleep(&self.id, 0).ok().unwrap()
     }
 
     fn open(&self, member: u64) -> AttemptHandoff {
@@ -36,7 +36,7 @@ impl Cohort {
 
     fn poll(&self, member: u64) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
         let context = Context::from_waker(std::task::Waker::noop());
-        self.setup.engine.poll_turn(&self.id, member, self.setup.now, &context)
+        self.setup.engine.turn_at(&self.id, member, self.setup.now, &context)
     }
 
     #[track_caller]
@@ -66,7 +66,7 @@ impl Cohort {
 fn a_full_cohort_takes_no_member_unless_there_is_no_limit() {
     let cohort = cohort(Kind::Lock);
     let members = [cohort.join(), cohort.join(), cohort.join()];
-    let joined = |max_waiters| cohort.setup.engine.join(&cohort.id, max_waiters);
+    let joined = |max_waiters| cohort.setup.engine.join_asleep(&cohort.id, max_waiters);
     assert!(matches!(joined(1), Err(CannotJoin::Full)));
     assert!(matches!(joined(2), Err(CannotJoin::Full)));
     let more = [joined(3).ok().unwrap(), joined(0).ok().unwrap()];

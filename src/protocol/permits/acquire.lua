@@ -11,14 +11,16 @@
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, lease, units, limit, not_after = ARGV[1], ARGV[3], ARGV[4], ARGV[5], ARGV[8]
-local unused = redis.call('EXISTS', permits, leases, queue, tickets) == 0
+local keys = redis.call('EXISTS', permits, leases, queue, tickets)
 --@include clock
 local late = not_after ~= '0' and now > not_after + 0
 local fences = limit == 'ALL_UNITS'
 
 -- The fast path, before any function is made: there is no queue, no lease is over, no limit is stored, and there is capacity.
+local unused = keys == 0
 local used = unused and 0
-if not unused and not late and redis.call('EXISTS', queue, tickets) == 0 then
+if keys == 2 and not late then
+  -- If these two are there, the queue is not.
   local fields = redis.call('HMGET', permits, 'used', 'limit', id)
   local ends = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2]
   local sound = ends and ends - now > 0 and string.find(fields[1] or '', '^[1-9]%d*$')

@@ -267,7 +267,7 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about permits.
     lua("reader_passes_a_writer", &[(
-        "if not unused and not late and redis.call('EXISTS', queue, tickets) == 0 then",
+        "if keys == 2 and not late then",
         "if not unused and not late then",
     )], PERMITS_FAULT_FREE, I4),
     lua("reader_tries_past_a_writer", &[(

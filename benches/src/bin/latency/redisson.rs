@@ -80,7 +80,7 @@ impl Redisson {
             }
             Kind::Read { .. } => {
                 let (prefix, timeout) = (format!("{{{name}}}"), format!("{{{name}}}:{holder}:rwlock_timeout"));
-                let keys = [name, &channel, &timeout, &prefix, &done];
+                let keys: [&str; 5] = [name, &channel, &timeout, &prefix, &done];
                 [
                     evalsha(&self.acquire, &[name, &timeout], &[&lease, &holder]),
                     evalsha(&self.release, &keys, &["0", &holder, "PUBLISH", DONE_MS]),
