@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::engine::attempt::Attempt;
 use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::Hold;
-use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
+use crate::engine::turn::{AttemptHandoff, Given, SharedFailure, Turn};
 use crate::protocol::key::Keys;
 
 impl Engine {
@@ -38,7 +38,7 @@ impl Engine {
         member: u64,
         now: impl Fn() -> Instant,
         context: &Context<'_>,
-    ) -> Poll<Result<(Result<Turn, SharedFailure>, Instant), Closed>> {
+    ) -> Poll<Result<(Given, Instant), Closed>> {
         let poll = |waker: &mut Option<Waker>| {
             self.change(|state| {
                 if state.is_closed {
