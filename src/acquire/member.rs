@@ -53,7 +53,8 @@ impl Member {
             if std::mem::take(&mut has_just_joined) {
                 return Poll::Pending;
             }
-            context.engine.poll_turn(cohort, *number, || context.now(), task)
+            let now = context.now();
+            context.engine.poll_turn(cohort, *number, now, task).map_ok(|given| (given, now))
         });
         match given.await.map_err(|Closed| request.error(ErrorKind::Closed))? {
             (Err(failure), _) if self.since <= failure.since => {

@@ -37,7 +37,7 @@ impl Setup {
 
     fn turn(&self, member: u64) -> Poll<std::result::Result<Turn, SharedFailure>> {
         let task = task::Context::from_waker(Waker::noop());
-        self.context.engine.poll_turn(&self.cohort(), member, || self.context.now(), &task).map(|turn| turn.unwrap().0)
+        self.context.engine.poll_turn(&self.cohort(), member, self.context.now(), &task).map(|turn| turn.unwrap())
     }
 
     fn cleanups(&self) -> usize {

@@ -9,9 +9,9 @@ use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::cleanup::Cleanup;
-use crate::engine::closed::{CannotJoin, Closed};
+use crate::engine::closed::CannotJoin;
 use crate::engine::lease::{Hold, Loss, Term, deadline};
-use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
+use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::engine::work::Work;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -56,17 +56,6 @@ impl Engine {
     /// Adds a member whose task nothing wakes.
     fn join_asleep(&self, cohort: &CohortId, max_waiters: u32) -> Result<u64, CannotJoin> {
         self.join(cohort, max_waiters, Waker::noop()).map(|joined| joined.number)
-    }
-
-    /// The member's turn, if it has it at that time.
-    fn turn_at(
-        &self,
-        cohort: &CohortId,
-        member: u64,
-        now: Instant,
-        context: &Context<'_>,
-    ) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
-        self.poll_turn(cohort, member, || now, context).map_ok(|(turn, _)| turn)
     }
 }
 

@@ -31,27 +31,26 @@ impl Engine {
         })
     }
 
-    /// Resolves to the member's turn, and to the time at which it got the turn.
+    /// Resolves to the member's turn.
     pub(crate) fn poll_turn(
         &self,
         cohort: &CohortId,
         member: u64,
-        now: impl Fn() -> Instant,
+        now: Instant,
         context: &Context<'_>,
-    ) -> Poll<Result<(Given, Instant), Closed>> {
+    ) -> Poll<Result<Given, Closed>> {
         let poll = |waker: &mut Option<Waker>| {
             self.change(|state| {
                 if state.is_closed {
                     return Poll::Ready(Err(Closed));
                 }
                 let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead));
-                let now = now();
                 if let Ok(Turn::Held { hold, .. }) = &given {
                     state.stats.acquired += 1;
                     state.stats.passed_on += 1;
                     state.holds.start_renewals(hold, now);
                 }
-                Poll::Ready(Ok((given, now)))
+                Poll::Ready(Ok(given))
             })
         };
         // Most polls find a turn, and need no waker.

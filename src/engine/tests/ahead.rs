@@ -36,7 +36,7 @@ fn cohort_with(tokens: u32, kind: Kind, others: usize) -> Cohort {
 impl Cohort {
     fn poll(&self, other: usize) -> Option<Turn> {
         let context = Context::from_waker(std::task::Waker::noop());
-        match self.setup.engine.turn_at(&self.id, self.others[other], self.setup.now, &context) {
+        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
             Poll::Ready(Ok(Ok(turn))) => Some(turn),
             Poll::Pending => None,
             turn => panic!("{turn:?}"),

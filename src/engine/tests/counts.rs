@@ -50,7 +50,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
     assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
-    let turn = setup.engine.turn_at(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+    let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
     setup.engine.release(&hold, setup.now);
@@ -73,7 +73,7 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
             .unwrap();
         let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
         assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
-        let turn = setup.engine.turn_at(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
+        let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
             Poll::Ready(Ok(Ok(Turn::Held { .. }))) => assert!(passed, "with {left:?} left"),
             Poll::Ready(Ok(Ok(Turn::Attempt(handoff)))) => {

@@ -161,7 +161,7 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
             let mut context = Context::from_waker(&wakers[n]);
             match n {
                 0 => setup.engine.poll_outcome(handoff.id, &mut context).map(|outcome| outcome == Outcome::Closed),
-                n => setup.engine.turn_at(&cohort, members[n], setup.now, &context).map(|turn| turn.is_err()),
+                n => setup.engine.poll_turn(&cohort, members[n], setup.now, &context).map(|turn| turn.is_err()),
             }
         };
         assert!((0..4).all(|n| poll(n).is_pending()));

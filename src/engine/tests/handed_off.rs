@@ -29,7 +29,7 @@ const SEMAPHORE: Kind = Kind::Semaphore { limit: 1 };
 impl Cohort {
     fn turn(&self, other: usize) -> Turn {
         let context = Context::from_waker(std::task::Waker::noop());
-        match self.setup.engine.turn_at(&self.id, self.others[other], self.setup.now, &context) {
+        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
             Poll::Ready(Ok(Ok(turn))) => turn,
             turn => panic!("{turn:?}"),
         }

@@ -36,7 +36,7 @@ impl Cohort {
 
     fn poll(&self, member: u64) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
         let context = Context::from_waker(std::task::Waker::noop());
-        self.setup.engine.turn_at(&self.id, member, self.setup.now, &context)
+        self.setup.engine.poll_turn(&self.id, member, self.setup.now, &context)
     }
 
     #[track_caller]

@@ -38,6 +38,8 @@ end
 
 -- The rest of the first lease. Like PTTL, it is negative if there is none.
 local function first_left()
+  -- The key is gone then, and a cluster that is moving it refuses to read it.
+  if used == 0 then return -2 end
   local ends = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
   return ends and math.max(ends - now, 0) or -2
 end
@@ -99,8 +101,11 @@ local function reap_expired()
       units = units_in(string.match(held or '', '^%d+')) or 0
       used = used - units
     end
-    -- The last of all holds keeps both keys until drop_ended().
-    if #over == redis.call('ZCARD', leases) then ending, leaving = table.remove(over), units end
+    -- The last of all holds keeps both keys until drop_ended(). As in end_hold(), the first write takes no memory.
+    if used == 0 and #over == redis.call('ZCARD', leases) then
+      takes_writes(permits)
+      ending, leaving = table.remove(over), units
+    end
   end
   if #over > 0 then
     redis.call('HDEL', permits, unpack(over))

@@ -16,7 +16,7 @@ local keys = redis.call('EXISTS', permits, leases, queue, tickets)
 local late = not_after ~= '0' and now > not_after + 0
 local fences = limit == 'ALL_UNITS'
 
--- The fast path, before any function is made: there is no queue, no lease is over, no limit is stored, and there is capacity.
+-- The fast path, before the functions are made: there is no queue, no lease is over, no limit is stored, and there is capacity.
 local unused = keys == 0
 local used = unused and 0
 if keys == 2 and not late then
@@ -37,26 +37,26 @@ if used and not late and limit - units - used >= 0 then
 --@include reserve
   end
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', unused and units or used + units)
-  local done = redis.pcall('ZADD', leases, now + lease, id)
-  -- Neither key lives shorter than another hold needs it.
-  for _, key in ipairs({leases, permits}) do
-    if type(done) == 'number' and (unused or redis.call('PTTL', key) - lease < 0) then done = redis.pcall('PEXPIRE', key, lease) end
-  end
-  if type(done) ~= 'number' then
-    -- A hold must not last for ever.
-    if unused then
-      redis.call('UNLINK', permits, leases)
-    else
-      redis.call('HDEL', permits, id)
-      redis.call('ZREM', leases, id)
-      redis.call('HSET', permits, 'used', used)
+  local ok, why = pcall(function()
+    redis.call('ZADD', leases, now + lease, id)
+    for _, key in ipairs({leases, permits}) do
+      -- Neither key lives shorter than another hold needs it.
+      if unused or redis.call('PTTL', key) - lease < 0 then redis.call('PEXPIRE', key, lease) end
     end
-    return done
-  end
-  if reads then
+    if reads then
 --@include keep_counter
+    end
+  end)
+  if ok then return token .. ' ' .. clock end
+  -- A hold must not last for ever.
+  if unused then
+    redis.call('UNLINK', permits, leases)
+  else
+    redis.call('HDEL', permits, id)
+    redis.call('ZREM', leases, id)
+    redis.call('HSET', permits, 'used', used)
   end
-  return token .. ' ' .. clock
+  error(why, 0)
 end
 
 local mode = ARGV[2]
@@ -114,6 +114,7 @@ end
 
 local waiters = not already_queued and too_many_waiters(tonumber(ARGV[7]), units)
 if waiters then
+  drop_ended()
   takes_writes(permits)
   return {'FULL', waiters, now}
 end

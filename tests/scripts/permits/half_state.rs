@@ -107,8 +107,14 @@ fn out_of_memory() {
     lab.assert_refused("OOM", |lab| lab.acquire_as("try", &attempt(3, 2)));
     lab.raw(&["CONFIG", "SET", "maxmemory", "0"]);
     lab.hold(&[&attempt(3, 3)]);
-    let mut lab = Permits::semaphore(3);
+    let mut lab = Permits::semaphore(1);
     let (a, b) = (attempt(1, 1), attempt(2, 1));
+    lab.hold(&[&a]);
+    lab.queue(&[&b]);
+    lab.expire_hold(&a);
+    lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(matches!(lab.state(&b), State::Granted(_)), "its holder is gone");
+    let mut lab = Permits::semaphore(3);
     lab.hold(&[&a, &b]);
     lab.raw(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(lab.release(&a), RELEASED);
@@ -141,6 +147,22 @@ fn a_user_who_may_not_finish_a_hold() {
     lab.raw(&["ACL", "SETUSER", "default", "-pexpire"]);
     assert!(lab.try_set_limit(2, 0).is_err());
     assert_eq!(lab.server.keys(), [""; 0]);
+}
+
+/// Beside others, it is found out only after the hold was written.
+#[test]
+fn a_user_who_may_not_see_a_ttl() {
+    let mut lab = Permits::semaphore(3);
+    let a = attempt(1, 1);
+    lab.hold(&[&a]);
+    lab.raw(&["ACL", "SETUSER", "default", "-pttl"]);
+    // The checks need it too.
+    lab.checked = false;
+    assert!(lab.acquire_as("try", &attempt(2, 1)).is_err());
+    lab.checked = true;
+    lab.raw(&["ACL", "SETUSER", "default", "+@all"]);
+    lab.assert_held(&[&a]);
+    assert_eq!(lab.raw_used(), 1);
 }
 
 /// A waiter that cannot be told must not hold permits without knowing.

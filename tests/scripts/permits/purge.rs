@@ -20,6 +20,35 @@ fn an_expired_lease_makes_room_for_each_way_of_asking() {
 }
 
 #[test]
+fn a_full_queue_keeps_no_expired_hold() {
+    let mut lab = Permits::semaphore(1);
+    let [a, b, c, d] = [1, 2, 3, 4].map(|client| attempt(client, 1));
+    lab.hold(&[&a]);
+    lab.queue(&[&b, &c, &d]);
+    lab.listen(2);
+    lab.expire_hold(&a);
+    let full = lab.acquire_as("wait", &attempt(5, 1).max_waiters(2));
+    assert_eq!(full, Ok(Acquired::As(Granted::Full(2))));
+    lab.assert_held(&[&b]);
+    assert_eq!(lab.raw_used(), 1);
+}
+
+/// Another program has changed the sum. Once all holds are over, it is right again.
+#[test]
+fn expired_units_that_do_not_add_up() {
+    let mut lab = Permits::semaphore(6);
+    let (a, b, c) = (attempt(1, 1).units(3), attempt(2, 1).units(3), attempt(3, 1).units(6));
+    lab.hold(&[&a, &b]);
+    let permits = lab.keys[PERMITS].clone();
+    lab.raw(&["HSET", &permits, "used", "4"]);
+    lab.expire_hold(&a);
+    lab.expire_hold(&b);
+    assert_eq!(lab.try_acquire(&c), Granted::Granted(0));
+    lab.assert_held(&[&c]);
+    assert_eq!(lab.raw_used(), 6);
+}
+
+#[test]
 fn an_expired_lease_wakes_the_waiter_that_heartbeats() {
     let mut lab = Permits::read_write();
     let (a, b) = (writer(1, 1), attempt(2, 1));

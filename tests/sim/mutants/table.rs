@@ -132,7 +132,7 @@ pub const MUTANTS: &[Row] = &[
         "  remove_hold(id)\n",
     )], scene("handed_over_in_a_moving_slot"), I12),
     lua("expired_deleted_first", &[(
-        "    if #over == redis.call('ZCARD', leases) then ending, leaving = table.remove(over), units end\n",
+        "      ending, leaving = table.remove(over), units\n",
         "",
     )], scene("expired_in_a_moving_slot"), I12),
     rust("resent_after_unknown", Mutant::ResentAfterUnknown, scene("lost_reply"), LOST),

@@ -50,7 +50,7 @@ impl Nodes {
         let new = promoted.node;
         state.places[new].server.refuse_writes(None);
         let arrived = state.places[new].written;
-        let moved = state.slots.as_ref().map(|slots| slots.arrived_after(old, arrived)).unwrap_or_default();
+        let moved = state.slots.as_mut().map(|slots| slots.late_arrivals(old, arrived)).unwrap_or_default();
         let fork = Fork { had: dump(&state.places[old].server), has: dump(&state.places[new].server), late, moved };
         state.shards[at].master = new;
         state.altered = self.machine.now();

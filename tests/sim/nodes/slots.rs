@@ -27,10 +27,11 @@ impl Slots {
         self.open.is_some()
     }
 
-    /// The slots of which keys have come to the master after that write.
-    pub fn arrived_after(&self, master: Node, written: u64) -> BTreeSet<String> {
-        let late = self.arrivals.iter().filter(|(_, (node, number))| *node == master && *number > written);
-        late.map(|(slot, _)| slot.clone()).collect()
+    /// The slots of which keys have come to the master after that write. The master is replaced, and counts its writes anew.
+    pub fn late_arrivals(&mut self, master: Node, written: u64) -> BTreeSet<String> {
+        let late =
+            self.arrivals.extract_if(.., |_, (node, _)| *node == master).filter(|(_, (_, number))| *number > written);
+        late.map(|(slot, _)| slot).collect()
     }
 }
 
