@@ -29,9 +29,14 @@ impl Slots {
 
     /// The slots of which keys have come to the master after that write. The master is replaced, and counts its writes anew.
     pub fn late_arrivals(&mut self, master: Node, written: u64) -> BTreeSet<String> {
-        let late =
-            self.arrivals.extract_if(.., |_, (node, _)| *node == master).filter(|(_, (_, number))| *number > written);
-        late.map(|(slot, _)| slot).collect()
+        let mut late = BTreeSet::new();
+        self.arrivals.retain(|slot, (node, number)| {
+            if *node == master && *number > written {
+                late.insert(slot.clone());
+            }
+            *node != master
+        });
+        late
     }
 }
 
