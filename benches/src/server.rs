@@ -60,7 +60,9 @@ impl Server {
     pub fn start_pair() -> Result<(Self, Self)> {
         let primary = Self::start(&["--repl-diskless-sync-delay", "0"])?;
         let port = primary.url.trim_matches(|c: char| !c.is_ascii_digit()).rsplit(':').next().unwrap_or_default();
-        let replica = Self::start(&["--replicaof", "127.0.0.1", port])?;
+        // Otherwise the replica writes what it receives to a file in the current directory.
+        let diskless = ["--repl-diskless-load", "on-empty-db"];
+        let replica = Self::start(&["--replicaof", "127.0.0.1", port, diskless[0], diskless[1]])?;
         let mut probe = replica.probe()?;
         while !probe.ask::<String>(&["INFO", "replication"])?.contains("master_link_status:up") {
             std::thread::sleep(Duration::from_millis(10));

@@ -1,5 +1,8 @@
 //! Slots that move from one master to another.
 
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
 use crate::scene::Scene;
 use crate::support::cluster::Cluster;
 use crate::support::env::Env;
@@ -7,25 +10,65 @@ use crate::tests;
 
 tests! {
     slots_move_there_and_back,
+    slots_move_at_once_there_and_back,
 }
 
 /// The number of slots that move, from slot 0 on.
 const MOVED: u16 = 500;
 
 async fn slots_move_there_and_back(env: Env) {
-    // A long timeout, so that no failover begins on a busy machine. Valkey waits for the replicas at each step of a move.
-    let cluster = Cluster::start_with(3, 0, &["--cluster-node-timeout", "15000"]);
+    there_and_back(env, start(), move_slots, "slots moved there and back").await;
+}
+
+/// All slots with all keys at once, as Valkey does from version 9 on.
+async fn slots_move_at_once_there_and_back(env: Env) {
+    let cluster = start();
+    let known: Vec<Option<redis::Value>> =
+        cmd(&mut cluster.node(0).client(), &["COMMAND", "INFO", "cluster|migrateslots"]).unwrap();
+    if known.iter().all(Option::is_none) {
+        println!("skipped: this server has no CLUSTER MIGRATESLOTS");
+        return;
+    }
+    there_and_back(env, cluster, migrate_slots, "slots moved at once there and back").await;
+}
+
+/// A long timeout, so that no failover begins on a busy machine. Valkey waits for the replicas at each step of a move.
+fn start() -> Cluster {
+    Cluster::start_with(3, 0, &["--cluster-node-timeout", "15000"])
+}
+
+async fn there_and_back(env: Env, cluster: Cluster, moves_slots: fn(&Cluster, usize, usize), what: &str) {
     let moves = |name: &String| cluster.slot_of(&format!("{{{name}}}")) < MOVED;
     let all = || (0..).map(|n| format!("name:{n}"));
     let moving = all().filter(moves).take(4);
     let staying = all().filter(|name| !moves(name)).take(4);
     let names = moving.chain(staying).collect();
     let scene = Scene::start(env, cluster, names).await;
-    scene.disturb(|cluster| move_slots(cluster, 0, 1)).await;
+    scene.disturb(move |cluster| moves_slots(cluster, 0, 1)).await;
     scene.served_again().await;
-    scene.disturb(|cluster| move_slots(cluster, 1, 0)).await;
-    scene.report("slots moved there and back");
+    scene.disturb(move |cluster| moves_slots(cluster, 1, 0)).await;
+    scene.report(what);
     scene.finish().await;
+}
+
+/// Moves the slots all at once, and waits until they are there.
+fn migrate_slots(cluster: &Cluster, from: usize, to: usize) {
+    let to: String = cmd(&mut cluster.node(to).client(), &["CLUSTER", "MYID"]).unwrap();
+    let (mut client, last) = (cluster.node(from).client(), (MOVED - 1).to_string());
+    cmd::<()>(&mut client, &["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", "0", &last, "NODE", &to]).unwrap();
+    let start = Instant::now();
+    loop {
+        let migrations: Vec<HashMap<String, String>> = cmd(&mut client, &["CLUSTER", "GETSLOTMIGRATIONS"]).unwrap();
+        // The latest comes first.
+        let latest = migrations.iter().find(|migration| migration["operation"] == "EXPORT").unwrap();
+        match latest["state"].as_str() {
+            "success" => break,
+            state => assert!(!["failed", "cancelled"].contains(&state), "{latest:?}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{latest:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    cluster.await_agreement();
 }
 
 /// Moves the slots one after the other with their keys, as an operator does, over connections that stay open.
