@@ -17,6 +17,8 @@ pub struct Forsaken {
     holds: HashMap<String, Vec<Lost<Hold>>>,
     /// The counters of tokens: that of the new master, and that of the old one.
     counters: HashMap<String, Vec<Lost<(u64, u64)>>>,
+    /// The limits that were in force at a master that was replaced and did not know it.
+    limits: HashMap<String, BTreeSet<u64>>,
 }
 
 struct Lost<T> {
@@ -47,6 +49,11 @@ fn differing(one: &View, other: &View) -> BTreeSet<String> {
 }
 
 impl Forsaken {
+    /// Whether so many units were more than the limit at a master that was replaced.
+    pub fn was_less(&self, key: &str, units: u64) -> bool {
+        self.limits.get(key).into_iter().flatten().any(|limit| *limit < units)
+    }
+
     /// Whether it is lost that the token was reserved.
     pub fn has_token(&self, key: &str, token: u64, acknowledged: bool) -> bool {
         Lost::among(self.counters.get(key), acknowledged).any(|(has, had)| (has + 1..=*had).contains(&token))
@@ -66,7 +73,9 @@ impl Judge {
     /// A master that was replaced has executed this.
     pub fn executed_astray(&self, call: Call<'_>, before: &Dump, after: &Dump) {
         for name in call.keys.iter().filter(|key| is_used(key)) {
-            self.parted(name, &view(after, name), &view(before, name), false);
+            let after = view(after, name);
+            self.parted(name, &after, &view(before, name), false);
+            self.lock().forsaken.limits.entry((*name).to_owned()).or_default().insert(after.limit);
         }
         let mut state = self.lock();
         for id in subjects(&call) {

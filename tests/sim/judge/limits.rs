@@ -40,7 +40,9 @@ impl Judge {
 
     /// Whether so many units were more than the limit at some time since then.
     pub fn was_less(&self, key: &str, units: u64, since: Duration) -> bool {
-        self.lock().limits.since(key, since).into_iter().any(|limit| limit < units)
+        let state = self.lock();
+        let was_less = state.limits.since(key, since).into_iter().any(|limit| limit < units);
+        was_less || state.forsaken.was_less(key, units)
     }
 
     /// For how long the limit has been less than that.

@@ -75,6 +75,8 @@ impl SimServer {
         }
         if how != Failover::Orderly {
             self.judge.forked(&fork);
+            // Of a queue that had moved, half may have arrived.
+            *self.evicted.lock().unwrap() |= !fork.moved.is_empty();
             self.judge.damaged(&self.dump(), &self.clock());
         }
         let what = match how {
