@@ -62,7 +62,9 @@ impl Judge {
             // An attempt that is astray may have been granted again, under the same attempt id.
             late = late.or((since > LINE_TIME && !attempt.astray).then_some(since));
         }
-        if let Some(since) = late.filter(|_| known.is_new && known.is_alone()) {
+        // A grant of a master that was replaced is of no budget that is known here.
+        let is_forsaken = state.forsaken.has_token(known.key, known.token, false);
+        if let Some(since) = late.filter(|_| known.is_new && known.is_alone() && !is_forsaken) {
             let Known { key, token, .. } = known;
             state.violation.get_or_insert(format!("I4 {key}: token {token} was passed on after {since:?}"));
         }
