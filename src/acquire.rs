@@ -21,6 +21,7 @@ use crate::mutant::{self, Mutant};
 use crate::owned::OwnedHold;
 use crate::quorum::QuorumGrant;
 use crate::reentry::{Entry, Reentry, Vacant};
+use crate::source::Source;
 use crate::trace;
 
 mod ask;
@@ -60,9 +61,9 @@ pub(crate) fn acquire<'a>(
     primitive: &'a Primitive,
     request: &'a Request,
 ) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
-    let context = &primitive.context;
+    let context = primitive.context();
     let acquisition = async move {
-        let context = &primitive.context;
+        let context = primitive.context();
         let until = end_of(context, request.timeout);
         // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
         let entered = pin!(enter(primitive, request, until));
@@ -89,7 +90,7 @@ async fn enter(primitive: &Primitive, request: &Request, until: Option<Instant>)
             Entered::Vacant(found) => vacant = Some(found),
         }
     }
-    let Primitive { context, reentry, quorum, .. } = primitive;
+    let Source { context, reentry, quorum } = &*primitive.source;
     let acquisition = Acquisition { context, request, until, reentry: Some(reentry) };
     let owned = match quorum {
         None => own(&acquisition).await?,
@@ -111,10 +112,10 @@ async fn look<'a>(primitive: &'a Primitive, request: &Request, holder: Holder) -
         if mutant::on(Mutant::LostHoldEntered) {
             return true;
         }
-        owned.hold.loss(primitive.context.now()).is_none()
+        owned.hold.loss(primitive.context().now()).is_none()
     };
     loop {
-        match primitive.reentry.enter(holder, &request.keys, can_enter) {
+        match primitive.source.reentry.enter(holder, &request.keys, can_enter) {
             // The holder would wait for its own hold.
             Entry::Held(owned) if owned.hold.amount < request.amount => {
                 let reason = "the holder already reads".to_owned();
@@ -148,13 +149,12 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHol
                 Turn::Lead => open(context, request, member.as_ref(), began)?,
                 Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
                 Turn::Held { hold, .. } => {
-                    let lost = hold.loss(began).is_some();
-                    let owned = acquisition.owned(hold);
-                    if lost {
+                    if hold.loss(began).is_some() {
                         // The member looked at it too late: the drop cleans up, and the member asks the server.
+                        drop(acquisition.owned(hold));
                         continue;
                     }
-                    return Ok(Some(owned.in_cohort(member)));
+                    return Ok(Some(acquisition.owned(hold).in_cohort(member)));
                 }
             };
         }

@@ -16,11 +16,10 @@ use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::opening::Opening;
-use crate::owned::OwnedHold;
-use crate::reentry::Reentry;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
+use crate::source::Source;
 use crate::stats::Stats;
 
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
@@ -44,8 +43,7 @@ use crate::stats::Stats;
 /// nothing is sent.
 #[derive(Clone)]
 pub struct Client {
-    context: Arc<Context>,
-    reentry: Arc<Reentry<OwnedHold>>,
+    source: Arc<Source>,
 }
 
 impl Client {
@@ -84,30 +82,30 @@ impl Client {
             opening.warn();
             context
         };
-        Ok(Self { context, reentry: Arc::new(Reentry::new()) })
+        Ok(Self { source: Source::new(context, None) })
     }
 
     /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first operation. Sends
     /// nothing.
     pub fn lock(&self, name: &str) -> Lock {
-        Lock::new(self.context.clone(), self.reentry.clone(), name)
+        Lock::new(&self.source, name)
     }
 
     /// Returns the read-write lock `name`, which is independent of the lock of the same name. Names are those of
     /// [`lock`](Self::lock). Sends nothing.
     pub fn rw_lock(&self, name: &str) -> RwLock {
-        RwLock::new(self.context.clone(), self.reentry.clone(), name)
+        RwLock::new(&self.source, name)
     }
 
     /// Returns the semaphore `name` with `limit` permits, 1 to [`MAX_PERMITS`](crate::MAX_PERMITS). Names are those of
     /// [`lock`](Self::lock). An invalid limit is an error of the first operation. Sends nothing.
     pub fn semaphore(&self, name: &str, limit: u32) -> Semaphore {
-        Semaphore::new(self.context.clone(), self.reentry.clone(), name, limit)
+        Semaphore::new(&self.source, name, limit)
     }
 
     /// Returns the count-down latch `name`. Names are those of [`lock`](Self::lock). Sends nothing.
     pub fn latch(&self, name: &str) -> CountDownLatch {
-        CountDownLatch::new(self.context.clone(), self.reentry.clone(), name)
+        CountDownLatch::new(&self.source, name)
     }
 
     /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`] mixes
@@ -125,23 +123,23 @@ impl Client {
 
     /// The identity of this client in Redis and in [`Lock::inspect`].
     pub fn id(&self) -> Uuid {
-        self.context.client
+        self.context().client
     }
 
     /// The executor that runs the client's tasks.
     pub fn executor(&self) -> &Arc<dyn Executor> {
-        &self.context.executor
+        &self.context().executor
     }
 
     /// The problems of the server's setup that were found when connecting. Empty until the client
     /// [has connected](crate::ConfigBuilder::connect_in_background).
     pub fn warnings(&self) -> Vec<Warning> {
-        self.context.connection.warnings()
+        self.context().connection.warnings()
     }
 
     /// The counters of this client: its holds, its waiters and its past operations.
     pub fn stats(&self) -> Stats {
-        Stats { reconnects: self.context.connection.reconnects(), ..self.context.engine.stats() }
+        Stats { reconnects: self.context().connection.reconnects(), ..self.context().engine.stats() }
     }
 
     /// Closes this client and all its clones.
@@ -155,10 +153,10 @@ impl Client {
     /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the background
     /// while a clone, primitive or guard of the client exists.
     pub async fn close(&self) {
-        let Context { executor, connection, engine, config, .. } = &*self.context;
+        let Context { executor, connection, engine, config, .. } = &**self.context();
         engine.close(executor.now());
         // Without a connection, nothing is left on the server.
-        if self.context.not_connected().is_none() {
+        if self.context().not_connected().is_none() {
             // The timeout ends the wait for a connection that never answers.
             let longest = config.retry_timeout.max(Duration::from_millis(1));
             timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
@@ -205,12 +203,12 @@ impl Client {
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
+        &self.source.context
     }
 
     /// Refuses new work and removes tickets and holds in the background.
     pub(crate) fn begin_close(&self) {
-        self.context.engine.close(self.context.now());
+        self.context().engine.close(self.context().now());
     }
 }
 
@@ -230,6 +228,6 @@ fn draw() -> Uuid {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("prefix", &self.context.config.prefix).finish_non_exhaustive()
+        f.debug_struct("Client").field("prefix", &self.context().config.prefix).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@
 //! Each table changes by methods of its own; a handler borrows the tables that one change concerns. All tables are behind one
 //! mutex, which [`api`] locks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use event_listener::Event;
@@ -23,7 +23,6 @@ use crate::engine::lease::Loss;
 use crate::engine::state::{Effects, State};
 use crate::mutex::lock;
 use crate::trace;
-use crate::wakers::Wakers;
 
 pub(crate) mod ahead;
 mod api;
@@ -53,6 +52,8 @@ pub(crate) use state::Grant;
 #[derive(Debug)]
 pub(crate) struct Engine {
     state: Mutex<State>,
+    /// Whether the client is closed, so that no attempt starts any more. Changed only while the tables are locked.
+    closed: AtomicBool,
     /// Notified when the watchdog has something to do sooner than it expects.
     work: Event,
     /// Notified when the inboxes of more slots are to be opened.
@@ -68,6 +69,7 @@ impl Engine {
         let (seed, other) = client.as_u64_pair();
         Self {
             state: Mutex::new(State::new(client, Inboxes::new(sharded))),
+            closed: AtomicBool::new(false),
             work: Event::new(),
             inboxes: Event::new(),
             idle: Event::new(),
@@ -89,15 +91,21 @@ impl Engine {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.look();
         let result = change(&mut state);
-        let Effects { losses, wakers, work, inboxes, idle } = state.take_effects();
+        let effects = state.take_effects();
         drop(state);
+        self.set_off(effects);
+        result
+    }
+
+    fn set_off(&self, effects: Effects) {
+        let Effects { losses, wakers, work, inboxes, idle } = effects;
         for (hold, loss) in losses {
             if loss != Loss::Closed {
                 trace::lost(&hold.keys.name, &loss);
             }
             hold.lose(loss);
         }
-        wakers.into_iter().for_each(Wakers::wake);
+        wakers.wake();
         if work {
             self.work.notify(usize::MAX);
         }
@@ -107,7 +115,6 @@ impl Engine {
         if idle {
             self.idle.notify(usize::MAX);
         }
-        result
     }
 }
 

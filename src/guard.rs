@@ -225,10 +225,16 @@ pub(crate) async fn lost(owned: &OwnedHold) -> NamedLoss {
 }
 
 pub(crate) async fn release(owned: Arc<OwnedHold>) -> Result<()> {
-    let (context, hold) = (owned.context.clone(), owned.hold.clone());
-    // Not `try_unwrap`: of guards that go at the same time, exactly one must find itself the last.
-    match Arc::into_inner(owned) {
-        Some(owned) => owned.release().await,
-        None => hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
-    }
+    let last = match Arc::try_unwrap(owned) {
+        Ok(owned) => owned,
+        Err(shared) => {
+            let (context, hold) = (shared.context.clone(), shared.hold.clone());
+            // Not `try_unwrap` alone: of guards that go at the same time, exactly one must find itself the last.
+            match Arc::into_inner(shared) {
+                Some(owned) => owned,
+                None => return hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
+            }
+        }
+    };
+    last.release().await
 }

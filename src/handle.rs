@@ -5,21 +5,17 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::owned::OwnedHold;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
-use crate::quorum::Quorum;
-use crate::reentry::Reentry;
+use crate::source::Source;
 
+/// Small, because each acquisition has a copy.
 #[derive(Clone)]
 pub(crate) struct Primitive {
-    pub(crate) context: Arc<Context>,
-    pub(crate) reentry: Arc<Reentry<OwnedHold>>,
-    /// For a bad name, an error that every operation returns. Boxed, because waiting acquisitions carry a copy of the handle.
+    pub(crate) source: Arc<Source>,
+    /// For a bad name, an error that every operation returns.
     keys: Result<Arc<Keys>, Box<Error>>,
-    /// The servers that grant it together, unless the one of the context does.
-    pub(crate) quorum: Option<Arc<dyn Quorum>>,
 }
 
 /// Shows the name only: the context knows attempt ids, which are not for logs.
@@ -30,14 +26,13 @@ impl fmt::Debug for Primitive {
 }
 
 impl Primitive {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, kind: Kind, name: &str) -> Self {
-        let keys = Keys::new(&context.config.prefix, kind, name).map(Arc::new).map_err(Box::new);
-        Self { context, reentry, keys, quorum: None }
+    pub(crate) fn new(source: &Arc<Source>, kind: Kind, name: &str) -> Self {
+        let keys = Keys::new(&source.context.config.prefix, kind, name).map(Arc::new).map_err(Box::new);
+        Self { source: source.clone(), keys }
     }
 
-    /// The same primitive, granted by several servers. The context is that of any one of them.
-    pub(crate) fn of_quorum(self, quorum: Arc<dyn Quorum>) -> Self {
-        Self { quorum: Some(quorum), ..self }
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.source.context
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -46,8 +41,8 @@ impl Primitive {
 
     pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
         let keys = self.keys.as_ref().map_err(|error| Error::clone(error).during(operation))?;
-        if self.context.engine.is_closed() {
-            return Err(self.context.closed(operation, keys));
+        if self.context().engine.is_closed() {
+            return Err(self.context().closed(operation, keys));
         }
         Ok(keys)
     }
@@ -62,9 +57,9 @@ impl Primitive {
         F: Future<Output = Result<T, Failure>>,
     {
         let keys = self.keys(operation)?;
-        let mut retry = self.context.retry(operation, &keys.name);
+        let mut retry = self.context().retry(operation, &keys.name);
         loop {
-            match call(self.context.scripts(), keys).await {
+            match call(self.context().scripts(), keys).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => retry.again_after(failure).await?,
             }

@@ -8,15 +8,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::config::MIN_LEASE;
-use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-use crate::owned::OwnedHold;
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
-use crate::reentry::Reentry;
 use crate::runtime::Executor;
+use crate::source::Source;
 
 use once::{Said, once};
 
@@ -72,8 +70,8 @@ pub struct CountDownLatch {
 }
 
 impl CountDownLatch {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
-        Self { primitive: Primitive::new(context, reentry, Kind::Latch, name) }
+    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+        Self { primitive: Primitive::new(source, Kind::Latch, name) }
     }
 
     /// Sets the count to `count`, 1 to [`MAX_LATCH_COUNT`], if there is no latch of this name or it is open. The new latch ends
@@ -191,7 +189,7 @@ impl CountDownLatch {
 
     async fn look(&self, operation: &'static str) -> Result<LatchState> {
         let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect_latch(keys)).await?;
-        self.primitive.context.observe(inspected.now);
+        self.primitive.context().observe(inspected.now);
         Ok(LatchState { count: inspected.count, remaining: inspected.left, waiters: inspected.waiters })
     }
 }
@@ -245,7 +243,7 @@ impl LatchWait {
 
 impl LatchWait {
     pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.primitive.context.executor
+        &self.primitive.context().executor
     }
 }
 
@@ -256,7 +254,7 @@ impl IntoFuture for LatchWait {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             const OPERATION: &str = "wait";
-            let Primitive { context, .. } = &self.primitive;
+            let context = self.primitive.context();
             let keys = self.primitive.keys(OPERATION)?;
             if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
                 let error = Error::because(

@@ -59,6 +59,7 @@ mod run;
 mod runtime;
 mod rw_lock;
 mod semaphore;
+mod source;
 mod stats;
 mod trace;
 mod wakers;

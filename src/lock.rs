@@ -7,15 +7,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::context::Context;
 use crate::error::Result;
 use crate::handle::Primitive;
-use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 /// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
 ///
@@ -73,8 +71,8 @@ pub struct Lock {
 const SPAN: u32 = 1;
 
 impl Lock {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
-        Self { primitive: Primitive::new(context, reentry, Kind::Lock, name) }
+    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+        Self { primitive: Primitive::new(source, Kind::Lock, name) }
     }
 
     /// Acquires the lock, and waits while others hold it. Set options on the result, then await it.
@@ -98,7 +96,7 @@ impl Lock {
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<LockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect_lock(keys)).await?;
-        self.primitive.context.observe(inspected.now);
+        self.primitive.context().observe(inspected.now);
         Ok(LockState::of(inspected))
     }
 
@@ -118,7 +116,7 @@ impl Lock {
     /// the one that held it when the call began.
     pub async fn force_release(&self) -> Result<Option<Token>> {
         const OPERATION: &str = "force_release";
-        let Primitive { context, .. } = &self.primitive;
+        let context = self.primitive.context();
         // The call names the holder, so that a second copy of it cannot take the lock from the next holder.
         let Some((attempt_id, ..)) =
             self.primitive.ask(OPERATION, |scripts, keys| scripts.inspect_lock(keys)).await?.holder

@@ -9,11 +9,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
-use crate::owned::OwnedHold;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
-use crate::reentry::Reentry;
 use crate::runtime::Executor;
+use crate::source::Source;
 
 mod acquire;
 mod count;
@@ -109,7 +108,7 @@ use together::together;
 #[derive(Clone)]
 pub struct RedLock {
     masters: Arc<Masters>,
-    reentry: Arc<Reentry<OwnedHold>>,
+    source: Arc<Source>,
 }
 
 impl RedLock {
@@ -204,8 +203,7 @@ impl RedLock {
     }
 
     fn primitive(&self, name: &str) -> Primitive {
-        let context = self.masters.all[0].context.clone();
-        Primitive::new(context, self.reentry.clone(), Kind::Vote, name).of_quorum(self.masters.clone())
+        Primitive::new(&self.source, Kind::Vote, name)
     }
 }
 
@@ -231,9 +229,10 @@ impl RedLockBuilder {
     /// Two clients of the same server are found by the first acquisition that reaches both. It fails with `InvalidInput`, too.
     pub fn build(self) -> Result<RedLock> {
         let (clients, settings) = self.checked()?;
-        let masters = clients.iter().map(|client| Master::new(client.context().clone())).collect();
-        let reentry = Arc::new(Reentry::new());
-        Ok(RedLock { masters: Arc::new(Masters::new(masters, settings)), reentry })
+        let masters: Vec<_> = clients.iter().map(|client| Master::new(client.context().clone())).collect();
+        let any = masters[0].context.clone();
+        let masters = Arc::new(Masters::new(masters, settings));
+        Ok(RedLock { source: Source::new(any, Some(masters.clone())), masters })
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::context::Context;
 use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
@@ -13,7 +12,7 @@ use crate::owned::{OwnedHold, lost_error};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
@@ -63,8 +62,8 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str) -> Self {
-        Self { primitive: Primitive::new(context, reentry, Kind::ReadWrite, name) }
+    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+        Self { primitive: Primitive::new(source, Kind::ReadWrite, name) }
     }
 
     /// Acquires for reading, and waits while others write. Set options on the result, then await it.
@@ -98,7 +97,7 @@ impl RwLock {
     /// Reads only. Dropping the future changes nothing in Redis.
     pub async fn inspect(&self) -> Result<RwLockState> {
         let inspected = self.primitive.ask("inspect", |scripts, keys| scripts.inspect(keys, WRITE)).await?;
-        self.primitive.context.observe(inspected.now);
+        self.primitive.context().observe(inspected.now);
         let mut state = RwLockState { writer: None, readers: Vec::new(), waiters: inspected.waiters };
         for hold in inspected.holds {
             let holder =

@@ -7,17 +7,15 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
-use crate::context::Context;
 use crate::error::Result;
 use crate::guard::Permit;
 use crate::handle::Primitive;
-use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::{Limited, PermitHold};
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 /// The largest limit of a semaphore: 1,048,575.
 pub const MAX_PERMITS: u32 = WRITE - 1;
@@ -67,8 +65,8 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    pub(crate) fn new(context: Arc<Context>, reentry: Arc<Reentry<OwnedHold>>, name: &str, limit: u32) -> Self {
-        Self { primitive: Primitive::new(context, reentry, Kind::Semaphore { limit }, name), limit }
+    pub(crate) fn new(source: &Arc<Source>, name: &str, limit: u32) -> Self {
+        Self { primitive: Primitive::new(source, Kind::Semaphore { limit }, name), limit }
     }
 
     /// Acquires one permit, and waits until one is free. Set options on the result, then await it.
@@ -130,7 +128,7 @@ impl Semaphore {
     /// After the future is dropped, the limit may or may not have been stored.
     pub async fn set_limit(&self, limit: u32) -> Result<()> {
         const OPERATION: &str = "set_limit";
-        let Primitive { context, .. } = &self.primitive;
+        let context = self.primitive.context();
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
         let mut retry = context.retry(OPERATION, &keys.name);
@@ -154,7 +152,7 @@ impl Semaphore {
 
     async fn look(&self, operation: &'static str) -> Result<SemaphoreState> {
         let inspected = self.primitive.ask(operation, |scripts, keys| scripts.inspect(keys, self.limit)).await?;
-        self.primitive.context.observe(inspected.now);
+        self.primitive.context().observe(inspected.now);
         let holder = |hold: PermitHold| PermitState {
             client: AttemptId::client_of(&hold.attempt_id),
             count: hold.units,

@@ -5,6 +5,7 @@ use std::task::Waker;
 /// Most changes wake at most one task, and need no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
+    /// `None` if the list is empty.
     first: Option<Waker>,
     more: Vec<Waker>,
 }
@@ -12,13 +13,17 @@ pub(crate) struct Wakers {
 impl Wakers {
     /// Wakes all. No mutex may be locked, because wakers are foreign code.
     pub(crate) fn wake(self) {
-        for waker in self.first.into_iter().chain(self.more) {
-            waker.wake();
-        }
+        let Some(first) = self.first else { return };
+        first.wake();
+        self.more.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn take(&mut self) -> Self {
-        std::mem::take(self)
+    /// Moves the wakers of the other list to the end of this one.
+    #[inline]
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        if let Some(first) = other.first.take() {
+            self.extend(std::iter::once(first).chain(other.more.drain(..)));
+        }
     }
 
     #[cfg(test)]

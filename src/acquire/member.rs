@@ -27,12 +27,12 @@ pub(crate) struct Member {
     budget: Option<HandoffBudget>,
     /// Whether the member has held and has left the cohort since.
     is_over: bool,
-    /// Whether the member joined in this very poll, and waits.
+    /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
 }
 
 impl Member {
-    /// Does not wait.
+    /// Joins the cohort. The function is async to get the waker of the task; it never suspends.
     pub(super) async fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
         let cohort = CohortId::of(&request.keys, request.amount);
         let joined = poll_fn(|task| Poll::Ready(context.engine.join(&cohort, request.max_waiters, task.waker()))).await;
@@ -44,12 +44,12 @@ impl Member {
         Ok(Self { context, cohort, number, since, budget: None, is_over: false, has_just_joined: waits })
     }
 
-    /// Waits for the turn of the member. Returns also when it got the turn.
+    /// Waits for the turn of the member. Returns the turn, and the time at which the member got it.
     pub(super) async fn turn(&mut self, request: &Request) -> Result<(Turn, Instant)> {
         let mut has_just_joined = std::mem::take(&mut self.has_just_joined);
         let Self { context, cohort, number, .. } = &*self;
         let given = poll_fn(|task| {
-            // The engine has the waker of this poll.
+            // Joining has stored the waker of this poll.
             if std::mem::take(&mut has_just_joined) {
                 return Poll::Pending;
             }

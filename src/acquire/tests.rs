@@ -45,7 +45,7 @@ impl Setup {
     }
 
     fn primitive(&self) -> Primitive {
-        Primitive::new(self.context.clone(), Arc::new(Reentry::new()), Kind::Lock, "n")
+        Primitive::new(&Source::new(self.context.clone(), None), Kind::Lock, "n")
     }
 
     fn request(&self, timeout: Option<Duration>) -> Request {

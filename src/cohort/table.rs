@@ -159,9 +159,9 @@ impl<T> Cohorts<T> {
         self.woken.extend(self.cohorts.values_mut().flat_map(|cohort| cohort.waiting.wakers()));
     }
 
-    /// The wakers of all members that were woken since the last call.
-    pub(crate) fn take_woken(&mut self) -> Wakers {
-        self.woken.take()
+    /// The wakers of all members that are woken. The caller takes them.
+    pub(crate) fn woken(&mut self) -> &mut Wakers {
+        &mut self.woken
     }
 
     #[cfg(test)]

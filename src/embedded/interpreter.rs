@@ -1,8 +1,9 @@
 //! The Lua interpreter, with the globals that Redis gives to scripts.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::answer::Failure;
@@ -14,7 +15,7 @@ use crate::mutex::lock;
 use crate::protocol::Script;
 
 pub(super) enum Program<'a> {
-    /// A script of the library. It is compiled once and kept.
+    /// A script of the library. It is compiled once in this process, and loaded once by each server.
     Script(&'static Script),
     /// Any other source. It is compiled at its first run, and the most recent ones are kept.
     Source(&'a str),
@@ -25,10 +26,17 @@ pub(super) struct Interpreter {
     /// Lua's own `pcall`, which calls a script. Unlike mlua's calls, it keeps an error that is a table.
     protected: Function,
     /// The key is the SHA1 of the script.
-    compiled: HashMap<&'static str, Function>,
+    loaded: HashMap<&'static str, Function>,
     /// The key is the source.
     sources: HashMap<String, Function>,
 }
+
+/// The bytecode of scripts, by their SHA1.
+type Bytecode = HashMap<&'static str, Arc<[u8]>>;
+
+/// The scripts of the library, for all servers of the process. Programs that start many servers, such as tests, spend much of their
+/// time on compiling otherwise.
+static BYTECODE: LazyLock<Mutex<Bytecode>> = LazyLock::new(Mutex::default);
 
 /// The most sources that are kept, so that a program which generates its scripts does not use more and more memory.
 const SOURCES: usize = 64;
@@ -42,7 +50,7 @@ impl Interpreter {
             answer(lua, outcome.and_then(|words| commands::execute(&mut lock(&database), &words)))
         })?;
         let protected = lua.load(include_str!("prelude.lua")).set_name("@prelude").call(execute)?;
-        Ok(Self { lua, protected, compiled: HashMap::new(), sources: HashMap::new() })
+        Ok(Self { lua, protected, loaded: HashMap::new(), sources: HashMap::new() })
     }
 
     /// The error is the line that Redis would send.
@@ -80,18 +88,32 @@ impl Interpreter {
                 Ok(function)
             }
             Program::Script(script) => {
-                if let Some(function) = self.compiled.get(script.sha1()) {
+                if let Some(function) = self.loaded.get(script.sha1()) {
                     return Ok(function.clone());
                 }
-                let function = self.compile(script.source())?;
-                self.compiled.insert(script.sha1(), function.clone());
+                let function = self.load(script)?;
+                self.loaded.insert(script.sha1(), function.clone());
                 Ok(function)
             }
         }
     }
 
+    fn load(&self, script: &'static Script) -> Result<Function, String> {
+        let bytecode = lock(&BYTECODE).get(script.sha1()).cloned();
+        if let Some(bytecode) = bytecode {
+            return self.function_of(&bytecode, ChunkMode::Binary);
+        }
+        let function = self.compile(script.source())?;
+        lock(&BYTECODE).insert(script.sha1(), function.dump(false).into());
+        Ok(function)
+    }
+
     fn compile(&self, source: &str) -> Result<Function, String> {
-        let chunk = self.lua.load(source).set_name("@user_script");
+        self.function_of(source.as_bytes(), ChunkMode::Text)
+    }
+
+    fn function_of(&self, chunk: &[u8], mode: ChunkMode) -> Result<Function, String> {
+        let chunk = self.lua.load(chunk).set_mode(mode).set_name("@user_script");
         chunk.into_function().map_err(|error| format!("ERR Error compiling script: {error}"))
     }
 

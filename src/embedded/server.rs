@@ -137,7 +137,7 @@ impl Server {
         self.shared.refuse_writes(line.map(str::to_owned));
     }
 
-    /// Runs a Lua script, as `EVAL` does. Tests use it to read keys or to damage them.
+    /// Runs a Lua script, as `EVAL` does. Tests use it to read keys or to damage them. `source` is text: bytecode is refused.
     ///
     /// # Errors
     /// [`Refused`](ConnectionError::Refused) with the code that Redis would send, if the script does not compile or raises an

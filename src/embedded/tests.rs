@@ -73,6 +73,8 @@ fn errors_have_redis_own_lines() {
     let deep = "local t = {} for _ = 1, 9999 do t = {t} end return t";
     assert_eq!(eval(deep), Err("ERR reached lua stack limit".to_owned()));
     assert!(eval("return (").unwrap_err().starts_with("ERR Error compiling script"));
+    // Lua does not check bytecode before it runs it.
+    assert!(eval("\u{1b}Lua").unwrap_err().ends_with("attempt to load a binary chunk (mode is 't')"));
 }
 
 #[test]

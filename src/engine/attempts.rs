@@ -247,9 +247,9 @@ impl Attempts {
         (now.saturating_duration_since(since) >= retry_timeout).then_some(since)
     }
 
-    /// Takes the wakers of all attempts that were decided or removed since the last call.
-    pub(super) fn take_woken(&mut self) -> Wakers {
-        self.woken.take()
+    /// The wakers of all attempts that are decided or removed. The caller takes them.
+    pub(super) fn woken(&mut self) -> &mut Wakers {
+        &mut self.woken
     }
 
     #[cfg(test)]

@@ -23,7 +23,6 @@ impl State {
     /// go first; under each other name, the attempts go before the holds. Attempts are cancelled from both ends of the queue
     /// inwards, where each ticket is found at once.
     pub(super) fn close(&mut self, now: Instant) {
-        self.is_closed = true;
         let mut names = self.names_with_attempts(now);
         let mut index: FxHashMap<Arc<Keys>, usize> = FxHashMap::default();
         index.extend(names.iter().enumerate().map(|(at, (keys, _))| (keys.clone(), at)));

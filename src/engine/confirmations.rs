@@ -89,8 +89,8 @@ impl Confirmations {
         }
     }
 
-    /// Takes the wakers of the callers whose result was set since the last call.
-    pub(super) fn take_woken(&mut self) -> Wakers {
-        self.woken.take()
+    /// The wakers of the callers whose result is set. The caller takes them.
+    pub(super) fn woken(&mut self) -> &mut Wakers {
+        &mut self.woken
     }
 }

@@ -89,7 +89,9 @@ impl Holds {
     pub(super) fn start_renewals(&mut self, hold: &Arc<Hold>, now: Instant) {
         let Some(held) = self.held.get_mut(&hold.id.n) else { return };
         let was = std::mem::replace(&mut held.watch, Watch::Renewed);
-        if let Some(deadline) = hold.deadline().filter(|_| was == Watch::Suspended) {
+        if was == Watch::Suspended
+            && let Some(deadline) = hold.deadline()
+        {
             self.schedule.insert_due(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
         }
     }

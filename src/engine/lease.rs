@@ -270,8 +270,8 @@ impl Hold {
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
     /// wakers.
     pub(crate) fn notify_over(&self) {
-        // Nobody waits for most holds, and an event allocates when it is first notified. Who waits looks at the state, under its
-        // mutex, after it has begun to listen.
+        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is missed: a task
+        // first listens, and then checks the state under its mutex.
         if self.over.total_listeners() > 0 {
             self.over.notify(usize::MAX);
         }

@@ -40,8 +40,6 @@ pub(super) struct State {
     pub(super) stats: Stats,
     /// The time for which the watchdog has set its timer.
     pub(super) armed: Option<Instant>,
-    /// Whether the client is closed, so that no attempt starts any more.
-    pub(super) is_closed: bool,
     /// Whether the watchdog ends once nothing is left to clean up.
     pub(super) is_ending: bool,
 }
@@ -51,7 +49,7 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Effects {
     pub(super) losses: Vec<(Arc<Hold>, Loss)>,
-    pub(super) wakers: [Wakers; 3],
+    pub(super) wakers: Wakers,
     /// Whether the watchdog has something to do sooner than it expects.
     pub(super) work: bool,
     /// Whether there are slots whose inboxes are to be opened.
@@ -83,7 +81,6 @@ impl State {
             aheads: Aheads::default(),
             stats: Stats::default(),
             armed: None,
-            is_closed: false,
             is_ending: false,
         }
     }
@@ -154,7 +151,10 @@ impl State {
             self.armed = Some(next);
             work = true;
         }
-        let wakers = [self.attempts.take_woken(), self.cohorts.take_woken(), self.confirmations.take_woken()];
+        let mut wakers = std::mem::take(self.cohorts.woken());
+        for woken in [self.attempts.woken(), self.confirmations.woken()] {
+            wakers.append(woken);
+        }
         let inboxes = self.attempts.inboxes.is_added();
         Effects { losses: self.holds.take_lost(), wakers, work, inboxes, idle }
     }

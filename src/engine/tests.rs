@@ -25,6 +25,7 @@ use crate::stats::Stats;
 
 mod ahead;
 mod cleanups;
+mod cohort;
 mod confirmations;
 mod counts;
 mod endings;

@@ -1,12 +1,8 @@
 //! The traits that guards implement, for generic code.
 
 use std::fmt;
-use std::future::{Future, ready};
-use std::task::Context;
+use std::future::Future;
 use std::time::Duration;
-
-use futures::FutureExt;
-use futures::future::{Either, lazy};
 
 use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, WriteGuard, loss, lost};
 use crate::acquire::acquire;
@@ -111,14 +107,14 @@ macro_rules! held {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
             fn acquire(options: Options, wait: bool) -> impl Future<Output = Result<Option<Self>>> + Send {
-                // The options end with the first poll: an acquisition that waits would carry them for hours.
-                let begin = move |_: &mut Context<'_>| match options.into_request(wait) {
-                    Err(error) => Either::Left(ready(Err(error))),
-                    Ok((primitive, request)) => Either::Right(async move {
-                        Ok(acquire(&primitive, &request).await?.map(Self::new))
-                    }),
-                };
-                lazy(begin).flatten()
+                // The options end here: an acquisition that waits would carry them for hours.
+                let mut made = options.into_request(wait);
+                async move {
+                    // Borrowed, because what is moved out of `made` would be stored twice for the whole wait.
+                    let (primitive, request) = made.as_mut().map_err(|error| error.clone())?;
+                    request.choose_holder();
+                    Ok(acquire(primitive, request).await?.map(Self::new))
+                }
             }
 
             fn share(&self) -> Self {

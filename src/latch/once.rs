@@ -33,7 +33,7 @@ pub(super) async fn once<T>(
     operation: &'static str,
     call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
 ) -> Result<T> {
-    let Primitive { context, .. } = primitive;
+    let context = primitive.context();
     let keys = primitive.keys(operation)?;
     let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
     let mut id = fresh()?;

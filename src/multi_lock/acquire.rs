@@ -33,10 +33,11 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
     // All options are checked before the first request is sent.
     let requests = parts.iter().map(|part| options.request(part, wait)).collect::<Result<Vec<_>>>()?;
     // One client's clock measures the timeout, because other clients may use other clocks.
-    let context = &options.first()?.primitive.context;
+    let context = options.first()?.primitive.context();
     let until = end_of(context, options.timeout);
     let (mut holds, mut losses) = (Holds::default(), Losses::new());
     for (part, mut request) in parts.iter().zip(requests) {
+        request.choose_holder();
         if let Some(until) = until {
             let left = until.saturating_duration_since(context.now());
             if left.is_zero() {

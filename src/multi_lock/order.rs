@@ -20,8 +20,7 @@ pub(super) fn ordered(options: &Options) -> Result<Vec<Part>> {
     let mut known = HashMap::new();
     for part in options.parts() {
         let keys = part.primitive.keys(operation)?;
-        let quorum = part.primitive.quorum.as_ref().map(|quorum| Arc::as_ptr(quorum).cast::<()>());
-        let resource = (Arc::as_ptr(&part.primitive.context), quorum, keys.main());
+        let resource = (Arc::as_ptr(&part.primitive.source), keys.main());
         let place = *known.entry(resource).or_insert(ordered.len());
         match ordered.get_mut(place) {
             Some((known, first)) => first.amount = joint(operation, (known, first.amount), (keys, part.amount))?,

@@ -20,7 +20,7 @@ async fn slots_move_there_and_back(env: Env) {
     there_and_back(env, start(), move_slots, "slots moved there and back").await;
 }
 
-/// All slots with all keys at once, as Valkey does from version 9 on.
+/// Valkey moves slots with all their keys in one operation from version 9 on.
 async fn slots_move_at_once_there_and_back(env: Env) {
     let cluster = start();
     let known: Vec<Option<redis::Value>> =
@@ -51,7 +51,7 @@ async fn there_and_back(env: Env, cluster: Cluster, moves_slots: fn(&Cluster, us
     scene.finish().await;
 }
 
-/// Moves the slots all at once, and waits until they are there.
+/// Moves all slots in one operation, and waits for its end.
 fn migrate_slots(cluster: &Cluster, from: usize, to: usize) {
     let to: String = cmd(&mut cluster.node(to).client(), &["CLUSTER", "MYID"]).unwrap();
     let (mut client, last) = (cluster.node(from).client(), (MOVED - 1).to_string());

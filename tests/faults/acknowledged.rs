@@ -338,25 +338,27 @@ async fn dropped_at_each_poll_it_leaves_nothing(env: Env) {
     let pair = Pair::start();
     let client = pair.client(&env, 1, |config| config).await;
     let (lock, semaphore) = (client.lock("a"), client.semaphore("a", 2));
-    let mut half_way = 0;
     // Dropped at once, or after the event that wakes it, without being polled again.
     for (non_fair, late) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut polls = 0;
+        let (mut polls, mut sweeps) = (0, 1);
         loop {
             let acquire = if non_fair { lock.lock().non_fair() } else { lock.lock() };
             let both = join(acquire.into_future(), semaphore.acquire().into_future());
             let done = polled(both, polls, async || env.sleep(ms(if late { 10 } else { 0 })).await).await;
             if let Some((guard, permit)) = done {
                 drop((guard.unwrap(), permit.unwrap()));
-                break;
+                if polls > 1 {
+                    break;
+                }
+                // On a busy machine, all answers may be there at the first poll. Then nothing was dropped half-way.
+                assert!(sweeps < 20, "done after {polls} polls, in each of {sweeps} sweeps");
+                (polls, sweeps) = (0, sweeps + 1);
+                continue;
             }
             pair.nothing_is_left(&env).await;
             polls += 1;
         }
-        half_way += polls - 1;
     }
-    // On a busy machine, all answers may be there at the first poll, but not each time.
-    assert!(half_way > 0, "never dropped half way");
     pair.nothing_is_left(&env).await;
     assert_eq!((client.stats().held, client.stats().waiting), (0, 0));
 }

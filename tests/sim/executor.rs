@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bowline::Executor;
 use futures::future::BoxFuture;
 
-use crate::census::Counted;
+use crate::census::{Counted, nothing_stays};
 use crate::random::Random;
 use handle::{Handle, TaskWaker};
 
@@ -81,6 +81,16 @@ const MOST_POLLS_AT_ONCE: u64 = 50_000;
 /// A task that has seen so many sleeps end in one poll lets the others go on, and the run look at what it does. It may
 /// be a loop that waits for a moment long past.
 const SLEEPS_PER_POLL: u32 = 10;
+
+/// Runs `part` on a machine of its own, and fails if anything of it lives on afterwards.
+pub fn on_new_machine<T>(seed: u64, part: impl FnOnce(&Arc<Machine>) -> T) -> T {
+    nothing_stays(|| {
+        let machine = Machine::new(seed);
+        let output = part(&machine);
+        machine.end();
+        output
+    })
+}
 
 impl Machine {
     pub fn new(seed: u64) -> Arc<Self> {

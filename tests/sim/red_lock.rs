@@ -10,8 +10,7 @@ use bowline::wire::{PREFIX, Resource};
 use bowline::{Config, ErrorKind, LockGuard, RedLock};
 
 use crate::actor::GiveUp;
-use crate::census::nothing_stays;
-use crate::executor::{Machine, Process, WORLD};
+use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::fleet::{Fleet, Number};
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -115,12 +114,7 @@ impl Ring {
 }
 
 pub fn run(seed: u64) -> Report {
-    nothing_stays(|| {
-        let machine = Machine::new(seed);
-        let report = run_on(&machine, seed);
-        machine.end();
-        report
-    })
+    on_new_machine(seed, |machine| run_on(machine, seed))
 }
 
 fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {

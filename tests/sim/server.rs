@@ -66,7 +66,8 @@ pub struct SimServer {
     refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
     set_back: Mutex<Duration>,
-    /// An eviction, or a failover that loses a part of what has moved, breaks the queue's consistency until the next script looks.
+    /// After an eviction, or a failover that loses a part of what has moved, the two keys of a queue differ until the next script
+    /// compares them.
     evicted: Mutex<bool>,
     /// The calls of latches whose first copy found nothing to change.
     idle: Mutex<HashSet<String>>,

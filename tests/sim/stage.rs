@@ -9,9 +9,8 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
 
-use crate::census::nothing_stays;
 use crate::cluster::{Cluster, SimCluster};
-use crate::executor::{Machine, Process, WORLD};
+use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::fleet::Fleet;
 use crate::guard::What;
 use crate::network::{Link, SimConnection};
@@ -53,12 +52,7 @@ type Servers = Arc<Mutex<Vec<Arc<SimServer>>>>;
 
 /// Plays the scene with that seed, which decides every delay and whose turn it is. Returns its history too.
 pub fn play(seed: u64, scene: fn(Stage) -> BoxFuture<'static, Played>, scripts: Scripts) -> (Played, String) {
-    nothing_stays(|| {
-        let machine = Machine::new(seed);
-        let played = play_on(&machine, seed, scene, scripts);
-        machine.end();
-        played
-    })
+    on_new_machine(seed, |machine| play_on(machine, seed, scene, scripts))
 }
 
 fn play_on(

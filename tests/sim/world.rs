@@ -8,9 +8,9 @@ use bowline::{Client, Config, Connection};
 use uuid::Uuid;
 
 use crate::actor::Actor;
-use crate::census::{Counted, nothing_stays};
+use crate::census::Counted;
 use crate::cluster;
-use crate::executor::{Machine, Process, Stuck, WORLD};
+use crate::executor::{Machine, Process, Stuck, WORLD, on_new_machine};
 use crate::judge::view::is_latch;
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
@@ -122,14 +122,9 @@ pub fn run(seed: u64, workload: Workload, faults: Faults) -> Report {
 }
 
 pub fn run_with(seed: u64, workload: Workload, faults: Faults, scripts: Scripts) -> Report {
-    nothing_stays(|| {
-        let machine = Machine::new(seed);
-        let report = match faults.cluster {
-            true => cluster::run_on(&machine, seed, workload, faults, scripts),
-            false => run_on(&machine, seed, workload, faults, scripts),
-        };
-        machine.end();
-        report
+    on_new_machine(seed, |machine| match faults.cluster {
+        true => cluster::run_on(machine, seed, workload, faults, scripts),
+        false => run_on(machine, seed, workload, faults, scripts),
     })
 }
 

@@ -80,7 +80,7 @@ impl Options {
     }
 
     pub(super) fn executor(&self) -> Result<Arc<dyn Executor>> {
-        Ok(self.first()?.primitive.context.executor.clone())
+        Ok(self.first()?.primitive.context().executor.clone())
     }
 
     /// The request for the only part, and its handle.
@@ -101,14 +101,13 @@ impl Options {
         let amount = *amount;
         let keys = primitive.keys(operation)?;
         self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
-        let config = &primitive.context.config;
+        let config = &primitive.context().config;
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
         let renewed = self.expires_after.is_none();
         let lease = self.expires_after.or(self.lease).unwrap_or(own);
         let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
         let joins_cohort = wait && !self.fair && renewed && as_others;
-        let holder = self.holder.or_else(Holder::current).filter(|_| keys.kind.is_reentrant());
         Ok(Request {
             operation,
             keys: keys.clone(),
@@ -122,7 +121,7 @@ impl Options {
             fair: self.fair,
             joins_cohort: joins_cohort && keys.kind.joins_cohort(amount),
             timeout: self.timeout,
-            holder,
+            holder: self.holder,
         })
     }
 

@@ -37,12 +37,12 @@ impl Setup {
     /// Gives a turn. Returns the turn if it comes back, and how many tasks were woken.
     fn give(&mut self, turn: &'static str) -> (Result<u64, &'static str>, usize) {
         let given = self.cohorts.change(&self.id, |cohort| cohort.give(turn)).unwrap_or(Err(turn));
-        (given, self.cohorts.take_woken().len())
+        (given, std::mem::take(self.cohorts.woken()).len())
     }
 
     fn leave(&mut self, member: u64) -> (Option<&'static str>, usize) {
         let given = self.change(|cohort| cohort.leave(member));
-        (given, self.cohorts.take_woken().len())
+        (given, std::mem::take(self.cohorts.woken()).len())
     }
 
     fn set_held(&mut self, member: u64, hold: u64) {

@@ -14,7 +14,7 @@ use crate::protocol::key::Keys;
 impl Engine {
     /// Returns an attempt id for a request that does not wait.
     pub(crate) fn fresh(&self) -> Result<AttemptId, Closed> {
-        self.change(|state| if state.is_closed { Err(Closed) } else { Ok(state.attempts.fresh_id()) })
+        self.change(|state| if self.is_closed() { Err(Closed) } else { Ok(state.attempts.fresh_id()) })
     }
 
     /// Opens an attempt under a new attempt id. The attempt is open before its first request is sent, because the message of its
@@ -27,7 +27,7 @@ impl Engine {
         now: Instant,
     ) -> Result<AttemptId, Closed> {
         self.change(|state| {
-            if state.is_closed {
+            if self.is_closed() {
                 return Err(Closed);
             }
             Ok(state.open(Attempt::new(keys, amount, lease, now)))

@@ -21,7 +21,7 @@ impl Engine {
         // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
         let mut waker = Some(waker.clone());
         self.change(|state| {
-            if state.is_closed {
+            if self.is_closed() {
                 return Err(CannotJoin::Closed);
             }
             if max_waiters > 0 && state.cohorts.waiting(cohort) >= max_waiters as usize {
@@ -41,7 +41,7 @@ impl Engine {
     ) -> Poll<Result<Given, Closed>> {
         let poll = |waker: &mut Option<Waker>| {
             self.change(|state| {
-                if state.is_closed {
+                if self.is_closed() {
                     return Poll::Ready(Err(Closed));
                 }
                 let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead));
@@ -72,7 +72,7 @@ impl Engine {
         now: Instant,
     ) -> Result<AttemptHandoff, Closed> {
         self.change(|state| {
-            if state.is_closed {
+            if self.is_closed() {
                 return Err(Closed);
             }
             let cohort = CohortId::of(keys, amount);

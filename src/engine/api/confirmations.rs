@@ -100,7 +100,7 @@ impl Engine {
     pub(crate) fn confirm(&self, hold: &Arc<Hold>) -> Confirming<'_> {
         self.change(|state| {
             state.confirmations.insert(hold);
-            if state.is_closed {
+            if self.is_closed() {
                 // The watchdog may have ended already.
                 state.confirmations.close();
             }

@@ -123,7 +123,7 @@ impl Engine {
             state.attempts.set_gap(now);
             state.holds.set_gap(now);
             // A client that is closing has ended all attempts and holds already, and its connection ends next.
-            if !state.is_closed {
+            if !self.is_closed() {
                 state.cleanups.repeat(now);
             }
         });

@@ -1,6 +1,7 @@
 //! The end of a hold whose caller waits for it, and the end of the client.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::engine::Engine;
@@ -61,7 +62,10 @@ impl Engine {
 
     /// Ends everything: waiting attempts fail, holds are lost, both are cleaned up in Redis.
     pub(crate) fn close(&self, now: Instant) {
-        self.change(|state| state.close(now));
+        self.change(|state| {
+            self.set_closed();
+            state.close(now);
+        });
     }
 
     /// Resolves when no clean-up waits or is under way.
@@ -78,7 +82,7 @@ impl Engine {
     /// Lets the watchdog end once nothing is left to clean up.
     pub(crate) fn end(&self) {
         self.change(|state| {
-            state.is_closed = true;
+            self.set_closed();
             state.is_ending = true;
         });
         self.work.notify(usize::MAX);
@@ -88,12 +92,18 @@ impl Engine {
     /// everything that is, or may be, left in Redis.
     pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {
         self.change(|state| {
+            self.set_closed();
             state.close(now);
             state.cleanups.finish(now)
         })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.look().is_closed
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Called while the tables are locked, so that a change which finds the client open is complete before the client is closed.
+    fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
     }
 }

@@ -1,64 +1,23 @@
 //! Hand-off budgets that a cohort asks for while it holds.
 
+use super::cohort::{Cohort, SECOND, cohort as cohort_with};
 use super::*;
 use crate::engine::ahead::Ask;
 use crate::protocol::reply::AskedAhead;
 
-const SECOND: Duration = Duration::from_secs(1);
 const NEXT: Token = Token::new(1000);
 const GRANTED: Option<AskedAhead> = Some(AskedAhead::Granted { token: NEXT, now: 1 });
 const QUEUED: Option<AskedAhead> = Some(AskedAhead::Queued { now: 1 });
 
-/// One member holds, with a few tokens, and the others wait.
-struct Cohort {
-    setup: Setup,
-    id: CohortId,
-    others: Vec<u64>,
-    first: Arc<Hold>,
-}
-
+/// The hold of the cohort has two tokens.
 fn cohort(kind: Kind, others: usize) -> Cohort {
-    cohort_with(2, kind, others)
-}
-
-fn cohort_with(tokens: u32, kind: Kind, others: usize) -> Cohort {
-    let setup = setup();
-    let keys = Arc::new(Keys::new("p", kind, "a").unwrap());
-    let id = CohortId::of(&keys, 1);
-    let first = setup.engine.join_asleep(&id, 0).ok().unwrap();
-    let handoff = setup.engine.open_in_cohort(&keys, first, 1, LEASE, setup.now).unwrap();
-    let until = setup.now + LEASE;
-    let first = setup.engine.hold(handoff.id, tokens, Token::new(1), Term::Renewed, until, setup.now).unwrap();
-    let others = (0..others).map(|_| setup.engine.join_asleep(&id, 0).ok().unwrap()).collect();
-    Cohort { setup, id, others, first }
+    cohort_with(kind, 2, others)
 }
 
 impl Cohort {
-    fn poll(&self, other: usize) -> Option<Turn> {
-        let context = Context::from_waker(std::task::Waker::noop());
-        match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
-            Poll::Ready(Ok(Ok(turn))) => Some(turn),
-            Poll::Pending => None,
-            turn => panic!("{turn:?}"),
-        }
-    }
-
-    #[track_caller]
-    fn held(&self, other: usize) -> (Arc<Hold>, HandoffBudget) {
-        match self.poll(other) {
-            Some(Turn::Held { hold, budget }) => (hold, budget),
-            turn => panic!("{turn:?}"),
-        }
-    }
-
-    fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
-        self.setup.engine.hand_off(&self.id, hold, budget, self.setup.now)
-    }
-
     /// The first of the others holds, with the last token if there are two, and the request for the next budget is under way.
     fn asks(&self) -> (Arc<Hold>, HandoffBudget, Ask) {
-        let claim = self.first.keys.kind.claim(self.first.amount);
-        assert!(self.hand_off(&self.first, HandoffBudget::of(claim, self.first.token, self.setup.now, SECOND)));
+        assert!(self.hand_off(&self.hold, self.budget()));
         let (hold, budget) = self.held(0);
         let mut work = self.setup.engine.work(self.setup.now);
         assert_eq!(work.ahead.len(), 1);
@@ -89,13 +48,13 @@ impl Cohort {
 fn a_budget_granted_ahead_goes_on_with_its_own_tokens() {
     let mut cohort = cohort(Kind::Lock, 3);
     let (hold, budget, ask) = cohort.asks();
-    assert_eq!((ask.hold.id, ask.args(0).known), (cohort.first.id, Token::new(1)));
+    assert_eq!((ask.hold.id, ask.args(0).known), (cohort.hold.id, Token::new(1)));
     cohort.setup.now += SECOND;
     cohort.answer(&ask, GRANTED);
     assert_eq!(hold.deadline(), Some(deadline(cohort.setup.now, LEASE)), "the grant renews the lease");
     assert!(cohort.hand_off(&hold, budget));
     let (hold, budget) = cohort.held(1);
-    assert_eq!((hold.id, hold.token), (cohort.first.id, NEXT));
+    assert_eq!((hold.id, hold.token), (cohort.hold.id, NEXT));
     assert!(cohort.hand_off(&hold, budget));
     let (hold, _) = cohort.held(2);
     assert_eq!(hold.token, Token::new(NEXT.get() + 1));
@@ -106,7 +65,7 @@ fn a_budget_granted_ahead_goes_on_with_its_own_tokens() {
 /// Each request costs a round trip, however much was left of the budget that it replaces.
 #[test]
 fn a_budget_is_used_up_before_the_next_one_begins() {
-    let mut cohort = cohort_with(4, Kind::Lock, 5);
+    let mut cohort = cohort_with(Kind::Lock, 4, 5);
     let (mut hold, mut budget, ask) = cohort.asks();
     cohort.answer(&ask, GRANTED);
     let tokens = [3, 4, NEXT.get(), NEXT.get() + 1];
@@ -130,7 +89,7 @@ fn only_locks_ask_ahead() {
     for kind in [Kind::Semaphore { limit: 1 }, Kind::ReadWrite] {
         let cohort = cohort(kind, 2);
         let claim = kind.claim(1);
-        cohort.hand_off(&cohort.first, HandoffBudget::of(claim, Token::NONE, cohort.setup.now, Duration::ZERO));
+        cohort.hand_off(&cohort.hold, HandoffBudget::of(claim, Token::NONE, cohort.setup.now, Duration::ZERO));
         assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty());
     }
 }
@@ -239,8 +198,8 @@ fn a_hold_that_waits_for_its_budget_is_released_when_no_member_is_left() {
 #[test]
 fn a_request_that_was_not_sent_leaves_nothing() {
     let cohort = cohort(Kind::Lock, 1);
-    let claim = cohort.first.keys.kind.claim(2);
-    assert!(cohort.hand_off(&cohort.first, HandoffBudget::of(claim, Token::new(1), cohort.setup.now, SECOND)));
+    let claim = cohort.hold.keys.kind.claim(2);
+    assert!(cohort.hand_off(&cohort.hold, HandoffBudget::of(claim, Token::new(1), cohort.setup.now, SECOND)));
     let (hold, budget) = cohort.held(0);
     assert!(!cohort.hand_off(&hold, budget));
     let work = cohort.setup.engine.work(cohort.setup.now);
@@ -273,7 +232,7 @@ fn closing_cancels_what_was_asked_ahead() {
             cohort.answer(&ask, answer);
         }
         cohort.setup.engine.close(cohort.setup.now);
-        assert_eq!(cohort.cancelled(), [ask.attempt, cohort.first.id]);
+        assert_eq!(cohort.cancelled(), [ask.attempt, cohort.hold.id]);
         cohort.answer(&ask, GRANTED);
         for other in &cohort.others {
             cohort.setup.engine.leave(&cohort.id, *other, cohort.setup.now);

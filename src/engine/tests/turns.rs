@@ -1,5 +1,10 @@
 //! Turns in a cohort: given, taken, or handed on.
 
+use std::sync::atomic::Ordering;
+
+use futures::task::waker;
+
+use super::endings::Woken;
 use super::*;
 use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::turn::SharedFailure;
@@ -60,6 +65,19 @@ impl Cohort {
         members.iter().for_each(|member| self.leave(*member));
         self.setup.assert_empty();
     }
+}
+
+/// It is not polled again before its turn.
+#[test]
+fn a_member_that_joins_and_waits_is_woken_by_its_turn() {
+    let cohort = cohort(Kind::Lock);
+    let woken = Arc::<Woken>::default();
+    let leader = cohort.join();
+    let waits = cohort.setup.engine.join(&cohort.id, 0, &waker(woken.clone())).ok().unwrap();
+    assert!(waits.waits && woken.0.load(Ordering::SeqCst) == 0);
+    cohort.leave(leader);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    cohort.leave_all(&[waits.number]);
 }
 
 #[test]

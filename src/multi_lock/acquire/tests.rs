@@ -3,11 +3,12 @@ use crate::acquire::builder::choices::Part;
 use crate::context::tests::{Answer, Setup, finish, poll, setup};
 use crate::mutex::lock;
 use crate::protocol::kind::Kind;
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 fn options(setup: &Setup) -> Options {
+    let source = Source::new(setup.context.clone(), None);
     let part = |name| {
-        let primitive = Primitive::new(setup.context.clone(), Arc::new(Reentry::new()), Kind::Lock, name);
+        let primitive = Primitive::new(&source, Kind::Lock, name);
         Part { primitive, amount: 1 }
     };
     Options::of_several(&["b", "c", "a"].map(part), "acquire")

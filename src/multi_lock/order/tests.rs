@@ -1,21 +1,20 @@
 use super::*;
-use crate::context::Context;
 use crate::context::tests::setup;
 use crate::handle::Primitive;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 /// The handles of one client.
-struct Handles(Arc<Context>);
+struct Handles(Arc<Source>);
 
 impl Handles {
     fn new() -> Self {
-        Self(setup().context)
+        Self(Source::new(setup().context, None))
     }
 
     fn part(&self, kind: Kind, name: &str, amount: u32) -> Part {
-        Part { primitive: Primitive::new(self.0.clone(), Arc::new(Reentry::new()), kind, name), amount }
+        Part { primitive: Primitive::new(&self.0, kind, name), amount }
     }
 
     fn lock(&self, name: &str) -> Part {
@@ -85,7 +84,7 @@ fn what_would_wait_for_itself_is_refused() {
 fn equal_names_of_different_clients_stay_in_the_order_of_the_caller() {
     let (one, other) = (Handles::new(), Handles::new());
     let order = |parts: &[&Part]| -> Vec<(bool, String)> {
-        let first = |part: &Part| Arc::ptr_eq(&part.primitive.context, &one.0);
+        let first = |part: &Part| Arc::ptr_eq(&part.primitive.source, &one.0);
         let name = |part: &Part| part.primitive.name().unwrap().to_owned();
         plan(parts).unwrap().iter().map(|part| (first(part), name(part))).collect()
     };

@@ -14,8 +14,8 @@ local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
 -- of the fields `used` and `limit` there are.
 local used, stored, first_end, sound, extra_fields
 
--- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored. Its
--- fields go last, in drop_ended(): a cluster that is moving a key refuses to write it again after it was deleted.
+-- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored. drop_ended()
+-- removes them last, because a cluster that is moving a key refuses to write the key after it was deleted.
 local ending, leaving = nil, 0
 
 -- The time for which this call knows that both keys live.
@@ -38,7 +38,7 @@ end
 
 -- The rest of the first lease. Like PTTL, it is negative if there is none.
 local function first_left()
-  -- The key is gone then, and a cluster that is moving it refuses to read it.
+  -- Without a hold the key may be deleted by now, and a cluster that is moving the slot refuses to read a deleted key.
   if used == 0 then return -2 end
   local ends = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
   return ends and math.max(ends - now, 0) or -2
@@ -101,7 +101,8 @@ local function reap_expired()
       units = units_in(string.match(held or '', '^%d+')) or 0
       used = used - units
     end
-    -- The last of all holds keeps both keys until drop_ended(). As in end_hold(), the first write takes no memory.
+    -- All holds are over. The last one stays stored until drop_ended(), so that no key is deleted before promote() writes to it.
+    -- As in end_hold(), the first write takes no memory.
     if used == 0 and #over == redis.call('ZCARD', leases) then
       takes_writes(permits)
       ending, leaving = table.remove(over), units

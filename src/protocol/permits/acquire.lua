@@ -20,7 +20,7 @@ local fences = limit == 'ALL_UNITS'
 local unused = keys == 0
 local used = unused and 0
 if keys == 2 and not late then
-  -- If these two are there, the queue is not.
+  -- Two of the four keys exist. If they are those of the permits, there is no queue.
   local fields = redis.call('HMGET', permits, 'used', 'limit', id)
   local ends = redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2]
   local sound = ends and ends - now > 0 and string.find(fields[1] or '', '^[1-9]%d*$')
@@ -40,7 +40,7 @@ if used and not late and limit - units - used >= 0 then
   local ok, why = pcall(function()
     redis.call('ZADD', leases, now + lease, id)
     for _, key in ipairs({leases, permits}) do
-      -- Neither key lives shorter than another hold needs it.
+      -- A TTL is only extended, because other holds may need the longer one.
       if unused or redis.call('PTTL', key) - lease < 0 then redis.call('PEXPIRE', key, lease) end
     end
     if reads then

@@ -1,6 +1,8 @@
 //! The end of a client, by a call and by dropping everything.
 
-use bowline::{ErrorKind, Loss};
+use std::future::IntoFuture;
+
+use bowline::{ErrorKind, Holder, Loss};
 
 use super::{LONG, queued};
 use crate::lab::{Env, on_every_server};
@@ -9,6 +11,7 @@ on_every_server! {
     close_ends_waits_and_holds_and_leaves_nothing,
     close_can_be_called_by_all_clones_at_once_and_again,
     after_close_every_call_is_refused,
+    what_was_made_before_close_acquires_nothing_after_it,
     close_hands_over_to_other_clients,
     the_last_handle_ends_the_tasks,
 }
@@ -66,6 +69,24 @@ async fn after_close_every_call_is_refused(env: Env) {
     }
     assert_eq!(client.counts.total(), 0, "{:?}", client.counts.all());
     env.eventually("no task is left", async || env.live() == (0, 0)).await;
+}
+
+async fn what_was_made_before_close_acquires_nothing_after_it(env: Env) {
+    let client = env.client().await;
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    let guard = lock.lock().holder(&holder).await.unwrap();
+    let acquisitions = [lock.lock(), lock.lock().non_fair(), lock.lock().holder(&holder)].map(IntoFuture::into_future);
+    let tries = [lock.try_lock(), lock.try_lock().holder(&holder)].map(IntoFuture::into_future);
+    client.close().await;
+    client.counts.reset();
+    for acquisition in acquisitions {
+        assert_eq!(acquisition.await.unwrap_err().kind(), ErrorKind::Closed);
+    }
+    for tried in tries {
+        assert_eq!(tried.await.unwrap_err().kind(), ErrorKind::Closed);
+    }
+    assert_eq!(client.counts.total(), 0, "{:?}", client.counts.all());
+    drop(guard);
 }
 
 async fn close_hands_over_to_other_clients(env: Env) {

@@ -1,5 +1,6 @@
 //! A holder that everything in a future acquires for.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,6 +11,7 @@ use crate::support::env::{Env, on_every_server};
 
 on_every_server! {
     a_scope_makes_the_holder_ambient,
+    an_acquisition_belongs_to_the_scope_in_which_it_is_polled,
     branches_of_a_scope_share_what_they_hold_unless_each_has_a_holder,
     tasks_that_a_scope_spawns_exclude_each_other,
 }
@@ -40,6 +42,17 @@ async fn a_scope_makes_the_holder_ambient(env: Env) {
         })
         .await;
     env.soon("all guards are gone", lock.lock()).await.unwrap().release().await.unwrap();
+}
+
+async fn an_acquisition_belongs_to_the_scope_in_which_it_is_polled(env: Env) {
+    let client = env.client().await;
+    let (lock, holder) = (client.lock("a"), Holder::new());
+    let guard = lock.lock().holder(&holder).await.unwrap();
+    let made_outside = lock.try_lock().into_future();
+    assert!(holder.scope(made_outside).await.unwrap().is_some());
+    let spawned = holder.scope(async { env.spawn(lock.try_lock().into_future()).await }).await;
+    assert!(spawned.unwrap().is_none());
+    guard.release().await.unwrap();
 }
 
 /// How many of two are inside at most.

@@ -122,7 +122,7 @@ fn out_of_memory() {
     assert_eq!(lab.release(&b), RELEASED);
 }
 
-/// `HSET` and `RPUSH` allowed, what must follow not: no hold, no ticket, and no key for ever.
+/// The user may run `HSET` and `RPUSH`, but not the commands after them. No hold, no ticket and no key without a TTL remains.
 #[test]
 fn a_user_who_may_not_finish_a_hold() {
     for refused in ["-pexpire", "-zadd"] {
@@ -149,7 +149,7 @@ fn a_user_who_may_not_finish_a_hold() {
     assert_eq!(lab.server.keys(), [""; 0]);
 }
 
-/// Beside others, it is found out only after the hold was written.
+/// The missing right is noticed only after the hold was written, which is then undone.
 #[test]
 fn a_user_who_may_not_see_a_ttl() {
     let mut lab = Permits::semaphore(3);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use bowline::{Config, LockGuard};
 
 use super::{Fleet, Number};
-use crate::census::nothing_stays;
-use crate::executor::{Machine, Process, WORLD};
+use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::network::SimConnection;
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -20,12 +19,7 @@ const FAULTS_END: Duration = Duration::from_secs(20);
 const FAULTS: Faults = Faults { network: true, freezes: true, losses: true, ..crate::NONE };
 
 pub fn run(seed: u64) -> Report {
-    nothing_stays(|| {
-        let machine = Machine::new(seed);
-        let report = run_on(&machine, seed);
-        machine.end();
-        report
-    })
+    on_new_machine(seed, |machine| run_on(machine, seed))
 }
 
 fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {
@@ -126,8 +120,7 @@ impl Storm {
 /// One process holds the same name at three servers, and one of them restarts empty: the lease there is lost, no other.
 #[test]
 fn what_happens_to_one_server_is_not_noticed_at_the_others() {
-    nothing_stays(|| {
-        let machine = Machine::new(1);
+    on_new_machine(1, |machine| {
         let done = Arc::new(Mutex::new(false));
         let (playing, end) = (machine.clone(), done.clone());
         machine.process(1).spawn(Box::pin(async move {
@@ -149,6 +142,5 @@ fn what_happens_to_one_server_is_not_noticed_at_the_others() {
             *end.lock().unwrap() = true;
         }));
         machine.run_until(LIMIT, || *done.lock().unwrap()).unwrap();
-        machine.end();
     });
 }

@@ -1,5 +1,6 @@
 //! What a failover loses, and what a replaced master does that does not know of it. Neither is a violation, unless all replicas had to
-//! acknowledge it. What has moved with its slot since is lost even so, if the replicas of the new master have not heard of it.
+//! acknowledge it. Even then a failover can lose a hold whose slot has moved, because not all of its keys may have arrived at the replica
+//! that is promoted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,12 +24,12 @@ pub struct Forsaken {
 
 struct Lost<T> {
     what: T,
-    /// Its slot had moved, so that not all replicas may know what they have acknowledged.
+    /// Its slot had moved to the old master, and not all of its keys had arrived at the new one.
     moved: bool,
 }
 
 impl<T> Lost<T> {
-    /// What may be lost if all replicas had to acknowledge it, or else all of it.
+    /// With acknowledgement by all replicas only what had moved, else everything.
     fn among(lost: Option<&Vec<Self>>, acknowledged: bool) -> impl Iterator<Item = &T> {
         lost.into_iter().flatten().filter(move |lost| lost.moved || !acknowledged).map(|lost| &lost.what)
     }

@@ -62,7 +62,7 @@ impl Judge {
             // An attempt that is astray may have been granted again, under the same attempt id.
             late = late.or((since > LINE_TIME && !attempt.astray).then_some(since));
         }
-        // A grant of a master that was replaced is of no budget that is known here.
+        // A replaced master has granted this token, so the budget found above is not the token's own.
         let is_forsaken = state.forsaken.has_token(known.key, known.token, false);
         if let Some(since) = late.filter(|_| known.is_new && known.is_alone() && !is_forsaken) {
             let Known { key, token, .. } = known;

@@ -314,7 +314,7 @@ pub const MUTANTS: &[Row] = &[
     lua("used_outlives_its_leases", &[(
         "      used = used - units\n",
         "",
-    )], PERMITS_NETWORK, &["I3", "I5"]),
+    )], PERMITS_NETWORK, I5),
 
     lua("smaller_limit_ignored", &[(
         "  limit = stored or limit\n",

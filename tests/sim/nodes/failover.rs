@@ -23,8 +23,8 @@ pub struct Fork {
     pub has: Dump,
     /// The writes that were on their way.
     pub late: usize,
-    /// The slots that have moved to the old master, of which the new one does not have all the keys. No one has waited for its
-    /// replicas there.
+    /// The slots that had moved to the old master and whose keys have not all arrived at the new one. No client has waited for
+    /// replicas to acknowledge such a move.
     pub moved: BTreeSet<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::judge::view::Dump;
 pub struct Slots {
     /// Those that have moved; the others are where they were at first.
     moved: BTreeMap<String, usize>,
-    /// By slot, the last write at its new master by which a key has come there.
+    /// For each slot that has moved: its new master, and the number of the write that stored its last key there.
     arrivals: BTreeMap<String, (Node, u64)>,
     /// Moves now, and to which shard.
     open: Option<(String, usize)>,
@@ -27,7 +27,8 @@ impl Slots {
         self.open.is_some()
     }
 
-    /// The slots of which keys have come to the master after that write. The master is replaced, and counts its writes anew.
+    /// Forgets what has arrived at this master, which is being replaced and will number its writes anew. Returns the slots of which a
+    /// key arrived after that write.
     pub fn late_arrivals(&mut self, master: Node, written: u64) -> BTreeSet<String> {
         let mut late = BTreeSet::new();
         self.arrivals.retain(|slot, (node, number)| {

@@ -1,5 +1,8 @@
 //! Scenes about a cluster.
 
+use bowline::LockGuard;
+use futures::future::BoxFuture;
+
 use crate::executor::Process;
 use crate::guard::What;
 use crate::nodes::{Failover, Node};
@@ -40,15 +43,29 @@ async fn enter_elsewhere(stage: &mut Stage) -> Process {
     }
 }
 
+/// A holder, and a waiter.
+struct Waits {
+    holder: Process,
+    guard: LockGuard,
+    waiter: Process,
+    waiting: BoxFuture<'static, LockGuard>,
+}
+
 /// The waiter listens at a node that does not serve the lock.
-pub async fn heard_elsewhere(mut stage: Stage) -> Played {
-    spread(&stage);
+async fn waits_elsewhere(stage: &mut Stage) -> Waits {
+    spread(stage);
     let holder = stage.enter_cluster(LONG).await;
-    let waiter = enter_elsewhere(&mut stage).await;
+    let waiter = enter_elsewhere(stage).await;
     let guard = stage.lock(holder).lock().await.unwrap();
     let waiting = stage.acquires(waiter);
     stage.until_waiting(1).await;
     stage.sleep(4 * stage.hop).await;
+    Waits { holder, guard, waiter, waiting }
+}
+
+/// The waiter listens at a node that does not serve the lock.
+pub async fn heard_elsewhere(mut stage: Stage) -> Played {
+    let Waits { holder, guard, waiting, .. } = waits_elsewhere(&mut stage).await;
     let _release = stage.spawn(holder, guard.release());
     drop(stage.within(4 * stage.hop + MS, "I3 the waiter is not granted the lock", waiting).await?);
     Ok(())
@@ -56,13 +73,7 @@ pub async fn heard_elsewhere(mut stage: Stage) -> Played {
 
 /// The node at which the waiter listens is cut off from the others, which replace it. The lock is served by another one.
 pub async fn cut_off_listener(mut stage: Stage) -> Played {
-    spread(&stage);
-    let holder = stage.enter_cluster(LONG).await;
-    let waiter = enter_elsewhere(&mut stage).await;
-    let guard = stage.lock(holder).lock().await.unwrap();
-    let waiting = stage.acquires(waiter);
-    stage.until_waiting(1).await;
-    stage.sleep(4 * stage.hop).await;
+    let Waits { holder, guard, waiter, waiting } = waits_elsewhere(&mut stage).await;
     let socket = stage.cluster(waiter).socket();
     let shard = stage.server.nodes.map().masters.iter().position(|master| Some(*master) == socket);
     stage.server.fail_over(Failover::Split, 8 * shard.unwrap_or(0) as u64);
@@ -113,7 +124,8 @@ pub async fn handed_over_in_a_moving_slot(mut stage: Stage) -> Played {
     next.release().await.map_err(|error| format!("a lease is lost: {error}"))
 }
 
-/// The slot has begun to move, and the last reader's lease ends there while its key lives on: the writer is granted by a whole script.
+/// The lease of the last reader ends while the slot moves and all keys exist. The script that grants the lock to the writer is not
+/// refused half-way.
 pub async fn expired_in_a_moving_slot(mut stage: Stage) -> Played {
     spread(&stage);
     let (readers, writer) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
@@ -125,7 +137,7 @@ pub async fn expired_in_a_moving_slot(mut stage: Stage) -> Played {
     while stage.server.queued(&What::Write.key(NAME)) == 0 {
         stage.sleep(MS).await;
     }
-    // Its lease has made the keys live longer than the other reader's.
+    // The keys have the TTL of this lease, and outlive the short one.
     long.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
     must((0..3).any(|to| stage.server.nodes.open(NAME, to)), "the slot does not move")?;
     let next =

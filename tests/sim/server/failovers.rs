@@ -75,7 +75,7 @@ impl SimServer {
         }
         if how != Failover::Orderly {
             self.judge.forked(&fork);
-            // Of a queue that had moved, half may have arrived.
+            // Of a queue that had moved, only the list or only the set may have arrived.
             *self.evicted.lock().unwrap() |= !fork.moved.is_empty();
             self.judge.damaged(&self.dump(), &self.clock());
         }

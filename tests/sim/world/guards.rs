@@ -150,8 +150,8 @@ impl World {
 }
 
 impl World {
-    /// What was asked for before data was lost may overlap with others, and so may what a failover has lost. If all replicas had to
-    /// have it, that is only what has moved with its slot to a master whose replicas have not heard of it.
+    /// A hold may overlap with others if it was requested before a loss of data, or if a failover has lost it. If all replicas had to
+    /// acknowledge it, a failover may lose it only if its slot had moved and not all keys had arrived at the promoted replica.
     fn waives(&self, key: &str, seen: &Seen, lost_at: Option<Duration>) -> bool {
         let forsaken = || self.server.judge.is_forsaken(&seen.known(key), self.replicas > 0);
         lost_at.is_some_and(|lost| seen.started <= lost) || (self.faults.forks && forsaken())

@@ -1,4 +1,5 @@
-//! What Redisson 4.7 does for a free resource: its scripts by the same commands, with the keys and arguments that its clients send.
+//! The scripts of Redisson 4.7 for a free resource, written anew with the same commands. Keys and arguments are those that its
+//! clients send.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) struct Redisson {
 }
 
 impl Redisson {
-    /// The server has the scripts then, and others hold what they hold.
+    /// Loads the scripts. If the resource is shared, another client acquires a part of it.
     pub(crate) fn load(probe: &mut Probe, kind: Kind, name: &str, lease: Duration) -> Result<Self> {
         let (acquire, release) = match kind {
             Kind::Lock => (include_str!("redisson/lock.lua"), include_str!("redisson/unlock.lua")),

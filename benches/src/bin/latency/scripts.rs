@@ -19,7 +19,7 @@ const WRITER: u32 = 1 << 20;
 /// Longer than the bench takes.
 const FOREVER: Duration = Duration::from_secs(86_400);
 
-/// Each resource, what is in the names of its cases, and that of its keys.
+/// The kinds of resources, each with the word for it in the names of cases and keys.
 const KINDS: [(Kind, &str); 6] = [
     (Kind::Lock, "lock"),
     (Kind::Semaphore { shared: false }, "semaphore"),
@@ -101,7 +101,7 @@ impl Bowline {
         Ok(Self { resource, amount })
     }
 
-    /// The server has the scripts then, and others hold what they hold.
+    /// Loads the scripts. If the resource is shared, another client acquires a part of it.
     fn load(probe: &mut Probe, kind: Kind, name: &str) -> Result<Self> {
         let peer = Self::new(kind, name)?;
         for request in peer.pair(0) {

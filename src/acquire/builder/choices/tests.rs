@@ -1,11 +1,9 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::tests::{Setup, setup};
 use crate::guard::LockGuard;
 use crate::protocol::kind::Kind;
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -13,7 +11,7 @@ type Choose = fn(Options) -> Options;
 
 fn primitive(kind: Kind) -> Primitive {
     let Setup { context, .. } = setup();
-    Primitive::new(context, Arc::new(Reentry::new()), kind, "name")
+    Primitive::new(&Source::new(context, None), kind, "name")
 }
 
 fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
@@ -23,7 +21,7 @@ fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Reques
 
 /// The lease of the client.
 fn own_lease(options: &Options) -> Duration {
-    options.first().unwrap().primitive.context.config.lease
+    options.first().unwrap().primitive.context().config.lease
 }
 
 #[test]

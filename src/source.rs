@@ -1,0 +1,23 @@
+//! Who grants primitives: the server of a client, or the masters of a `RedLock`.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::owned::OwnedHold;
+use crate::quorum::Quorum;
+use crate::reentry::Reentry;
+
+/// All handles of a client, or of a `RedLock`, share one.
+pub(crate) struct Source {
+    /// For a `RedLock`, the context of any one of its servers.
+    pub(crate) context: Arc<Context>,
+    pub(crate) reentry: Arc<Reentry<OwnedHold>>,
+    /// The servers that grant a primitive together, unless the one of the context does.
+    pub(crate) quorum: Option<Arc<dyn Quorum>>,
+}
+
+impl Source {
+    pub(crate) fn new(context: Arc<Context>, quorum: Option<Arc<dyn Quorum>>) -> Arc<Self> {
+        Arc::new(Self { context, reentry: Arc::new(Reentry::new()), quorum })
+    }
+}
