@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use crate::acquire::attempt::Decision;
 use crate::acquire::confirm::confirm;
-use crate::acquire::member::Member;
+use crate::acquire::member::{InCohort, Member};
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::request::Request;
 use crate::acquire::wait::{Waiter, end_of, in_time};
+use crate::cohort::id::CohortId;
 use crate::context::Context;
 use crate::engine::closed::Closed;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::owned::OwnedHold;
@@ -58,15 +58,14 @@ impl Acquisition<'_> {
 /// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
 /// background.
 pub(crate) fn acquire<'a>(
-    primitive: &'a Primitive,
+    source: &'a Source,
     request: &'a Request,
 ) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
-    let context = primitive.context();
+    let context = &source.context;
     let acquisition = async move {
-        let context = primitive.context();
         let until = end_of(context, request.timeout);
         // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
-        let entered = pin!(enter(primitive, request, until));
+        let entered = pin!(enter(source, request, until));
         in_time(context, until, entered, |kind| request.error(kind)).await
     };
     trace::acquiring(request.operation, &request.keys.name, request.fair, || context.now(), acquisition)
@@ -81,25 +80,24 @@ enum Entered<'a> {
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
-async fn enter(primitive: &Primitive, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
+async fn enter(source: &Source, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
     let mut vacant = None;
     if let Some(holder) = request.holder {
-        match look(primitive, request, holder).await? {
+        match look(source, request, holder).await? {
             Entered::Held(owned) => return Ok(Some(owned)),
             Entered::Busy => return Ok(None),
             Entered::Vacant(found) => vacant = Some(found),
         }
     }
-    let Source { context, reentry, quorum } = &*primitive.source;
+    let Source { context, reentry, quorum } = source;
     let acquisition = Acquisition { context, request, until, reentry: Some(reentry) };
     let owned = match quorum {
         None => own(&acquisition).await?,
         Some(quorum) => {
             let granted = quorum.clone().acquire(request, until).await?;
-            granted.map(|QuorumGrant { hold, ends }| acquisition.owned(hold).of_quorum(ends))
+            granted.map(|QuorumGrant { hold, ends }| Arc::new(acquisition.owned(hold).of_quorum(ends)))
         }
     };
-    let owned = owned.map(Arc::new);
     if let (Some(owned), Some(vacant)) = (&owned, vacant) {
         vacant.fill(owned);
     }
@@ -107,15 +105,15 @@ async fn enter(primitive: &Primitive, request: &Request, until: Option<Instant>)
 }
 
 /// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
-async fn look<'a>(primitive: &'a Primitive, request: &Request, holder: Holder) -> Result<Entered<'a>> {
+async fn look<'a>(source: &'a Source, request: &Request, holder: Holder) -> Result<Entered<'a>> {
     let can_enter = |owned: &OwnedHold| {
         if mutant::on(Mutant::LostHoldEntered) {
             return true;
         }
-        owned.hold.loss(primitive.context().now()).is_none()
+        owned.hold.loss(source.context.now()).is_none()
     };
     loop {
-        match primitive.source.reentry.enter(holder, &request.keys, can_enter) {
+        match source.reentry.enter(holder, &request.keys, can_enter) {
             // The holder would wait for its own hold.
             Entry::Held(owned) if owned.hold.amount < request.amount => {
                 let reason = "the holder already reads".to_owned();
@@ -133,9 +131,13 @@ async fn look<'a>(primitive: &'a Primitive, request: &Request, holder: Holder) -
 /// Acquires with one attempt id after the other: in the client's cohort, or alone.
 ///
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
-pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHold>> {
+pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<OwnedHold>>> {
     let Acquisition { context, request, until, .. } = acquisition;
-    let mut member = if request.joins_cohort { Some(Member::join(context, request).await?) } else { None };
+    let cohort = request.joins_cohort.then(|| CohortId::of(&request.keys, request.amount));
+    let mut member = match &cohort {
+        Some(cohort) => Some(Member::join(context, cohort, request).await?),
+        None => None,
+    };
     let mut expired = 0;
     loop {
         let (began, attempt);
@@ -148,20 +150,21 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHol
             attempt = match turn {
                 Turn::Lead => open(context, request, member.as_ref(), began)?,
                 Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
-                Turn::Held { hold, .. } => {
+                Turn::Held { hold, budget } => {
                     if hold.loss(began).is_some() {
                         // The member looked at it too late: the drop cleans up, and the member asks the server.
                         drop(acquisition.owned(hold));
                         continue;
                     }
-                    return Ok(Some(acquisition.owned(hold).in_cohort(member)));
+                    member.into_iter().for_each(Member::holds);
+                    let mut owned = acquisition.owned(hold);
+                    owned.in_cohort = cohort.map(|cohort| InCohort::new(cohort, budget));
+                    return Ok(Some(Arc::new(owned)));
                 }
             };
         }
-        let decision = {
-            let mut waiter = Waiter::new(context, attempt, *until);
-            attempt::run(request, &mut waiter).await
-        };
+        // On the heap: most members of a cohort get their hold without a request, and their futures stay small.
+        let decision = Box::pin(attempt::run(request, Waiter::new(context, attempt, *until))).await;
         let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
         match decision.inspect_err(failed)? {
             Decision::Held { hold, is_acknowledged } => {
@@ -177,10 +180,9 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<OwnedHol
                         continue;
                     }
                 }
-                if let Some(member) = &mut member {
-                    member.set_held(&owned.hold);
-                }
-                return Ok(Some(owned.in_cohort(member)));
+                member.into_iter().for_each(Member::holds);
+                owned.in_cohort = cohort.map(|cohort| InCohort::granted(context, cohort, &owned.hold));
+                return Ok(Some(Arc::new(owned)));
             }
             Decision::Busy => return Ok(None),
             Decision::Again | Decision::LeftToCohort => {}
@@ -202,7 +204,7 @@ async fn confirmed(context: &Context, request: &Request, owned: OwnedHold) -> (O
 fn open<'a>(
     context: &'a Context,
     request: &Request,
-    member: Option<&Member>,
+    member: Option<&Member<'_>>,
     now: Instant,
 ) -> Result<PendingAttempt<'a>> {
     let Request { keys, amount, lease, .. } = request;

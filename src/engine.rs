@@ -93,7 +93,9 @@ impl Engine {
         let result = change(&mut state);
         let effects = state.take_effects();
         drop(state);
-        self.set_off(effects);
+        if let Some(effects) = effects {
+            self.set_off(effects);
+        }
         result
     }
 

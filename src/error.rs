@@ -126,6 +126,12 @@ impl fmt::Display for ErrorKind {
 /// ```
 #[derive(Clone)]
 pub struct Error {
+    /// Boxed, because each result, and each future that waits for one, has room for an error.
+    parts: Box<Parts>,
+}
+
+#[derive(Clone)]
+struct Parts {
     kind: ErrorKind,
     operation: &'static str,
     name: Option<Arc<str>>,
@@ -138,7 +144,7 @@ impl Error {
     /// Makes an error without a name or a cause. Meant for implementations of
     /// [`Executor::block_on`](crate::Executor::block_on) and for tests of error handling.
     pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
-        Self { kind, operation, name: None, reason: None, source: None }
+        Self { parts: Box::new(Parts { kind, operation, name: None, reason: None, source: None }) }
     }
 
     /// Makes an error with details.
@@ -148,63 +154,63 @@ impl Error {
 
     /// Adds details in one sentence, which the message shows after the kind.
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
-        self.reason = Some(reason.into().into());
+        self.parts.reason = Some(reason.into().into());
         self
     }
 
     /// Sets the operation. Input is checked before the operation that uses it is known.
     pub(crate) fn during(mut self, operation: &'static str) -> Self {
-        self.operation = operation;
+        self.parts.operation = operation;
         self
     }
 
     pub(crate) fn with_name(mut self, name: &str) -> Self {
-        self.name = Some(name.into());
+        self.parts.name = Some(name.into());
         self
     }
 
     pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+        self.parts.source = Some(Arc::new(source));
         self
     }
 
     /// The reason and the causes in one line, without the kind and the operation.
     pub(crate) fn details(&self) -> String {
-        let reason = self.reason.as_deref().map(str::to_owned);
+        let reason = self.parts.reason.as_deref().map(str::to_owned);
         let causes = self.source().map(|source| Chain(source).to_string());
         let details: Vec<_> = reason.into_iter().chain(causes).collect();
-        if details.is_empty() { self.kind.to_string() } else { details.join(": ") }
+        if details.is_empty() { self.parts.kind.to_string() } else { details.join(": ") }
     }
 
     /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.parts.kind
     }
 
     /// The operation that failed, for example `"lock"` or `"connect"`.
     pub fn operation(&self) -> &str {
-        self.operation
+        self.parts.operation
     }
 
     /// The name of the primitive, if the operation was on one.
     pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.parts.name.as_deref()
     }
 
     /// Returns [`self.kind().is_retryable()`](ErrorKind::is_retryable).
     pub fn is_retryable(&self) -> bool {
-        self.kind.is_retryable()
+        self.parts.kind.is_retryable()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.operation)?;
-        if let Some(name) = &self.name {
+        f.write_str(self.parts.operation)?;
+        if let Some(name) = &self.parts.name {
             write!(f, " {name:?}")?;
         }
-        write!(f, ": {}", self.kind)?;
-        if let Some(reason) = &self.reason {
+        write!(f, ": {}", self.parts.kind)?;
+        if let Some(reason) = &self.parts.reason {
             write!(f, ": {reason}")?;
         }
         if f.alternate() { write_causes(f, self) } else { Ok(()) }
@@ -224,14 +230,14 @@ fn write_causes(f: &mut fmt::Formatter<'_>, error: &dyn StdError) -> fmt::Result
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Error");
-        debug.field("kind", &self.kind).field("operation", &self.operation);
-        if let Some(name) = &self.name {
+        debug.field("kind", &self.parts.kind).field("operation", &self.parts.operation);
+        if let Some(name) = &self.parts.name {
             debug.field("name", name);
         }
-        if let Some(reason) = &self.reason {
+        if let Some(reason) = &self.parts.reason {
             debug.field("reason", reason);
         }
-        if let Some(source) = &self.source {
+        if let Some(source) = &self.parts.source {
             debug.field("source", &format_args!("{}", Chain(&**source)));
         }
         debug.finish()
@@ -240,7 +246,7 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.parts.source.as_deref().map(|source| source as _)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::engine::lease::{Loss, Term};
-use crate::engine::schedule::answer_within;
+use crate::engine::lease::{Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::owned::{OwnedHold, lost_error};
 use crate::protocol::reply::HoldState;

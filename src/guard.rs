@@ -80,7 +80,7 @@ pub struct Permit {
 impl LockGuard {
     /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
-        self.owned.hold.token
+        self.owned.hold.token()
     }
 }
 
@@ -88,14 +88,14 @@ impl ReadGuard {
     /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of every writer
     /// after it. Storage that has seen a larger token knows that this reader is late.
     pub fn token(&self) -> Token {
-        self.owned.hold.token
+        self.owned.hold.token()
     }
 }
 
 impl WriteGuard {
     /// The fencing token of this hold. Re-entry and renewal keep it.
     pub fn token(&self) -> Token {
-        self.owned.hold.token
+        self.owned.hold.token()
     }
 }
 
@@ -203,8 +203,8 @@ macro_rules! guards {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut shown = f.debug_struct(stringify!($guard));
                 shown.field("name", &self.name());
-                if self.owned.hold.token != Token::NONE {
-                    shown.field("token", &self.owned.hold.token);
+                if self.owned.hold.token() != Token::NONE {
+                    shown.field("token", &self.owned.hold.token());
                 }
                 shown.field("remaining", &self.remaining()).finish()
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
@@ -15,7 +15,7 @@ use crate::source::Source;
 pub(crate) struct Primitive {
     pub(crate) source: Arc<Source>,
     /// For a bad name, an error that every operation returns.
-    keys: Result<Arc<Keys>, Box<Error>>,
+    keys: Result<Arc<Keys>>,
 }
 
 /// Shows the name only: the context knows attempt ids, which are not for logs.
@@ -27,7 +27,7 @@ impl fmt::Debug for Primitive {
 
 impl Primitive {
     pub(crate) fn new(source: &Arc<Source>, kind: Kind, name: &str) -> Self {
-        let keys = Keys::new(&source.context.config.prefix, kind, name).map(Arc::new).map_err(Box::new);
+        let keys = Keys::new(&source.context.config.prefix, kind, name).map(Arc::new);
         Self { source: source.clone(), keys }
     }
 
@@ -40,11 +40,17 @@ impl Primitive {
     }
 
     pub(crate) fn keys(&self, operation: &'static str) -> Result<&Arc<Keys>> {
-        let keys = self.keys.as_ref().map_err(|error| Error::clone(error).during(operation))?;
+        let keys = self.keys.as_ref().map_err(|error| error.clone().during(operation))?;
         if self.context().engine.is_closed() {
             return Err(self.context().closed(operation, keys));
         }
         Ok(keys)
+    }
+
+    /// The parts of the handle, unless the name is bad or the client is closed.
+    pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<Source>, Arc<Keys>)> {
+        self.keys(operation)?;
+        Ok((self.source, self.keys?))
     }
 
     /// Repeats the call until it is answered, but no longer than the client's retry timeout.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -37,7 +38,8 @@ use std::task::{Context, Poll};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
-    id: u64,
+    /// Not zero, so that an optional holder takes no more room.
+    id: NonZeroU64,
 }
 
 impl Holder {
@@ -45,7 +47,7 @@ impl Holder {
     #[expect(clippy::new_without_default, reason = "a default that differs each time would surprise")]
     pub fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        Self { id: LAST.fetch_add(1, Ordering::Relaxed) + 1 }
+        Self { id: NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)) }
     }
 
     /// Runs `future` with this holder as the default of its acquisitions, on any executor.

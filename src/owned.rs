@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::acquire::confirm::confirm;
-use crate::acquire::member::Member;
+use crate::acquire::member::InCohort;
 use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
@@ -26,8 +26,8 @@ pub(crate) struct OwnedHold {
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
     holder: Option<(Holder, Arc<Reentry<Self>>)>,
-    /// The member of a cohort that acquired it, if one did.
-    member: Option<Member>,
+    /// The cohort that gets the hold next, if there is one.
+    pub(crate) in_cohort: Option<InCohort>,
     /// Ends the hold on all servers, if several have granted it.
     quorum: Option<Arc<dyn Ends>>,
     /// Whether a release was sent whose answer is not known.
@@ -38,12 +38,7 @@ pub(crate) struct OwnedHold {
 
 impl OwnedHold {
     pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, member: None, quorum: None, asked: false, ended: false }
-    }
-
-    pub(crate) fn in_cohort(mut self, member: Option<Member>) -> Self {
-        self.member = member;
-        self
+        Self { context, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
     }
 
     pub(crate) fn of_quorum(mut self, quorum: Arc<dyn Ends>) -> Self {
@@ -181,12 +176,12 @@ impl OwnedHold {
                 Ok(Answer::Done { token, call_again, now }) => {
                     self.set_ended(call_again, now);
                     // The server knows the first token of a grant. A hold that was handed off has a larger one.
-                    return Ok(Changed { amount: units, token: token.max(old.token), lease, sent });
+                    return Ok(Changed { amount: units, token: token.max(old.token()), lease, sent });
                 }
                 // Other holders leave no room. The hold continues as it was, under the new attempt id.
                 Ok(Answer::Busy { call_again: false, now }) => {
                     self.set_ended(false, now);
-                    return Ok(Changed { amount: old.amount, token: old.token, lease, sent });
+                    return Ok(Changed { amount: old.amount, token: old.token(), lease, sent });
                 }
                 // Either there are more expired leases to remove, or the request arrived after `not_after`. The answer has
                 // corrected the estimate of the server's clock in the second case.
@@ -204,7 +199,8 @@ impl OwnedHold {
 
     /// Hands the hold off to the next member of its cohort, if there is one.
     fn hand_off(&mut self) -> bool {
-        self.ended |= self.member.take().is_some_and(|member| member.hand_off(&self.hold));
+        let Self { context, hold, in_cohort, .. } = self;
+        self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(context, hold));
         self.ended
     }
 

@@ -11,6 +11,10 @@ pub(crate) struct Wakers {
 }
 
 impl Wakers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Wakes all. No mutex may be locked, because wakers are foreign code.
     pub(crate) fn wake(self) {
         let Some(first) = self.first else { return };
@@ -22,8 +26,13 @@ impl Wakers {
     #[inline]
     pub(crate) fn append(&mut self, other: &mut Self) {
         if let Some(first) = other.first.take() {
-            self.extend(std::iter::once(first).chain(other.more.drain(..)));
+            self.push(first);
+            self.more.append(&mut other.more);
         }
+    }
+
+    fn push(&mut self, waker: Waker) {
+        if self.first.is_none() { self.first = Some(waker) } else { self.more.push(waker) }
     }
 
     #[cfg(test)]
@@ -34,8 +43,6 @@ impl Wakers {
 
 impl Extend<Waker> for Wakers {
     fn extend<I: IntoIterator<Item = Waker>>(&mut self, wakers: I) {
-        for waker in wakers {
-            if self.first.is_none() { self.first = Some(waker) } else { self.more.push(waker) }
-        }
+        wakers.into_iter().for_each(|waker| self.push(waker));
     }
 }

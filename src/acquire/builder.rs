@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -77,7 +76,7 @@ builder!(Acquire);
 impl<G> Acquire<G> {
     /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
-        self.options.fair = true;
+        self.options.choices.is_non_fair = false;
         self
     }
 
@@ -111,7 +110,7 @@ impl<G> Acquire<G> {
     /// - Progress while the next member does not run. If its future is neither polled nor dropped when its turn comes, the
     ///   cohort may stall, and the hold stays taken until the lease expires.
     pub fn non_fair(mut self) -> Self {
-        self.options.fair = false;
+        self.options.choices.is_non_fair = true;
         self
     }
 
@@ -121,7 +120,7 @@ impl<G> Acquire<G> {
     /// [`TimedOut`](ErrorKind::TimedOut) is returned without waiting for the server. The ticket is cancelled in the
     /// background and can remain in Redis for some milliseconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.options.choices.timeout = Some(timeout);
         self
     }
 
@@ -134,7 +133,7 @@ impl<G> Acquire<G> {
     /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition joins a cohort only if its
     /// lease equals that of the client.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.lease = Some(lease);
+        self.options.choices = self.options.choices.with_lease(lease, false);
         self
     }
 
@@ -148,7 +147,7 @@ impl<G> Acquire<G> {
     /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition with a fixed lease joins no
     /// cohort.
     pub fn expires_after(mut self, lease: Duration) -> Self {
-        self.options.expires_after = Some(lease);
+        self.options.choices = self.options.choices.with_lease(lease, true);
         self
     }
 
@@ -175,7 +174,7 @@ impl<G> Acquire<G> {
     /// # guard.release().await }
     /// ```
     pub fn hold_at_most(mut self, limit: Duration) -> Self {
-        self.options.at_most = Some(limit);
+        self.options.choices.at_most = Some(limit);
         self
     }
 
@@ -187,7 +186,7 @@ impl<G> Acquire<G> {
     /// [`Unacknowledged`](ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A [non-fair](Self::non_fair)
     /// acquisition with another choice than the client's joins no cohort.
     pub fn acknowledged_by(mut self, replicas: u32) -> Self {
-        self.options.replicas = Some(replicas);
+        self.options.choices.replicas = Some(replicas);
         self
     }
 
@@ -198,7 +197,7 @@ impl<G> Acquire<G> {
     /// [cohort](Self::non_fair). A cohort that queues up again after its turn is not checked again. Zero is an
     /// [`InvalidInput`](ErrorKind::InvalidInput) error: use the `try_` method instead.
     pub fn max_waiters(mut self, limit: u32) -> Self {
-        self.options.max_waiters = Some(limit);
+        self.options.choices.max_waiters = Some(limit);
         self
     }
 
@@ -221,7 +220,7 @@ impl<G: Held> Acquire<G> {
         let operation = self.options.operation;
         // An acquisition that waits is never answered "busy".
         let never = move || Error::new(ErrorKind::Protocol, operation);
-        G::acquire(self.options, true).map(move |acquired| acquired?.ok_or_else(never))
+        G::acquire(self.options, true, move |acquired| acquired.ok_or_else(never))
     }
 }
 

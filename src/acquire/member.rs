@@ -15,46 +15,42 @@ use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Membership in a cohort, which lasts while an acquisition waits, asks or holds. When it is dropped, the member leaves, and
-/// its turn goes to the next member.
+/// Membership in a cohort, which lasts while an acquisition waits or asks. When it is dropped before the member [holds](Self::holds),
+/// the member leaves, and its turn goes to the next member.
 #[derive(Debug)]
-pub(crate) struct Member {
-    context: Arc<Context>,
-    cohort: CohortId,
+pub(super) struct Member<'a> {
+    context: &'a Context,
+    cohort: &'a CohortId,
     number: u64,
     since: Instant,
-    /// The budget of the hold, once the member holds.
-    budget: Option<HandoffBudget>,
-    /// Whether the member has held and has left the cohort since.
-    is_over: bool,
+    /// Whether the member holds.
+    holds: bool,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
 }
 
-impl Member {
+impl<'a> Member<'a> {
     /// Joins the cohort. The function is async to get the waker of the task; it never suspends.
-    pub(super) async fn join(context: &Arc<Context>, request: &Request) -> Result<Self> {
-        let cohort = CohortId::of(&request.keys, request.amount);
-        let joined = poll_fn(|task| Poll::Ready(context.engine.join(&cohort, request.max_waiters, task.waker()))).await;
+    pub(super) async fn join(context: &'a Context, cohort: &'a CohortId, request: &Request) -> Result<Self> {
+        let joined = poll_fn(|task| Poll::Ready(context.engine.join(cohort, request.max_waiters, task.waker()))).await;
         let Joined { number, waits } = joined.map_err(|error| match error {
             CannotJoin::Closed => request.error(ErrorKind::Closed),
             CannotJoin::Full => request.error(ErrorKind::QueueFull),
         })?;
-        let (context, since) = (context.clone(), context.now());
-        Ok(Self { context, cohort, number, since, budget: None, is_over: false, has_just_joined: waits })
+        Ok(Self { context, cohort, number, since: context.now(), holds: false, has_just_joined: waits })
     }
 
     /// Waits for the turn of the member. Returns the turn, and the time at which the member got it.
     pub(super) async fn turn(&mut self, request: &Request) -> Result<(Turn, Instant)> {
         let mut has_just_joined = std::mem::take(&mut self.has_just_joined);
-        let Self { context, cohort, number, .. } = &*self;
+        let Self { context, cohort, number, .. } = *self;
         let given = poll_fn(|task| {
             // Joining has stored the waker of this poll.
             if std::mem::take(&mut has_just_joined) {
                 return Poll::Pending;
             }
             let now = context.now();
-            context.engine.poll_turn(cohort, *number, now, task).map_ok(|given| (given, now))
+            context.engine.poll_turn(cohort, number, now, task).map_ok(|given| (given, now))
         });
         match given.await.map_err(|Closed| request.error(ErrorKind::Closed))? {
             (Err(failure), _) if self.since <= failure.since => {
@@ -63,12 +59,7 @@ impl Member {
                 Err(error)
             }
             (Err(SharedFailure { .. }), now) => Ok((Turn::Lead, now)),
-            (Ok(turn), now) => {
-                if let Turn::Held { budget, .. } = &turn {
-                    self.budget = Some(*budget);
-                }
-                Ok((turn, now))
-            }
+            (Ok(turn), now) => Ok((turn, now)),
         }
     }
 
@@ -95,29 +86,45 @@ impl Member {
     }
 
     fn share(&self, failure: SharedFailure) {
-        self.context.engine.fail(&self.cohort, self.number, failure, self.context.now());
+        self.context.engine.fail(self.cohort, self.number, failure, self.context.now());
     }
 
-    /// The member has been granted the hold.
-    pub(super) fn set_held(&mut self, hold: &Hold) {
-        let (now, time) = (self.context.now(), self.context.config.handoff_time);
-        self.budget = Some(HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token, now, time));
-    }
-
-    /// Called when the member is done with the hold. `true`: the next member holds now. `false`: the caller must release the
-    /// hold.
-    pub(crate) fn hand_off(mut self, hold: &Arc<Hold>) -> bool {
-        let Some(budget) = self.budget else { return false };
-        self.is_over = true;
-        self.context.engine.hand_off(&self.cohort, hold, budget, self.context.now())
+    /// The member holds now. The hold can be handed off by what it became: see [`InCohort`].
+    pub(super) fn holds(mut self) {
+        self.holds = true;
     }
 }
 
-impl Drop for Member {
+impl Drop for Member<'_> {
     fn drop(&mut self) {
-        if self.is_over {
-            return;
+        if !self.holds {
+            self.context.engine.leave(self.cohort, self.number, self.context.now());
         }
-        self.context.engine.leave(&self.cohort, self.number, self.context.now());
+    }
+}
+
+/// The cohort of a hold, which gets the hold when its owner is done with it.
+#[derive(Debug)]
+pub(crate) struct InCohort {
+    cohort: CohortId,
+    budget: HandoffBudget,
+}
+
+impl InCohort {
+    pub(super) fn new(cohort: CohortId, budget: HandoffBudget) -> Self {
+        Self { cohort, budget }
+    }
+
+    /// A hold that the server has just granted.
+    pub(super) fn granted(context: &Context, cohort: CohortId, hold: &Hold) -> Self {
+        let (now, time) = (context.now(), context.config.handoff_time);
+        let budget = HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token(), now, time);
+        Self { cohort, budget }
+    }
+
+    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the caller must release the
+    /// hold.
+    pub(crate) fn hand_off(self, context: &Context, hold: &mut Arc<Hold>) -> bool {
+        context.engine.hand_off(&self.cohort, hold, self.budget, context.now())
     }
 }

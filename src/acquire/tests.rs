@@ -13,7 +13,6 @@ use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
 use crate::engine::turn::{AttemptHandoff, SharedFailure};
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::kind::Kind;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 
@@ -44,8 +43,8 @@ impl Setup {
         self.context.engine.work(self.context.now()).cleanups.len()
     }
 
-    fn primitive(&self) -> Primitive {
-        Primitive::new(&Source::new(self.context.clone(), None), Kind::Lock, "n")
+    fn source(&self) -> Arc<Source> {
+        Source::new(self.context.clone(), None)
     }
 
     fn request(&self, timeout: Option<Duration>) -> Request {
@@ -67,7 +66,7 @@ impl Setup {
     }
 
     async fn acquire(&self, request: Request) -> Result<Option<Arc<OwnedHold>>> {
-        acquire(&self.primitive(), &request).await
+        acquire(&self.source(), &request).await
     }
 
     fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
@@ -167,13 +166,13 @@ fn a_message_while_a_request_is_sent_again_does_not_replace_its_answer() {
 fn a_try_does_not_wait_for_its_own_holder() {
     let setup = setup();
     setup.answer([Answer::Never]);
-    let primitive = setup.primitive();
+    let source = setup.source();
     let waiting = Request { holder: Some(Holder::new()), ..setup.request(None) };
     let tried = Request { wait: false, ..waiting.clone() };
-    let (mut first, mut second) = (pin!(acquire(&primitive, &waiting)), pin!(acquire(&primitive, &waiting)));
+    let (mut first, mut second) = (pin!(acquire(&source, &waiting)), pin!(acquire(&source, &waiting)));
     assert!(poll(first.as_mut()).is_pending());
     assert!(poll(second.as_mut()).is_pending());
-    assert!(matches!(poll(pin!(acquire(&primitive, &tried))), Poll::Ready(Ok(None))));
+    assert!(matches!(poll(pin!(acquire(&source, &tried))), Poll::Ready(Ok(None))));
     assert_eq!(setup.calls(), 1, "the first one's");
 }
 
@@ -216,9 +215,9 @@ fn an_acquisition_ends_with_its_timeout() {
 fn a_hold_is_entered_again_for_no_more_than_it_has() {
     let setup = setup();
     setup.answer([Answer::Granted]);
-    let primitive = setup.primitive();
+    let source = setup.source();
     let request = Request { holder: Some(Holder::new()), amount: 2, ..setup.request(None) };
-    let enter = |amount| finish(acquire(&primitive, &Request { amount, ..request.clone() }));
+    let enter = |amount| finish(acquire(&source, &Request { amount, ..request.clone() }));
     let first = enter(2).unwrap().unwrap();
     for amount in [1, 2] {
         assert!(Arc::ptr_eq(&enter(amount).unwrap().unwrap(), &first));

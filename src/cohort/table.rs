@@ -9,6 +9,7 @@
 //!
 //! A queued ticket belongs to the cohort: the member that has waited longest when the ticket is granted gets it.
 
+use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,8 +37,8 @@ pub(crate) struct Cohorts<T> {
 #[derive(Debug)]
 struct Cohort<T> {
     waiting: Waiting,
-    /// Turns that were given to members which have not looked at them yet.
-    given: FxHashMap<u64, T>,
+    /// Turns that were given to members which have not looked at them yet. Most members look in the order in which they were given.
+    given: VecDeque<(u64, T)>,
     /// Members that ask the server, or are about to.
     asking: FxHashSet<u64>,
     /// The numbers of the attempt ids that are held.
@@ -50,7 +51,7 @@ impl<T> Cohort<T> {
     fn new() -> Self {
         Self {
             waiting: Waiting::default(),
-            given: FxHashMap::default(),
+            given: VecDeque::new(),
             asking: FxHashSet::default(),
             holding: FxHashSet::default(),
             tickets: Vec::new(),
@@ -64,6 +65,12 @@ impl<T> Cohort<T> {
 }
 
 impl<T> Cohort<T> {
+    /// Takes the turn that was given to the member.
+    fn take_given(&mut self, member: u64) -> Option<T> {
+        let at = self.given.iter().position(|(other, _)| *other == member)?;
+        self.given.swap_remove_front(at).map(|(_, turn)| turn)
+    }
+
     /// Whether the allocations of this cohort are small enough to be kept.
     fn is_small(&self) -> bool {
         let Self { waiting, given, asking, holding, tickets } = self;
@@ -88,13 +95,16 @@ impl<T> Cohorts<T> {
         Some(result)
     }
 
-    /// Like [`change`](Self::change), but creates the cohort if it does not exist.
-    fn change_or_create<R: Default>(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>) -> R) -> R {
-        if !self.cohorts.contains_key(id) {
-            let cohort = self.spare.take().unwrap_or_else(Cohort::new);
-            self.cohorts.insert(id.clone(), cohort);
-        }
-        self.change(id, change).unwrap_or_default()
+    /// Like [`change`](Self::change), but creates the cohort if it does not exist. The change must add something to it.
+    fn change_or_create<R>(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>) -> R) -> R {
+        let cohort = match self.cohorts.get_mut(id) {
+            Some(cohort) => cohort,
+            None => {
+                let cohort = self.spare.take().unwrap_or_else(Cohort::new);
+                self.cohorts.entry(id.clone()).or_insert(cohort)
+            }
+        };
+        Change { id, cohort, woken: &mut self.woken }.run(change).0
     }
 
     /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity. If it has to
@@ -143,15 +153,16 @@ impl<T> Cohorts<T> {
     /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker stored before.
     pub(crate) fn poll(&mut self, id: &CohortId, member: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
         let Some(cohort) = self.cohorts.get_mut(id) else { return Poll::Ready(None) };
-        match cohort.waiting.waker(member) {
-            Some(waits) => {
-                if waker.is_some() {
-                    std::mem::swap(waits, waker);
-                }
-                Poll::Pending
+        let given = cohort.take_given(member);
+        if given.is_none()
+            && let Some(waits) = cohort.waiting.waker(member)
+        {
+            if waker.is_some() {
+                std::mem::swap(waits, waker);
             }
-            None => Poll::Ready(cohort.given.remove(&member)),
+            return Poll::Pending;
         }
+        Poll::Ready(given)
     }
 
     /// Wakes every waiting member: the client is closed.
@@ -231,7 +242,7 @@ impl<T> Change<'_, T> {
             return Err(turn);
         }
         let Some(member) = self.next() else { return Err(turn) };
-        self.cohort.given.insert(member, turn);
+        self.cohort.given.push_back((member, turn));
         Ok(member)
     }
 
@@ -262,7 +273,7 @@ impl<T> Change<'_, T> {
     pub(crate) fn leave(&mut self, member: u64) -> Option<T> {
         self.woken.extend(self.cohort.waiting.remove(member));
         self.cohort.asking.remove(&member);
-        self.cohort.given.remove(&member)
+        self.cohort.take_given(member)
     }
 
     /// If the waiting members have no attempt, ticket or hold to expect a turn from, the oldest one becomes the leader: it asks the

@@ -122,7 +122,7 @@ impl Watchdog {
     async fn ask_ahead(&self, ask: Ask) {
         let sent = self.executor.now();
         let args = ask.args(self.clock.not_after(sent, self.command_timeout));
-        let answer = self.scripts().ask_ahead(&ask.hold.keys, args).await.ok();
+        let answer = self.scripts().ask_ahead(&ask.keys, args).await.ok();
         let now = self.executor.now();
         if let Some(
             AskedAhead::Granted { now: server, .. }

@@ -11,6 +11,7 @@
 //! hold released and queued up for in one request: that costs less, and delays the others less, than asking to be told that they wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -18,12 +19,17 @@ use crate::cohort::budget::HandoffBudget;
 use crate::engine::lease::Hold;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::AheadArgs;
+use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
 
 /// A request for the next budget of a hold, sent before the present budget is used up.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) keys: Arc<Keys>,
+    /// The hold, its amount and its lease.
+    pub(crate) held: AttemptId,
+    pub(crate) amount: u32,
+    pub(crate) lease: Duration,
     /// The hand-off budget that the hold has now.
     pub(crate) budget: HandoffBudget,
     /// The attempt that queues up if other clients wait.
@@ -31,10 +37,15 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// Keeps no reference to the hold, so that it is handed off in place meanwhile: see [`Hold::pass_on`].
+    pub(crate) fn new(hold: &Hold, budget: HandoffBudget, attempt: AttemptId) -> Self {
+        let Hold { keys, id, amount, lease, .. } = hold;
+        Self { keys: keys.clone(), held: *id, amount: *amount, lease: *lease, budget, attempt }
+    }
+
     pub(crate) fn args(&self, not_after: ServerMillis) -> AheadArgs {
-        let Hold { keys, id, lease, .. } = &*self.hold;
-        let ticket = keys.kind.ticket(self.attempt, *lease, self.budget.next());
-        AheadArgs { held: *id, known: self.budget.known(), ticket, not_after }
+        let ticket = self.keys.kind.ticket(self.attempt, self.lease, self.budget.next());
+        AheadArgs { held: self.held, known: self.budget.known(), ticket, not_after }
     }
 }
 
@@ -66,7 +77,7 @@ pub(super) struct Aheads {
 
 impl Aheads {
     pub(super) fn begin(&mut self, ask: Ask) {
-        self.asked.insert(ask.hold.id.n, Ahead::UnderWay { attempt: ask.attempt, is_parked: false });
+        self.asked.insert(ask.held.n, Ahead::UnderWay { attempt: ask.attempt, is_parked: false });
         self.added.push(ask);
     }
 
@@ -76,7 +87,7 @@ impl Aheads {
 
     /// Returns `is_parked` while the answer is still awaited, else `None`.
     pub(super) fn under_way(&self, ask: &Ask) -> Option<bool> {
-        match self.asked.get(&ask.hold.id.n) {
+        match self.asked.get(&ask.held.n) {
             Some(Ahead::UnderWay { attempt, is_parked }) if *attempt == ask.attempt => Some(*is_parked),
             _ => None,
         }
@@ -112,7 +123,7 @@ impl Aheads {
     pub(super) fn end(&mut self, n: u64) -> Option<Ahead> {
         let ahead = self.asked.remove(&n)?;
         let under_way = self.added.len();
-        self.added.retain(|ask| ask.hold.id.n != n);
+        self.added.retain(|ask| ask.held.n != n);
         match ahead {
             Ahead::UnderWay { attempt, .. } if self.added.len() < under_way => Some(Ahead::Unsent(attempt)),
             ahead => Some(ahead),

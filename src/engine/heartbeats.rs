@@ -42,6 +42,8 @@ pub(crate) struct Heartbeats {
     next_serial: u64,
     unread: Unread,
     under_way: usize,
+    /// Whether a heartbeat may be due sooner than at the last [`take_changed`](Self::take_changed).
+    is_changed: bool,
     jitter: Jitter,
 }
 
@@ -53,6 +55,7 @@ impl Heartbeats {
             next_serial: 0,
             unread: Unread::default(),
             under_way: 0,
+            is_changed: false,
             jitter,
         }
     }
@@ -96,6 +99,7 @@ impl Heartbeats {
 
     /// Makes a heartbeat of every name due at once, because messages may have been missed.
     pub(crate) fn heartbeat_all(&mut self, now: Instant) {
+        self.is_changed = true;
         for (keys, name) in &mut self.names {
             name.ask_at(now);
             Self::arm_name(&mut self.events, keys, name, self.unread.first(keys));
@@ -138,6 +142,11 @@ impl Heartbeats {
     pub(crate) fn next(&self) -> Option<Instant> {
         let first = self.events.first_key_value().filter(|_| self.under_way < MOST);
         first.map(|(((at, _), _), _)| *at)
+    }
+
+    /// Whether [`next`](Self::next) may be sooner than at the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
     }
 
     /// Takes the next name that is due, with the tickets to send. The name is under way until [`answered`](Self::answered)
@@ -198,6 +207,7 @@ impl Heartbeats {
         let Some(name) = self.names.get_mut(keys).filter(|name| name.under_way) else { return };
         name.under_way = false;
         self.under_way = self.under_way.saturating_sub(1);
+        self.is_changed = true;
         change(name);
         if name.tickets.is_empty() {
             self.forget(keys);
@@ -237,6 +247,7 @@ impl Heartbeats {
     }
 
     fn arm(&mut self, keys: &Arc<Keys>) {
+        self.is_changed = true;
         if let Some(name) = self.names.get_mut(keys) {
             Self::arm_name(&mut self.events, keys, name, self.unread.first(keys));
         }

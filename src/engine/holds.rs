@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::engine::lease::{Hold, Loss, deadline};
 use crate::engine::schedule::{Due, Schedule};
 use crate::mutant::{self, Mutant};
+use crate::protocol::token::Token;
 
 #[derive(Debug)]
 struct Held {
@@ -73,16 +74,33 @@ impl Holds {
         self.schedule.insert(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
     }
 
-    /// Puts the hold in the place of its predecessor, which had the same attempt id and deadline. It is not renewed until
-    /// its owner has looked at it.
-    pub(super) fn succeed(&mut self, hold: &Arc<Hold>, deadline: Instant, now: Instant) {
+    /// Passes the hold on from its last guard, and returns that of the next one. It is not renewed until its owner has looked at
+    /// it. `None`: it was lost, or no more than `least` of its lease is left. See [`Hold::succeed`].
+    pub(super) fn pass_on(
+        &mut self,
+        hold: &mut Arc<Hold>,
+        least: Duration,
+        token: Option<Token>,
+        now: Instant,
+    ) -> Option<Arc<Hold>> {
         let Some(held) = self.held.get_mut(&hold.id.n) else {
-            return self.insert_as(Watch::Unseen, hold, deadline, now);
+            let (successor, deadline) = hold.succeed(now, least, token)?;
+            let successor = Arc::new(successor);
+            self.insert_as(Watch::Unseen, &successor, deadline, now);
+            return Some(successor);
         };
-        held.hold = hold.clone();
+        // This table has one reference, and the last guard lends its own. If there is no other one, nobody can tell that the hold has
+        // changed its owner, and it stays where it is.
+        if Arc::strong_count(hold) == 2 && Arc::ptr_eq(&held.hold, hold) {
+            hold.pass_on(now, least, token)?;
+        } else {
+            let (successor, _) = hold.succeed(now, least, token)?;
+            held.hold = Arc::new(successor);
+        }
         if held.watch == Watch::Renewed {
             held.watch = Watch::Unseen;
         }
+        Some(held.hold.clone())
     }
 
     /// Called when the owner has looked at the hold. It is renewed from now on, and at once if a renewal came due meanwhile.
@@ -176,8 +194,17 @@ impl Holds {
         self.schedule.next()
     }
 
+    /// See [`Schedule::take_changed`].
+    pub(super) fn take_rescheduled(&mut self) -> bool {
+        self.schedule.take_changed()
+    }
+
     pub(super) fn due(&mut self, now: Instant) -> Due {
         self.schedule.due(now)
+    }
+
+    pub(super) fn is_any_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     /// Takes the losses since the last call.

@@ -1,23 +1,26 @@
 //! One hold and its lease, counted on the client's monotonic clock.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
 
 use crate::mutant::{self, Mutant};
-use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 
+mod answer;
 mod count;
 mod regrant;
+mod state;
 mod term;
 
+pub(crate) use answer::{ORDINARY, answer_within};
 pub(crate) use count::{deadline, drift};
+use state::{AtomicState, State};
 pub(crate) use term::Term;
 
 /// The reason why a hold was lost.
@@ -62,23 +65,17 @@ pub(crate) struct Hold {
     pub(crate) id: AttemptId,
     /// The number of units, or of reserved tokens.
     pub(crate) amount: u32,
-    pub(crate) token: Token,
+    /// See [`token`](Self::token).
+    token: AtomicU64,
     pub(crate) lease: Duration,
     pub(crate) term: Term,
     /// How many replicas must acknowledge the grant and each renewal before they count.
     pub(crate) replicas: u32,
     /// The longest lease that the server was asked for, in milliseconds.
     longest: AtomicU64,
-    state: Mutex<State>,
+    state: AtomicState,
     /// Notified when the hold is lost or released.
     over: Event,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Held { deadline: Instant },
-    Lost(Loss),
-    Released,
 }
 
 impl Hold {
@@ -95,12 +92,12 @@ impl Hold {
             keys,
             id,
             amount,
-            token,
+            token: AtomicU64::new(token.get()),
             lease,
             term,
             replicas: 0,
             longest: AtomicU64::new(millis(lease)),
-            state: Mutex::new(State::Held { deadline }),
+            state: AtomicState::held(deadline),
             over: Event::new(),
         }
     }
@@ -112,7 +109,7 @@ impl Hold {
 
     /// The time until the holder must stop. Zero if it must have stopped already.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
-        match *lock(&self.state) {
+        match self.state.load() {
             State::Held { deadline } => deadline.saturating_duration_since(now),
             State::Lost(_) | State::Released => Duration::ZERO,
         }
@@ -120,7 +117,7 @@ impl Hold {
 
     /// When the hold ends. `None` once it is lost or released.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match *lock(&self.state) {
+        match self.state.load() {
             State::Held { deadline } => Some(deadline),
             State::Lost(_) | State::Released => None,
         }
@@ -163,72 +160,80 @@ impl Hold {
 
     /// Moves the deadline. Does nothing if the old one has passed, because a caller may have seen the hold as lost since.
     pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
-        if let State::Held { deadline: current } = &mut *lock(&self.state)
-            && now < *current
-        {
-            *current = deadline.max(*current);
-        }
+        let longer = |state| match state {
+            State::Held { deadline: current } if now < current => Some(State::Held { deadline: deadline.max(current) }),
+            _ => None,
+        };
+        let _ = self.state.update(longer);
     }
 
     /// Signals the loss. `false`: the hold was over already.
     pub(crate) fn lose(&self, loss: Loss) -> bool {
-        let mut state = lock(&self.state);
-        let news = matches!(*state, State::Held { .. });
-        if news {
-            *state = State::Lost(loss);
-        }
-        drop(state);
+        let lost = |state| matches!(state, State::Held { .. }).then_some(State::Lost(loss));
+        let news = self.state.update(lost).is_ok();
         if news {
             self.notify_over();
         }
         news
     }
 
+    /// The fencing token. A hold that is [passed on](Self::pass_on) gets another one before the next guard has the hold.
+    pub(crate) fn token(&self) -> Token {
+        Token::new(self.token.load(Ordering::Relaxed))
+    }
+
     /// Ends the hold, and returns its successor with its deadline. The successor is for another guard and has the same
     /// attempt id. Its token is `token`, or the next one if tokens are reserved. `None` if the hold was lost, or if no more
     /// than `least` of its lease is left. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn succeed(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<(Self, Instant)> {
-        let mut state = lock(&self.state);
-        if mutant::on(Mutant::LostHoldHandedOff) {
-            *state = State::Held { deadline: now + self.lease };
-        }
-        let State::Held { deadline } = *state else { return None };
-        if deadline.saturating_duration_since(now) <= least {
-            return None;
-        }
-        *state = State::Released;
-        let next = if self.token == Token::NONE { self.token } else { Token::new(self.token.get() + 1) };
-        let mut token = token.unwrap_or(next);
-        if mutant::on(Mutant::TokenHandedOn) {
-            token = self.token;
-        }
+        let passed_on = |state| self.passes_on(state, now, least).map(|_| State::Released);
+        let deadline = self.passes_on(self.state.update(passed_on).ok()?, now, least)?;
         let Self { keys, id, amount, lease, term, replicas, .. } = self;
+        let token = self.next_token(token);
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
         Some((successor.acknowledged_by(*replicas), deadline))
     }
 
+    /// As [`succeed`](Self::succeed), but this hold becomes its own successor. Only for a hold to which none but its last guard and the
+    /// engine have references, because others would take the next guard's hold for this one's.
+    pub(crate) fn pass_on(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<()> {
+        self.passes_on(self.state.load(), now, least)?;
+        self.token.store(self.next_token(token).get(), Ordering::Relaxed);
+        Some(())
+    }
+
+    /// The deadline, if the hold is not lost and more than `least` of its lease is left.
+    fn passes_on(&self, state: State, now: Instant, least: Duration) -> Option<Instant> {
+        if mutant::on(Mutant::LostHoldHandedOff) {
+            return Some(now + self.lease);
+        }
+        let State::Held { deadline } = state else { return None };
+        (deadline.saturating_duration_since(now) > least).then_some(deadline)
+    }
+
+    /// The token of the next guard.
+    fn next_token(&self, token: Option<Token>) -> Token {
+        let own = self.token();
+        if mutant::on(Mutant::TokenHandedOn) {
+            return own;
+        }
+        token.unwrap_or(if own == Token::NONE { own } else { own.next() })
+    }
+
     /// Ends the hold. `false`: it was over already. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn end(&self, now: Instant) -> bool {
-        let mut state = lock(&self.state);
-        let held = matches!(*state, State::Held { deadline } if now < deadline);
-        if held {
-            *state = State::Released;
-        }
-        held
+        let ended = |state| matches!(state, State::Held { deadline } if now < deadline).then_some(State::Released);
+        self.state.update(ended).is_ok()
     }
 
     /// Ends the hold and wakes its waiters. Fails if the hold was lost before, even if the deadline passed unnoticed.
     pub(crate) fn release(&self, now: Instant) -> Result<(), Loss> {
-        let mut state = lock(&self.state);
-        match *state {
-            State::Held { deadline } if now < deadline => {
-                *state = State::Released;
-                drop(state);
-                self.notify_over();
-                Ok(())
-            }
+        if self.end(now) {
+            self.notify_over();
+            return Ok(());
+        }
+        match self.state.load() {
             State::Held { .. } => {
-                drop(state);
                 self.lose(Loss::Expired);
                 Err(Loss::Expired)
             }
@@ -239,7 +244,7 @@ impl Hold {
 
     /// The reason why the holder must stop. `None` while it may go on.
     pub(crate) fn loss(&self, now: Instant) -> Option<Loss> {
-        match *lock(&self.state) {
+        match self.state.load() {
             State::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
             State::Lost(loss) => Some(loss),
             State::Released => None,
@@ -258,7 +263,7 @@ impl Hold {
     pub(crate) async fn over(&self) -> Option<Loss> {
         loop {
             let listener = self.over.listen();
-            match *lock(&self.state) {
+            match self.state.load() {
                 State::Held { .. } => {}
                 State::Lost(loss) => return Some(loss),
                 State::Released => return None,
@@ -270,8 +275,13 @@ impl Hold {
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
     /// wakers.
     pub(crate) fn notify_over(&self) {
+        // A hold that was passed on goes on.
+        if let State::Held { .. } = self.state.load() {
+            return;
+        }
         // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is missed: a task
-        // first listens, and then checks the state under its mutex.
+        // first listens, which is such a fence, too, and then checks the state.
+        fence(Ordering::SeqCst);
         if self.over.total_listeners() > 0 {
             self.over.notify(usize::MAX);
         }

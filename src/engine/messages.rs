@@ -45,7 +45,7 @@ impl State {
         let Some(attempt) = self.attempts.get(id.n) else {
             // The server had lost the grant but still had the ticket, and has granted it again. Others may have held in
             // between.
-            if self.holds.get(id.n).is_some_and(|hold| hold.token < token) {
+            if self.holds.get(id.n).is_some_and(|hold| hold.token() < token) {
                 self.hold_handler().lose_and_clean_up(id.n, Loss::Gone, now);
                 return;
             }

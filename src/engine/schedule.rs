@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use crate::engine::lease::ORDINARY;
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 
 /// The most holds in one renewal call. The server spends about a microsecond on each.
 pub(crate) const BATCH: usize = 256;
-
-/// An ordinary network answers within this time. A renewal may take as long, however little of its lease is left.
-const ORDINARY: Duration = Duration::from_millis(100);
 
 /// The checks of all fixed leases are spread over half of this.
 const LOOK: Duration = Duration::from_secs(2);
@@ -38,6 +36,8 @@ pub(crate) struct Schedule {
     paced: Option<(Instant, Duration)>,
     /// The last time at which all holds had to be verified. Answers to calls sent before do not verify a hold.
     verified: Option<Instant>,
+    /// Whether something may be due sooner than at the last [`take_changed`](Self::take_changed).
+    is_changed: bool,
     jitter: Jitter,
 }
 
@@ -78,6 +78,7 @@ impl Schedule {
             ready: BTreeSet::new(),
             paced: None,
             verified: None,
+            is_changed: false,
             jitter,
         }
     }
@@ -151,6 +152,7 @@ impl Schedule {
     /// Makes every hold due for a check, fixed ones too: as soon as the pace allows, or after the call that is under way.
     pub(crate) fn verify_all(&mut self, now: Instant) {
         self.verified = Some(now);
+        self.is_changed = true;
         let fixed: Vec<u64> = self.fixed.iter().map(|(_, id)| *id).collect();
         let later = std::mem::take(&mut self.later).into_iter().map(|(_, id)| id);
         let mut ready = Vec::new();
@@ -173,6 +175,11 @@ impl Schedule {
         };
         let ends = sooner(self.renewed.first().map(|(at, _)| *at), self.fixed.first().map(|(at, _)| *at));
         sooner(ends, renewal)
+    }
+
+    /// Whether [`next`](Self::next) may be sooner than at the last call. What ends a hold makes it no sooner.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
     }
 
     pub(crate) fn due(&mut self, now: Instant) -> Due {
@@ -246,6 +253,7 @@ impl Schedule {
 
     fn put(&mut self, id: u64, times: Times) {
         self.take(id);
+        self.is_changed = true;
         let ends = if times.interval.is_some() { &mut self.renewed } else { &mut self.fixed };
         ends.insert((times.deadline, id));
         match times.turn {
@@ -286,14 +294,6 @@ pub(crate) fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Ins
 /// The number of calls that renew this many holds, at least one.
 fn batches(holds: usize) -> u32 {
     u32::try_from(holds.div_ceil(BATCH)).unwrap_or(u32::MAX).max(1)
-}
-
-/// How long to wait for the answer to a renewal: `longest` at most, and half of the time `left`, so that it can be sent again.
-pub(crate) fn answer_within(left: Duration, longest: Duration) -> Duration {
-    if mutant::on(Mutant::RenewalWithoutBound) {
-        return longest;
-    }
-    (left / 2).max(ORDINARY).min(longest)
 }
 
 #[cfg(test)]

@@ -140,22 +140,35 @@ impl State {
         sooner(self.holds.next(), self.attempts.heartbeats.next())
     }
 
-    /// Takes the effects of the last change.
-    pub(super) fn take_effects(&mut self) -> Effects {
+    /// Whether the watchdog has something to do sooner than the last call said.
+    fn arm(&mut self) -> bool {
+        // Most hand-offs change neither, and the times are costly to tell.
+        let is_changed = self.holds.take_rescheduled() | self.attempts.heartbeats.take_changed();
+        if !is_changed {
+            return false;
+        }
+        let Some(next) = self.next() else { return false };
+        let is_sooner = self.armed.is_none_or(|armed| next < armed);
+        if is_sooner {
+            self.armed = Some(next);
+        }
+        is_sooner
+    }
+
+    /// Takes the effects of the last change. `None` if it had none.
+    pub(super) fn take_effects(&mut self) -> Option<Effects> {
         let idle = self.cleanups.take_idle();
         let mut work = self.cleanups.take_added() || (idle && self.is_ending);
         work |= self.confirmations.is_added() || self.aheads.is_added();
-        if let Some(next) = self.next()
-            && self.armed.is_none_or(|armed| next < armed)
-        {
-            self.armed = Some(next);
-            work = true;
-        }
-        let mut wakers = std::mem::take(self.cohorts.woken());
-        for woken in [self.attempts.woken(), self.confirmations.woken()] {
-            wakers.append(woken);
-        }
+        work |= self.arm();
         let inboxes = self.attempts.inboxes.is_added();
-        Effects { losses: self.holds.take_lost(), wakers, work, inboxes, idle }
+        let Self { holds, attempts, cohorts, confirmations, .. } = self;
+        let mut woken = [cohorts.woken(), attempts.woken(), confirmations.woken()];
+        if !(idle || work || inboxes || holds.is_any_lost()) && woken.iter().all(|wakers| wakers.is_empty()) {
+            return None;
+        }
+        let mut wakers = Wakers::default();
+        woken.iter_mut().for_each(|woken| wakers.append(woken));
+        Some(Effects { losses: holds.take_lost(), wakers, work, inboxes, idle })
     }
 }

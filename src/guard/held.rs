@@ -15,8 +15,14 @@ mod sealed {
 
     /// What the library does with any guard, and other crates cannot.
     pub trait Sealed: Sized {
-        /// Acquires what the options ask for. `None`: others hold it, and the caller does not wait.
-        fn acquire(options: Options, wait: bool) -> impl Future<Output = Result<Option<Self>>> + Send;
+        /// Acquires what the options ask for. `finish` gets `None` if others hold it, and the caller does not wait.
+        ///
+        /// What a caller did to the output of the future instead would move the future once more.
+        fn acquire<T>(
+            options: Options,
+            wait: bool,
+            finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
+        ) -> impl Future<Output = Result<T>> + Send;
 
         /// Another guard of the same hold.
         fn share(&self) -> Self;
@@ -106,14 +112,18 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
 macro_rules! held {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
-            fn acquire(options: Options, wait: bool) -> impl Future<Output = Result<Option<Self>>> + Send {
+            fn acquire<T>(
+                options: Options,
+                wait: bool,
+                finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
+            ) -> impl Future<Output = Result<T>> + Send {
                 // The options end here: an acquisition that waits would carry them for hours.
                 let mut made = options.into_request(wait);
                 async move {
                     // Borrowed, because what is moved out of `made` would be stored twice for the whole wait.
-                    let (primitive, request) = made.as_mut().map_err(|error| error.clone())?;
+                    let (source, request) = made.as_mut().map_err(|error| error.clone())?;
                     request.choose_holder();
-                    Ok(acquire(primitive, request).await?.map(Self::new))
+                    finish(acquire(source, request).await?.map(Self::new))
                 }
             }
 

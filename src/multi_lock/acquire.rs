@@ -19,9 +19,9 @@ use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{NamedLoss, loss};
-use crate::handle::Primitive;
 use crate::owned::OwnedHold;
 use crate::runtime::timeout;
+use crate::source::Source;
 
 /// Signals that a hold acquired so far is lost.
 type Losses = FuturesUnordered<BoxFuture<'static, NamedLoss>>;
@@ -34,7 +34,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
     let requests = parts.iter().map(|part| options.request(part, wait)).collect::<Result<Vec<_>>>()?;
     // One client's clock measures the timeout, because other clients may use other clocks.
     let context = options.first()?.primitive.context();
-    let until = end_of(context, options.timeout);
+    let until = end_of(context, options.choices.timeout);
     let (mut holds, mut losses) = (Holds::default(), Losses::new());
     for (part, mut request) in parts.iter().zip(requests) {
         request.choose_holder();
@@ -45,7 +45,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
             }
             request.timeout = Some(left);
         }
-        let Some(owned) = next(&part.primitive, &request, &mut losses).await? else {
+        let Some(owned) = next(&part.primitive.source, &request, &mut losses).await? else {
             give_back(context, holds, until).await;
             return Ok(None);
         };
@@ -60,8 +60,8 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
 }
 
 /// Acquires one more primitive, unless a hold acquired so far is lost first.
-async fn next(primitive: &Primitive, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
-    let acquired = pin!(acquire(primitive, request));
+async fn next(source: &Source, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
+    let acquired = pin!(acquire(source, request));
     let lost = poll_fn(|context| match losses.poll_next_unpin(context) {
         Poll::Ready(Some(loss)) => Poll::Ready(loss),
         Poll::Ready(None) | Poll::Pending => Poll::Pending,

@@ -62,7 +62,7 @@ impl MultiGuard {
 
     /// The fencing tokens with their names, in the order of [`names`](Self::names). Permits have none.
     pub fn tokens(&self) -> impl Iterator<Item = (&str, Token)> {
-        let token = |owned: &Arc<OwnedHold>| Some(owned.hold.token).filter(|token| *token != Token::NONE);
+        let token = |owned: &Arc<OwnedHold>| Some(owned.hold.token()).filter(|token| *token != Token::NONE);
         self.holds.iter().filter_map(move |owned| Some((&*owned.hold.keys.name, token(owned)?)))
     }
 
@@ -142,8 +142,12 @@ impl fmt::Debug for MultiGuard {
 }
 
 impl Sealed for MultiGuard {
-    async fn acquire(options: Options, wait: bool) -> Result<Option<Self>> {
-        Ok(acquire_all(&options, wait).await?.map(Self::new))
+    async fn acquire<T>(
+        options: Options,
+        wait: bool,
+        finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
+    ) -> Result<T> {
+        finish(acquire_all(&options, wait).await?.map(Self::new))
     }
 
     fn share(&self) -> Self {

@@ -109,7 +109,7 @@ async fn vote(
         let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
         // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
         // granted newer holds since, and would still accept an older token.
-        let token = turn.hold.token.after(began - taken);
+        let token = turn.hold.token().after(began - taken);
         let first = Proposal { token, owner, term, lease };
         let (round, verdict, token) = rounds(masters, keys, first).await;
         masters.check_distinct(request.operation)?;

@@ -30,12 +30,12 @@ pub(super) struct Keeper {
     /// The keys of the vote on each master.
     keys: Vec<Arc<Keys>>,
     /// Released after the votes, because its release lets the next acquisition ask for them.
-    turn: Option<OwnedHold>,
+    turn: Option<Arc<OwnedHold>>,
 }
 
 impl Keeper {
     /// Keeps the hold until a method of [`Ends`](crate::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(kept: Arc<Kept>, keys: Vec<Arc<Keys>>, turn: OwnedHold) {
+    pub(super) fn start(kept: Arc<Kept>, keys: Vec<Arc<Keys>>, turn: Arc<OwnedHold>) {
         let executor = kept.masters.executor().clone();
         let keeper = Self { kept, keys, turn: Some(turn) };
         executor.spawn(Box::pin(keeper.run()));
@@ -126,7 +126,7 @@ impl Keeper {
         if missing.is_empty() {
             return;
         }
-        let mut token = hold.token;
+        let mut token = hold.token();
         if mutant::on(Mutant::VoteRegainedWithFreshToken) {
             token = token.next();
         }
@@ -147,7 +147,7 @@ impl Keeper {
         let slot = match cast.answer {
             Answer::Accepted(validity) => {
                 let terms = Terms { term: hold.term, lease: cast.lease, replicas: 0 };
-                let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token, terms, cast.sent) else { return };
+                let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token(), terms, cast.sent) else { return };
                 masters.change_stats(|stats| stats.votes_regained += 1);
                 Slot::voted(OwnedHold::new(masters.all[master].context.clone(), vote, None), validity.from)
             }
@@ -178,7 +178,7 @@ impl Keeper {
             count.add(&released);
         }
         if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(&turn.context)) {
-            together(masters.executor(), limit, [turn.release()]).await;
+            together(masters.executor(), limit, [release(turn)]).await;
         }
         self.turn = None;
         kept.tell(self.outcome(count));

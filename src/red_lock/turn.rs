@@ -21,7 +21,7 @@ pub(super) async fn take_turn(
     keys: &[Arc<Keys>],
     until: Option<Instant>,
     patience: &mut Patience,
-) -> Result<Option<OwnedHold>> {
+) -> Result<Option<Arc<OwnedHold>>> {
     let limit = masters.node_timeout(request.lease);
     loop {
         masters.check_usable(request)?;

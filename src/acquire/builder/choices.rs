@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::request::Request;
-use crate::config::{MIN_LEASE, check_lease, check_replicas};
+use crate::config::{Config, MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
+use crate::protocol::key::Keys;
 use crate::runtime::Executor;
+use crate::source::Source;
 
 /// One primitive to acquire, and how much of it.
 #[derive(Clone, Debug)]
@@ -26,15 +28,24 @@ enum Parts {
     Several(Arc<[Part]>),
 }
 
-/// The choices of a caller. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
+/// What a caller acquires, and how. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
 #[derive(Clone, Debug)]
 pub struct Options {
     parts: Parts,
     pub(crate) operation: &'static str,
-    pub(super) fair: bool,
+    pub(crate) choices: Choices,
+}
+
+/// What a caller has chosen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choices {
+    pub(super) is_non_fair: bool,
     pub(crate) timeout: Option<Duration>,
-    pub(super) lease: Option<Duration>,
-    pub(super) expires_after: Option<Duration>,
+    lease: Option<Duration>,
+    /// Whether the lease is fixed, and not renewed.
+    is_fixed: bool,
+    /// Whether both a fixed and a renewed lease were chosen.
+    is_both: bool,
     pub(super) at_most: Option<Duration>,
     pub(super) replicas: Option<u32>,
     pub(super) holder: Option<Holder>,
@@ -43,26 +54,12 @@ pub struct Options {
 
 impl Options {
     pub(crate) fn of_one(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
-        Self::new(Parts::One(Part { primitive: primitive.clone(), amount }), operation)
+        let parts = Parts::One(Part { primitive: primitive.clone(), amount });
+        Self { parts, operation, choices: Choices::default() }
     }
 
     pub(crate) fn of_several(parts: &[Part], operation: &'static str) -> Self {
-        Self::new(Parts::Several(parts.into()), operation)
-    }
-
-    fn new(parts: Parts, operation: &'static str) -> Self {
-        Self {
-            parts,
-            operation,
-            fair: true,
-            timeout: None,
-            lease: None,
-            expires_after: None,
-            at_most: None,
-            replicas: None,
-            holder: None,
-            max_waiters: None,
-        }
+        Self { parts: Parts::Several(parts.into()), operation, choices: Choices::default() }
     }
 
     /// The primitives to acquire, in the caller's order.
@@ -75,42 +72,61 @@ impl Options {
 
     /// The first primitive, which is the only one of most acquisitions.
     pub(crate) fn first(&self) -> Result<&Part> {
-        let none = || Error::because(ErrorKind::InvalidInput, self.operation, "there is no name to acquire");
-        self.parts().first().ok_or_else(none)
+        self.parts().first().ok_or_else(|| nothing_to_acquire(self.operation))
     }
 
     pub(super) fn executor(&self) -> Result<Arc<dyn Executor>> {
         Ok(self.first()?.primitive.context().executor.clone())
     }
 
-    /// The request for the only part, and its handle.
-    pub(crate) fn into_request(self, wait: bool) -> Result<(Primitive, Request)> {
-        let part = self.first()?;
-        let request = self.request(part, wait)?;
-        let primitive = match self.parts {
-            Parts::One(part) => part.primitive,
-            Parts::Several(_) => part.primitive.clone(),
+    /// The request for the only part, and who grants it.
+    pub(crate) fn into_request(self, wait: bool) -> Result<(Arc<Source>, Request)> {
+        let Self { parts, operation, choices } = self;
+        let Part { primitive, amount } = match parts {
+            Parts::One(part) => part,
+            Parts::Several(parts) => parts.first().cloned().ok_or_else(|| nothing_to_acquire(operation))?,
         };
-        Ok((primitive, request))
+        let (source, keys) = primitive.into_keys(operation)?;
+        let request = choices.request(operation, keys, amount, wait, &source.context.config)?;
+        Ok((source, request))
     }
 
     /// The request for one of the parts, with these options.
     pub(crate) fn request(&self, part: &Part, wait: bool) -> Result<Request> {
-        let Self { operation, .. } = *self;
         let Part { primitive, amount } = part;
-        let amount = *amount;
-        let keys = primitive.keys(operation)?;
+        let keys = primitive.keys(self.operation)?.clone();
+        self.choices.request(self.operation, keys, *amount, wait, &primitive.context().config)
+    }
+}
+
+fn nothing_to_acquire(operation: &'static str) -> Error {
+    Error::because(ErrorKind::InvalidInput, operation, "there is no name to acquire")
+}
+
+impl Choices {
+    pub(super) fn with_lease(self, lease: Duration, is_fixed: bool) -> Self {
+        let is_both = self.is_both || (self.lease.is_some() && self.is_fixed != is_fixed);
+        Self { lease: Some(lease), is_fixed, is_both, ..self }
+    }
+
+    fn request(
+        &self,
+        operation: &'static str,
+        keys: Arc<Keys>,
+        amount: u32,
+        wait: bool,
+        config: &Config,
+    ) -> Result<Request> {
         self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
-        let config = &primitive.context().config;
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
-        let renewed = self.expires_after.is_none();
-        let lease = self.expires_after.or(self.lease).unwrap_or(own);
+        let (fair, renewed) = (!self.is_non_fair, !self.is_fixed);
+        let lease = self.lease.unwrap_or(own);
         let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
-        let joins_cohort = wait && !self.fair && renewed && as_others;
+        let joins_cohort = wait && !fair && renewed && as_others && keys.kind.joins_cohort(amount);
         Ok(Request {
             operation,
-            keys: keys.clone(),
+            keys,
             amount,
             wait,
             lease: self.at_most.map_or(lease, |limit| lease.min(limit)),
@@ -118,8 +134,8 @@ impl Options {
             at_most: self.at_most,
             replicas,
             max_waiters: self.max_waiters.unwrap_or(0),
-            fair: self.fair,
-            joins_cohort: joins_cohort && keys.kind.joins_cohort(amount),
+            fair,
+            joins_cohort,
             timeout: self.timeout,
             holder: self.holder,
         })
@@ -136,13 +152,13 @@ impl Options {
         if amount == 0 {
             return invalid("the number of permits is zero".to_owned());
         }
-        if self.expires_after.is_some() && (self.lease.is_some() || self.at_most.is_some()) {
+        if self.is_both || (self.is_fixed && self.at_most.is_some()) {
             return invalid(
                 "expires_after sets a fixed lease; lease and hold_at_most apply to renewed leases only".to_owned(),
             );
         }
-        for lease in self.lease.iter().chain(&self.expires_after) {
-            check_lease(operation, *lease)?;
+        if let Some(lease) = self.lease {
+            check_lease(operation, lease)?;
         }
         if let Some(replicas) = self.replicas {
             check_replicas(operation, replicas)?;
@@ -179,7 +195,7 @@ macro_rules! builder {
             }
 
             pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
-                self.options.holder = Some(*holder);
+                self.options.choices.holder = Some(*holder);
                 self
             }
         }

@@ -37,31 +37,31 @@ impl<G> TryAcquire<G> {
     /// Limits the wait for the server's answer. The default is the client's
     /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.options.choices.timeout = Some(timeout);
         self
     }
 
     /// See [`Acquire::lease`](crate::Acquire::lease).
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.lease = Some(lease);
+        self.options.choices = self.options.choices.with_lease(lease, false);
         self
     }
 
     /// See [`Acquire::expires_after`](crate::Acquire::expires_after).
     pub fn expires_after(mut self, lease: Duration) -> Self {
-        self.options.expires_after = Some(lease);
+        self.options.choices = self.options.choices.with_lease(lease, true);
         self
     }
 
     /// See [`Acquire::hold_at_most`](crate::Acquire::hold_at_most).
     pub fn hold_at_most(mut self, limit: Duration) -> Self {
-        self.options.at_most = Some(limit);
+        self.options.choices.at_most = Some(limit);
         self
     }
 
     /// See [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
     pub fn acknowledged_by(mut self, replicas: u32) -> Self {
-        self.options.replicas = Some(replicas);
+        self.options.choices.replicas = Some(replicas);
         self
     }
 }
@@ -75,7 +75,7 @@ impl<G: Reentrant> TryAcquire<G> {
 
 impl<G: Held> TryAcquire<G> {
     pub(crate) fn acquired(self) -> impl Future<Output = Result<Option<G>>> + Send {
-        G::acquire(self.options, false)
+        G::acquire(self.options, false, Ok)
     }
 }
 

@@ -36,7 +36,7 @@ fn a_hold_is_handed_off_without_a_request() {
     let held = owned(poll(first.as_mut()));
     assert!(poll(second.as_mut()).is_pending());
     drop(held);
-    assert_eq!(owned(poll(second.as_mut())).hold.token, Token::new(2));
+    assert_eq!(owned(poll(second.as_mut())).hold.token(), Token::new(2));
     assert_eq!((setup.calls(), setup.cleanups()), (1, 1), "the last one is released");
 }
 
@@ -48,7 +48,7 @@ fn a_hold_with_one_token_is_released_and_asked_for_in_one_request() {
     let mut next = pin!(setup.acquire(setup.request(None)));
     assert!(poll(next.as_mut()).is_pending());
     drop(held);
-    assert_eq!(owned(poll(next.as_mut())).hold.token, Token::new(9));
+    assert_eq!(owned(poll(next.as_mut())).hold.token(), Token::new(9));
     assert_eq!(setup.calls(), 2);
 }
 

@@ -9,9 +9,8 @@ use crate::connection::ConnectionError;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::confirmations::Confirmation;
-use crate::engine::lease::Hold;
+use crate::engine::lease::{Hold, answer_within};
 use crate::engine::replica_waits::ReplicaLink;
-use crate::engine::schedule::answer_within;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
 use crate::protocol::reply::{HoldState, Renewed};
@@ -61,7 +60,7 @@ impl Renewals<'_> {
         let (mut held, mut gone, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (hold, mut state) in holds.into_iter().zip(states) {
             if matches!(state, HoldState::Unacknowledged(_)) && mutant::on(Mutant::UnacknowledgedRenewalCounted) {
-                state = HoldState::Held(Some(hold.token));
+                state = HoldState::Held(Some(hold.token()));
             }
             match hold.found(state) {
                 HoldState::Held(_) => held.push(hold),

@@ -96,7 +96,13 @@ impl Engine {
 
     /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release the
     /// hold.
-    pub(crate) fn hand_off(&self, cohort: &CohortId, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> bool {
+    pub(crate) fn hand_off(
+        &self,
+        cohort: &CohortId,
+        hold: &mut Arc<Hold>,
+        budget: HandoffBudget,
+        now: Instant,
+    ) -> bool {
         let handed_off = self.change(|state| state.handoff_handler().hand_off(cohort, hold, budget, now));
         if handed_off {
             hold.notify_over();

@@ -33,12 +33,12 @@ impl State {
         }
         if let Some(AskedAhead::NotHeld { .. }) = answer {
             self.attempts.remove(ask.attempt.n);
-            self.aheads.set(ask.hold.id.n, Ahead::Refused);
-            self.hold_handler().lose_and_clean_up(ask.hold.id.n, Loss::Gone, now);
+            self.aheads.set(ask.held.n, Ahead::Refused);
+            self.hold_handler().lose_and_clean_up(ask.held.n, Loss::Gone, now);
             return;
         }
         let HandoffHandler { cohorts, mut assets } = self.handoff_handler();
-        cohorts.change(&CohortId::of(&ask.hold.keys, ask.hold.amount), |cohort| {
+        cohorts.change(&CohortId::of(&ask.keys, ask.amount), |cohort| {
             assets.ahead_answered(cohort, ask, is_parked, answer, sent, now);
         });
     }
@@ -54,15 +54,15 @@ impl Assets<'_> {
         sent: Instant,
         now: Instant,
     ) {
-        let n = ask.hold.id.n;
-        let Some(hold) = self.holds.get(n).cloned() else { return };
+        let n = ask.held.n;
+        let Some(mut hold) = self.holds.get(n).cloned() else { return };
         match answer {
             Some(AskedAhead::Granted { token, .. }) => {
                 self.attempts.remove(ask.attempt.n);
                 self.holds.set_extended(&hold, hold.lease, sent, now);
                 self.aheads.set(n, Ahead::Granted(ask.budget.renewed(token, is_parked)));
                 if is_parked {
-                    match self.hand_over_ahead(&hold, now) {
+                    match self.hand_over_ahead(&mut hold, now) {
                         Some(turn) => self.give(cohort, Ok(turn), now),
                         None => self.release(cohort, &hold, now),
                     }
@@ -89,7 +89,7 @@ impl Assets<'_> {
     }
 
     fn give_up_ahead(&mut self, ask: &Ask, now: Instant) {
-        self.aheads.set(ask.hold.id.n, Ahead::Refused);
+        self.aheads.set(ask.held.n, Ahead::Refused);
         AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(ask.attempt, true, now);
     }
 
@@ -97,42 +97,38 @@ impl Assets<'_> {
     /// next budget when half of this one is used.
     pub(in crate::engine) fn hand_over(
         &mut self,
-        hold: &Arc<Hold>,
+        hold: &mut Arc<Hold>,
         budget: HandoffBudget,
         now: Instant,
     ) -> Option<Turn> {
         let Spent { budget, token } = budget.spend(now)?;
         // With less than half of the lease left, the next member asks the server, because it could not rely on a renewal in
         // time.
-        let (successor, deadline) = hold.succeed(now, hold.lease / 2, token)?;
-        let hold = Arc::new(successor);
-        self.holds.succeed(&hold, deadline, now);
+        let hold = self.holds.pass_on(hold, hold.lease / 2, token, now)?;
         // A lease that replicas must acknowledge must not be renewed by a request that does not wait for them.
-        let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0 && self.aheads.get(hold.id.n).is_none();
-        if may_ask && budget.is_half_used(now) {
+        let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0;
+        if may_ask && budget.is_half_used(now) && self.aheads.get(hold.id.n).is_none() {
             let attempt = Attempt::new(&hold.keys, budget.next(), hold.lease, now);
             let attempt = self.attempts.open(attempt, |n| self.holds.is_held(n));
-            self.aheads.begin(Ask { hold: hold.clone(), budget, attempt });
+            self.aheads.begin(Ask::new(&hold, budget, attempt));
         }
         Some(Turn::Held { hold, budget })
     }
 
     /// As [`hand_over`](Self::hand_over), by the budget that was granted ahead. The present one is used up first: it costs a request to
     /// replace a budget, whatever is left of it.
-    pub(in crate::engine) fn hand_over_ahead(&mut self, hold: &Arc<Hold>, now: Instant) -> Option<Turn> {
+    pub(in crate::engine) fn hand_over_ahead(&mut self, hold: &mut Arc<Hold>, now: Instant) -> Option<Turn> {
         let budget = self.aheads.take_granted(hold.id.n)?;
         self.hand_over(hold, budget.begun(now), now)
     }
 
     /// The hold stays in Redis until the answer to the request for the next budget. `false`: there is no such request, or too little
     /// of the lease is left.
-    pub(in crate::engine) fn park(&mut self, hold: &Arc<Hold>, now: Instant) -> bool {
+    pub(in crate::engine) fn park(&mut self, hold: &mut Arc<Hold>, now: Instant) -> bool {
         if !matches!(self.aheads.get(hold.id.n), Some(Ahead::UnderWay { .. })) {
             return false;
         }
-        let Some((parked, deadline)) = hold.succeed(now, hold.lease / 2, None) else { return false };
-        self.holds.succeed(&Arc::new(parked), deadline, now);
-        self.aheads.park(hold.id.n)
+        self.holds.pass_on(hold, hold.lease / 2, None, now).is_some() && self.aheads.park(hold.id.n)
     }
 
     /// Lets the next member release the hold and queue up, in one request. `None`: the hold is over.

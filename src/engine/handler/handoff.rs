@@ -77,7 +77,7 @@ impl HandoffHandler<'_> {
     pub(in crate::engine) fn hand_off(
         &mut self,
         cohort: &CohortId,
-        hold: &Arc<Hold>,
+        hold: &mut Arc<Hold>,
         budget: HandoffBudget,
         now: Instant,
     ) -> bool {
@@ -204,7 +204,7 @@ impl Assets<'_> {
     }
 
     /// Decides what happens to a hold whose owner is done with it, while members wait.
-    fn next(&mut self, hold: &Arc<Hold>, budget: HandoffBudget, now: Instant) -> Next {
+    fn next(&mut self, hold: &mut Arc<Hold>, budget: HandoffBudget, now: Instant) -> Next {
         let mut is_kept = self.holds.is_current(hold);
         if mutant::on(Mutant::LostHoldHandedOff) {
             is_kept = true;

@@ -2,6 +2,7 @@ use super::*;
 use crate::protocol::kind::Kind;
 use crate::runtime::an_instant;
 
+mod changed;
 mod storm;
 mod unread;
 

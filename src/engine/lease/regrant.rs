@@ -32,7 +32,7 @@ impl Hold {
             // The units of a writer. They keep the rule after it became a reader.
             Claim::Units { .. } | Claim::Nothing => HANDOFF_BUDGET,
         };
-        self.token.get().checked_sub(first.get()).is_some_and(|handoffs| handoffs < u64::from(reserved))
+        self.token().get().checked_sub(first.get()).is_some_and(|handoffs| handoffs < u64::from(reserved))
     }
 }
 

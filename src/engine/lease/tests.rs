@@ -103,8 +103,9 @@ fn an_answer_after_the_deadline_revives_nothing() {
 fn the_next_guard_has_the_next_token_if_there_are_tokens() {
     let now = an_instant();
     for (token, next) in [(Token::new(1), Token::new(2)), (Token::NONE, Token::NONE)] {
-        let (passed, _) = Hold { token, ..hold(now) }.succeed(now, Duration::ZERO, None).unwrap();
-        assert_eq!(passed.token, next);
+        let (passed, _) =
+            Hold { token: AtomicU64::new(token.get()), ..hold(now) }.succeed(now, Duration::ZERO, None).unwrap();
+        assert_eq!(passed.token(), next);
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::runtime::an_instant;
 
+mod changed;
 mod server;
 mod shapes;
 

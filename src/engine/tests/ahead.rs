@@ -48,16 +48,16 @@ impl Cohort {
 fn a_budget_granted_ahead_goes_on_with_its_own_tokens() {
     let mut cohort = cohort(Kind::Lock, 3);
     let (hold, budget, ask) = cohort.asks();
-    assert_eq!((ask.hold.id, ask.args(0).known), (cohort.hold.id, Token::new(1)));
+    assert_eq!((ask.held, ask.args(0).known), (cohort.hold.id, Token::new(1)));
     cohort.setup.now += SECOND;
     cohort.answer(&ask, GRANTED);
     assert_eq!(hold.deadline(), Some(deadline(cohort.setup.now, LEASE)), "the grant renews the lease");
     assert!(cohort.hand_off(&hold, budget));
     let (hold, budget) = cohort.held(1);
-    assert_eq!((hold.id, hold.token), (cohort.hold.id, NEXT));
+    assert_eq!((hold.id, hold.token()), (cohort.hold.id, NEXT));
     assert!(cohort.hand_off(&hold, budget));
     let (hold, _) = cohort.held(2);
-    assert_eq!(hold.token, Token::new(NEXT.get() + 1));
+    assert_eq!(hold.token(), Token::new(NEXT.get() + 1));
     assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty(), "half of the budget is not used");
     cohort.ends(&hold);
 }
@@ -75,7 +75,7 @@ fn a_budget_is_used_up_before_the_next_one_begins() {
         assert!(cohort.setup.engine.work(cohort.setup.now).ahead.is_empty(), "it has asked already");
         assert!(cohort.hand_off(&hold, budget));
         (hold, budget) = cohort.held(other);
-        assert_eq!(hold.token, Token::new(token));
+        assert_eq!(hold.token(), Token::new(token));
     }
     let mut work = cohort.setup.engine.work(cohort.setup.now);
     assert_eq!(work.ahead.len(), 1, "half of its time has passed");
@@ -102,7 +102,7 @@ fn a_cohort_that_asks_keeps_its_hold_until_the_answer() {
     assert!(cohort.poll(1).is_none() && cohort.cancelled().is_empty());
     cohort.answer(&ask, GRANTED);
     let (hold, budget) = cohort.held(1);
-    assert_eq!((hold.token, budget.next()), (NEXT, 2 * HANDOFF_BUDGET), "it ran dry, and asks for more");
+    assert_eq!((hold.token(), budget.next()), (NEXT, 2 * HANDOFF_BUDGET), "it ran dry, and asks for more");
     cohort.ends(&hold);
 }
 

@@ -44,10 +44,10 @@ impl Cohort {
 
     /// The budget of the first hold.
     pub(super) fn budget(&self) -> HandoffBudget {
-        HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.hold.token, self.setup.now, SECOND)
+        HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.hold.token(), self.setup.now, SECOND)
     }
 
     pub(super) fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
-        self.setup.engine.hand_off(&self.id, hold, budget, self.setup.now)
+        self.setup.engine.hand_off(&self.id, &mut hold.clone(), budget, self.setup.now)
     }
 }

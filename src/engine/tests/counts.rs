@@ -47,8 +47,8 @@ fn what_is_passed_on_is_acquired_and_held_once() {
         .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + LEASE, setup.now)
         .unwrap();
     assert_eq!(counted(&setup), [1, 1, 1, 0, 0, 0]);
-    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
-    assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
+    let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token(), setup.now, LEASE);
+    assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
     let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
@@ -71,8 +71,8 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
             .engine
             .hold(handoff.id, handoff.amount, Token::new(1), Term::Renewed, setup.now + left, setup.now)
             .unwrap();
-        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token, setup.now, LEASE);
-        assert!(setup.engine.hand_off(&cohort, &hold, budget, setup.now));
+        let budget = HandoffBudget::of(Kind::Lock.claim(hold.amount), hold.token(), setup.now, LEASE);
+        assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
             Poll::Ready(Ok(Ok(Turn::Held { .. }))) => assert!(passed, "with {left:?} left"),

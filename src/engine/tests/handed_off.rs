@@ -1,5 +1,7 @@
 //! Holds that are handed off from one member of a cohort to the next.
 
+use std::pin::pin;
+
 use super::cohort::{Cohort, SECOND, cohort};
 use super::*;
 
@@ -20,8 +22,40 @@ fn a_lock_is_handed_off_while_tokens_are_left() {
     let cohort = cohort(Kind::Lock, 2, 2);
     assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
     let (hold, budget) = cohort.held(0);
-    assert_eq!(hold.token, Token::new(2));
+    assert_eq!(hold.token(), Token::new(2));
     assert!(budget.spend(cohort.setup.now).is_none());
+}
+
+#[test]
+fn a_hold_that_nobody_watches_is_handed_off_in_place() {
+    let Cohort { setup, id, others, mut hold } = cohort(Kind::Lock, 3, 2);
+    let budget = HandoffBudget::of(hold.keys.kind.claim(hold.amount), hold.token(), setup.now, SECOND);
+    let deadline = hold.deadline();
+    assert!(setup.engine.hand_off(&id, &mut hold, budget, setup.now));
+    let cohort = Cohort { setup, id, others, hold };
+    let (next, budget) = cohort.held(0);
+    assert!(Arc::ptr_eq(&next, &cohort.hold));
+    assert_eq!((next.token(), next.deadline()), (Token::new(2), deadline));
+    // `cohort.hold` watches it now.
+    assert!(cohort.hand_off(&next, budget));
+    let (last, _) = cohort.held(1);
+    assert_eq!((last.token(), last.deadline()), (Token::new(3), deadline));
+    assert_eq!((next.token(), next.deadline()), (Token::new(2), None), "it is over");
+}
+
+#[test]
+fn who_watches_a_hold_is_not_told_of_the_next_ones_loss() {
+    let cohort = cohort(Kind::Lock, 9, 1);
+    let mut lost = pin!(cohort.hold.lost());
+    let mut over = pin!(cohort.hold.over());
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(lost.as_mut().poll(context).is_pending() && over.as_mut().poll(context).is_pending());
+    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert_eq!(over.as_mut().poll(context), Poll::Ready(None));
+    let (next, _) = cohort.held(0);
+    cohort.setup.engine.close(cohort.setup.now);
+    assert_eq!(next.loss(cohort.setup.now), Some(Loss::Closed));
+    assert!(lost.as_mut().poll(context).is_pending());
 }
 
 #[test]

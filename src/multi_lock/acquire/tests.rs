@@ -1,6 +1,7 @@
 use super::*;
 use crate::acquire::builder::choices::Part;
 use crate::context::tests::{Answer, Setup, finish, poll, setup};
+use crate::handle::Primitive;
 use crate::mutex::lock;
 use crate::protocol::kind::Kind;
 use crate::source::Source;

@@ -7,7 +7,7 @@ use crate::source::Source;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Choose = fn(Options) -> Options;
+type Choose = fn(Choices) -> Choices;
 
 fn primitive(kind: Kind) -> Primitive {
     let Setup { context, .. } = setup();
@@ -15,13 +15,13 @@ fn primitive(kind: Kind) -> Primitive {
 }
 
 fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
-    let options = choose(Options::of_one(&primitive(kind), "lock", amount));
-    options.request(options.first()?, wait)
+    let options = Options::of_one(&primitive(kind), "lock", amount);
+    Options { choices: choose(options.choices), ..options }.into_request(wait).map(|(_, request)| request)
 }
 
 /// The lease of the client.
-fn own_lease(options: &Options) -> Duration {
-    options.first().unwrap().primitive.context().config.lease
+fn own_lease() -> Duration {
+    primitive(Kind::Lock).context().config.lease
 }
 
 #[test]
@@ -45,19 +45,13 @@ fn nothing_to_acquire_is_invalid_input() {
 #[test]
 fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
     let joins: [(bool, Choose); 7] = [
-        (true, |options| Options { fair: false, ..options }),
-        (false, |options| options),
-        (true, |options| Options { fair: false, lease: Some(own_lease(&options)), ..options }),
-        (false, |options| Options { fair: false, lease: Some(SECOND), ..options }),
-        (false, |options| {
-            let own = own_lease(&options);
-            Options { fair: false, expires_after: Some(own), ..options }
-        }),
-        (false, |options| {
-            let longer = own_lease(&options) * 2;
-            Options { fair: false, at_most: Some(longer), ..options }
-        }),
-        (false, |options| Options { fair: false, replicas: Some(1), ..options }),
+        (true, |choices| Choices { is_non_fair: true, ..choices }),
+        (false, |choices| choices),
+        (true, |choices| Choices { is_non_fair: true, ..choices.with_lease(own_lease(), false) }),
+        (false, |choices| Choices { is_non_fair: true, ..choices.with_lease(SECOND, false) }),
+        (false, |choices| Choices { is_non_fair: true, ..choices.with_lease(own_lease(), true) }),
+        (false, |choices| Choices { is_non_fair: true, at_most: Some(own_lease() * 2), ..choices }),
+        (false, |choices| Choices { is_non_fair: true, replicas: Some(1), ..choices }),
     ];
     for (n, (joins, choose)) in joins.into_iter().enumerate() {
         assert_eq!(request(Kind::Lock, 1, true, choose).unwrap().joins_cohort, joins, "{n}");
@@ -67,25 +61,27 @@ fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
 
 #[test]
 fn readers_join_no_cohort() {
-    let non_fair: Choose = |options| Options { fair: false, ..options };
+    let non_fair: Choose = |choices| Choices { is_non_fair: true, ..choices };
     assert!(!request(Kind::ReadWrite, crate::protocol::limits::READ, true, non_fair).unwrap().joins_cohort);
     assert!(request(Kind::ReadWrite, crate::protocol::limits::WRITE, true, non_fair).unwrap().joins_cohort);
 }
 
 #[test]
 fn choices_that_make_no_sense_are_refused() {
-    let refused: [(bool, u32, Choose); 11] = [
-        (false, 1, |options| options),
-        (true, 0, |options| options),
-        (true, 1, |options| Options { timeout: Some(Duration::ZERO), ..options }),
-        (false, 1, |options| Options { timeout: Some(SECOND), ..options }),
-        (true, 1, |options| Options { max_waiters: Some(0), ..options }),
-        (false, 1, |options| Options { max_waiters: Some(1), ..options }),
-        (true, 1, |options| Options { expires_after: Some(SECOND), lease: Some(SECOND), ..options }),
-        (true, 1, |options| Options { expires_after: Some(SECOND), at_most: Some(SECOND), ..options }),
-        (false, 1, |options| Options { lease: Some(SECOND), at_most: Some(SECOND), ..options }),
-        (false, 1, |options| Options { at_most: Some(MIN_LEASE), ..options }),
-        (true, 1, |options| Options { at_most: Some(MIN_LEASE - Duration::from_nanos(1)), ..options }),
+    let refused: [(bool, u32, Choose); 13] = [
+        (false, 1, |choices| choices),
+        (true, 0, |choices| choices),
+        (true, 1, |choices| Choices { timeout: Some(Duration::ZERO), ..choices }),
+        (false, 1, |choices| Choices { timeout: Some(SECOND), ..choices }),
+        (true, 1, |choices| Choices { max_waiters: Some(0), ..choices }),
+        (false, 1, |choices| Choices { max_waiters: Some(1), ..choices }),
+        (true, 1, |choices| choices.with_lease(SECOND, true).with_lease(SECOND, false)),
+        (true, 1, |choices| choices.with_lease(SECOND, false).with_lease(SECOND, true)),
+        (false, 1, |choices| choices.with_lease(SECOND, true).with_lease(SECOND * 2, true)),
+        (true, 1, |choices| Choices { at_most: Some(SECOND), ..choices.with_lease(SECOND, true) }),
+        (false, 1, |choices| Choices { at_most: Some(SECOND), ..choices.with_lease(SECOND, false) }),
+        (false, 1, |choices| Choices { at_most: Some(MIN_LEASE), ..choices }),
+        (true, 1, |choices| Choices { at_most: Some(MIN_LEASE - Duration::from_nanos(1)), ..choices }),
     ];
     for (n, (refused, amount, choose)) in refused.into_iter().enumerate() {
         let kind = request(Kind::Lock, amount, true, choose).err().map(|error| error.kind());

@@ -1,6 +1,7 @@
 //! A model of a client that renews its leases on one server, over a link with outages.
 
 use super::*;
+use crate::engine::lease::answer_within;
 use crate::runtime::an_instant;
 
 /// The longest time for which the client waits for an answer.

@@ -168,12 +168,3 @@ fn looking_at_many_fixed_leases_is_spread() {
     assert_eq!(batches, 40);
     assert!(last > start + LOOK / 4 && last < start + LOOK, "{:?}", last - start);
 }
-
-#[test]
-fn an_answer_is_waited_for_half_of_what_is_left() {
-    let longest = Duration::from_secs(3);
-    for (left, within) in [(30.0, 3.0), (6.0, 3.0), (4.0, 2.0), (1.0, 0.5), (0.3, 0.15), (0.1, 0.1), (0.0, 0.1)] {
-        assert_eq!(answer_within(s(left), longest), s(within), "{left}");
-    }
-    assert_eq!(answer_within(s(0.0), s(0.05)), s(0.05));
-}

@@ -1,0 +1,85 @@
+//! Whether a hold is held, in one atomic: each acquisition reads it, and guards and the watchdog change it at the same time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::engine::lease::Loss;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Held { deadline: Instant },
+    Lost(Loss),
+    Released,
+}
+
+#[derive(Debug)]
+pub(super) struct AtomicState {
+    /// The first deadline. Later ones are counted from here.
+    first: Instant,
+    bits: AtomicU64,
+}
+
+const RELEASED: u64 = 0;
+/// The bits of a loss are its place here, counted from 1.
+const LOSSES: [Loss; 4] = [Loss::Expired, Loss::Gone, Loss::Revoked, Loss::Closed];
+/// The bits of a hold whose deadline is the first one. Each nanosecond adds 1.
+const HELD: u64 = 5;
+
+impl AtomicState {
+    pub(super) fn held(deadline: Instant) -> Self {
+        Self { first: deadline, bits: AtomicU64::new(HELD) }
+    }
+
+    pub(super) fn load(&self) -> State {
+        self.state(self.bits.load(Ordering::Acquire))
+    }
+
+    /// Changes the state, and returns the one before. `change` may be called several times. `Err` with the state if it returns `None`.
+    pub(super) fn update(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
+        let changed = |bits| change(self.state(bits)).map(|state| self.bits(state));
+        let before = self.bits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);
+        before.map(|bits| self.state(bits)).map_err(|bits| self.state(bits))
+    }
+
+    fn state(&self, bits: u64) -> State {
+        if let Some(nanos) = bits.checked_sub(HELD) {
+            return State::Held { deadline: self.first + Duration::from_nanos(nanos) };
+        }
+        let loss = bits.checked_sub(1).and_then(|at| LOSSES.get(usize::try_from(at).ok()?));
+        loss.map_or(State::Released, |loss| State::Lost(*loss))
+    }
+
+    fn bits(&self, state: State) -> u64 {
+        match state {
+            State::Released => RELEASED,
+            State::Lost(Loss::Expired) => 1,
+            State::Lost(Loss::Gone) => 2,
+            State::Lost(Loss::Revoked) => 3,
+            State::Lost(Loss::Closed) => 4,
+            State::Held { deadline } => {
+                let nanos = deadline.saturating_duration_since(self.first).as_nanos();
+                u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(HELD)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::an_instant;
+
+    #[test]
+    fn each_state_is_read_as_it_was_written() {
+        let now = an_instant();
+        let state = AtomicState::held(now);
+        assert_eq!(state.load(), State::Held { deadline: now });
+        let later = [Duration::from_nanos(1), Duration::from_secs(1), Duration::from_secs(100 * 24 * 3600)];
+        let held = later.map(|later| State::Held { deadline: now + later });
+        for next in held.into_iter().chain(LOSSES.map(State::Lost)).chain([State::Released]) {
+            let before = state.load();
+            assert_eq!(state.update(|_| Some(next)), Ok(before));
+            assert_eq!((state.load(), state.update(|_| None)), (next, Err(next)));
+        }
+    }
+}
