@@ -163,8 +163,10 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
                 }
             };
         }
-        // On the heap: most members of a cohort get their hold without a request, and their futures stay small.
-        let decision = Box::pin(attempt::run(request, Waiter::new(context, attempt, *until))).await;
+        let decision = {
+            let mut waiter = Waiter::new(context, attempt, *until);
+            attempt::run(request, &mut waiter).await
+        };
         let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
         match decision.inspect_err(failed)? {
             Decision::Held { hold, is_acknowledged } => {

@@ -31,8 +31,7 @@ pub(super) enum Decision {
 
 /// Asks the server, and waits in the queue if need be. The waiter gives the attempt up when it is dropped before the attempt is
 /// decided.
-pub(super) async fn run(request: &Request, mut waiter: Waiter<'_>) -> Result<Decision> {
-    let waiter = &mut waiter;
+pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
     loop {
         let is_decided = std::mem::take(&mut waiter.attempt.state.is_decided);
         // On the heap: a waiting future would carry for hours what only a request needs.

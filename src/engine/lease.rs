@@ -1,6 +1,5 @@
 //! One hold and its lease, counted on the client's monotonic clock.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -14,43 +13,18 @@ use crate::protocol::token::Token;
 
 mod answer;
 mod count;
+mod loss;
 mod regrant;
 mod state;
 mod term;
 
 pub(crate) use answer::{ORDINARY, answer_within};
 pub(crate) use count::{deadline, drift};
+pub use loss::Loss;
 use state::{AtomicState, State};
 pub(crate) use term::Term;
 
-/// The reason why a hold was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Loss {
-    /// The lease expired: it was fixed, or could not be renewed in time.
-    Expired,
-    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data.
-    Gone,
-    /// An operator released the hold by [`force_release`](crate::Lock::force_release).
-    Revoked,
-    /// The client was closed, or its runtime was shut down.
-    Closed,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "the lease ran out",
-            Self::Gone => "the server no longer has the hold",
-            Self::Revoked => "the hold was taken by force_release",
-            Self::Closed => "the client was closed",
-        })
-    }
-}
-
-impl std::error::Error for Loss {}
-
-/// One ownership period of a lock, shared by its guards and the watchdog.
+/// One ownership period of a lock, shared by its guards and the watchdog. One that was passed on is the next period, too.
 ///
 /// | from \ event | renewal answered | deadline, gone, revoked, closed | release |
 /// |---|---|---|---|
@@ -58,7 +32,8 @@ impl std::error::Error for Loss {}
 /// | lost | lost | lost, first reason stays | lost |
 /// | released | released | released | released |
 ///
-/// A hold that is handed off in a cohort is released, and its successor is held.
+/// A hold that is handed off in a cohort is released, and its successor is held. If nobody watches it, it is
+/// [passed on](Self::pass_on) instead: it stays held, with the next token.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) keys: Arc<Keys>,

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline::Executor;
 
@@ -54,9 +53,30 @@ where
     in_peace(|| run_once(runtime, Env::new_embedded, move |env| test(env.into())));
 }
 
-/// How many tests of a binary have run once more. If many fail, the machine is not the reason.
-static AGAIN: AtomicU32 = AtomicU32::new(0);
-const MOST_AGAIN: u32 = 3;
+/// How often tests of a binary have failed. If they fail often, the machine is not the reason.
+static FAILED: Mutex<Failed> = Mutex::new(Failed { moments: 0, last: None });
+const MOST_MOMENTS: u32 = 3;
+
+/// Tests that fail within this time of each other have one cause: the machine stood still for all of them.
+const MOMENT: Duration = Duration::from_secs(2);
+
+struct Failed {
+    /// Failures count once for each moment.
+    moments: u32,
+    last: Option<Instant>,
+}
+
+impl Failed {
+    /// Counts a failure. Returns whether it is the first of its moment, too.
+    fn count(&mut self, now: Instant) -> (u32, bool) {
+        let is_first = self.last.is_none_or(|last| now.duration_since(last) > MOMENT);
+        if is_first {
+            self.moments += 1;
+            self.last = Some(now);
+        }
+        (self.moments, is_first)
+    }
+}
 
 /// Leases run by the clock, and a machine can be too busy for those of a test: one that fails runs once more with no
 /// other beside it, and says so. `BOWLINE_ONCE=1` is for those who hunt races.
@@ -64,8 +84,8 @@ fn in_peace(test: impl Fn()) {
     let beside = BESIDE.read().unwrap_or_else(PoisonError::into_inner);
     let Err(panic) = catch_unwind(AssertUnwindSafe(&test)) else { return };
     drop(beside);
-    let again = AGAIN.fetch_add(1, Ordering::Relaxed);
-    if std::env::var_os("BOWLINE_ONCE").is_some() || again >= MOST_AGAIN {
+    let (moments, is_first) = FAILED.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+    if std::env::var_os("BOWLINE_ONCE").is_some() || moments > MOST_MOMENTS {
         resume_unwind(panic);
     }
     let _alone = BESIDE.write().unwrap_or_else(PoisonError::into_inner);
@@ -74,25 +94,26 @@ fn in_peace(test: impl Fn()) {
     let name = thread::current().name().unwrap_or("a test").to_owned();
     let text = text.unwrap_or("?");
     let told =
-        format!("\n{name} failed beside others, and runs once more alone ({} of {MOST_AGAIN}): {text}", again + 1);
+        format!("\n{name} failed beside others, and runs once more alone (moment {moments} of {MOST_MOMENTS}): {text}");
     let _ = writeln!(io::stderr(), "{told}");
     test();
-    count(&name, text);
+    count(&name, text, is_first);
 }
 
 /// The message of tests that fail on purpose, which is no race.
 pub const ON_PURPOSE: &str = "on purpose";
 
 /// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all suites,
-/// lists what is in it, and fails if that is too much.
-fn count(name: &str, text: &str) {
+/// lists what is in it, and fails if that is too much. The line of a failure that counts begins with an asterisk.
+fn count(name: &str, text: &str, counts: bool) {
     if text == ON_PURPOSE {
         return;
     }
     let Some(file) = std::env::var_os("BOWLINE_RETRIED") else { return };
     let suite = std::env::args().next().unwrap_or_default();
     let suite = suite.rsplit('/').next().unwrap_or_default().to_owned();
-    let line = format!("{suite}: {name}: {}\n", text.lines().next().unwrap_or_default());
+    let mark = if counts { '*' } else { ' ' };
+    let line = format!("{mark} {suite}: {name}: {}\n", text.lines().next().unwrap_or_default());
     // In one write, because other suites may write to the file at the same time.
     let written =
         File::options().create(true).append(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
@@ -165,5 +186,18 @@ impl Runtime {
             #[cfg(feature = "async-std")]
             Self::AsyncStd => async_std::task::block_on(body(Arc::new(bowline::async_std::AsyncStd))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_the_same_moment_count_once() {
+        let (mut failed, start) = (Failed { moments: 0, last: None }, Instant::now());
+        let seconds = [0.0, 1.0, 2.0, 2.5, 4.0, 9.0];
+        let counted = seconds.map(|seconds| failed.count(start + Duration::from_secs_f64(seconds)));
+        assert_eq!(counted, [(1, true), (1, false), (1, false), (2, true), (2, false), (3, true)]);
     }
 }

@@ -159,9 +159,9 @@ async fn waiters_of_a_deleted_latch_are_notified_and_fail(env: Env) {
     }
 }
 
-/// A client of which no copy of a request comes half a second after the first.
+/// A client of which no copy of a request comes more than a second after the first.
 async fn impatient(env: &Env) -> TestClient {
-    let soon = Duration::from_millis(200);
+    let soon = Duration::from_millis(500);
     env.client_with(|config| config.command_timeout(soon).retry_timeout(soon)).await
 }
 

@@ -1,0 +1,30 @@
+//! Why a hold was lost.
+
+use std::fmt;
+
+/// The reason why a hold was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The lease expired: it was fixed, or could not be renewed in time.
+    Expired,
+    /// Redis no longer has the hold: it expired there, was deleted, or was lost with the server's data.
+    Gone,
+    /// An operator released the hold by [`force_release`](crate::Lock::force_release).
+    Revoked,
+    /// The client was closed, or its runtime was shut down.
+    Closed,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lease ran out",
+            Self::Gone => "the server no longer has the hold",
+            Self::Revoked => "the hold was taken by force_release",
+            Self::Closed => "the client was closed",
+        })
+    }
+}
+
+impl std::error::Error for Loss {}
