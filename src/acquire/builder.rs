@@ -76,7 +76,7 @@ builder!(Acquire);
 impl<G> Acquire<G> {
     /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
-        self.options.choices.is_non_fair = false;
+        self.options.choices.non_fair = false;
         self
     }
 
@@ -110,7 +110,7 @@ impl<G> Acquire<G> {
     /// - Progress while the next member does not run. If its future is neither polled nor dropped when its turn comes, the
     ///   cohort may stall, and the hold stays taken until the lease expires.
     pub fn non_fair(mut self) -> Self {
-        self.options.choices.is_non_fair = true;
+        self.options.choices.non_fair = true;
         self
     }
 

@@ -17,7 +17,7 @@ mod sealed {
     pub trait Sealed: Sized {
         /// Acquires what the options ask for. `finish` gets `None` if others hold it, and the caller does not wait.
         ///
-        /// What a caller did to the output of the future instead would move the future once more.
+        /// `finish` is an argument, because a combinator around the future would copy the future once more.
         fn acquire<T>(
             options: Options,
             wait: bool,

@@ -91,11 +91,12 @@ async fn a_heartbeat_answered_while_the_request_is_sent_again_leaves_no_ticket(e
     until_free(&env, "a").await;
     let held = other.lock("a").lock().await.unwrap();
 
-    faults.heal();
     faults.next("lock_acquire", [Fault::Hang]);
     faults.messages(Messages::Pass);
     faults.deliver();
     env.eventually("it asks again", async || faults.calls("lock_acquire") == 2).await;
+    // Not sooner: a heartbeat that is answered before the attempt asks again ends it.
+    faults.heal();
     let heartbeats = faults.answered("lock_heartbeat");
     faults.gap();
     env.eventually("a heartbeat", async || faults.answered("lock_heartbeat") > heartbeats).await;

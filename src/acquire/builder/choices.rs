@@ -39,7 +39,7 @@ pub struct Options {
 /// What a caller has chosen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices {
-    pub(super) is_non_fair: bool,
+    pub(super) non_fair: bool,
     pub(crate) timeout: Option<Duration>,
     lease: Option<Duration>,
     /// Whether the lease is fixed, and not renewed.
@@ -120,7 +120,7 @@ impl Choices {
         self.check(operation, amount).map_err(|error| error.with_name(&keys.name))?;
         let own = config.lease;
         let replicas = self.replicas.unwrap_or(config.replicas);
-        let (fair, renewed) = (!self.is_non_fair, !self.is_fixed);
+        let (fair, renewed) = (!self.non_fair, !self.is_fixed);
         let lease = self.lease.unwrap_or(own);
         let as_others = lease == own && replicas == config.replicas && self.at_most.is_none();
         let joins_cohort = wait && !fair && renewed && as_others && keys.kind.joins_cohort(amount);

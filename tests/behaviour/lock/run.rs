@@ -188,7 +188,8 @@ async fn run_dropped_half_way_leaves_nothing(env: Env) {
             break;
         }
     }
-    assert!(done && half_way > 2, "dropped half way {half_way} times");
+    // At least at each of the two points in the work. The server's answers may be there when they are asked for.
+    assert!(done && half_way >= 2, "dropped half way {half_way} times");
 }
 
 async fn run_hands_over_to_the_next(env: Env) {

@@ -45,13 +45,13 @@ fn nothing_to_acquire_is_invalid_input() {
 #[test]
 fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
     let joins: [(bool, Choose); 7] = [
-        (true, |choices| Choices { is_non_fair: true, ..choices }),
+        (true, |choices| Choices { non_fair: true, ..choices }),
         (false, |choices| choices),
-        (true, |choices| Choices { is_non_fair: true, ..choices.with_lease(own_lease(), false) }),
-        (false, |choices| Choices { is_non_fair: true, ..choices.with_lease(SECOND, false) }),
-        (false, |choices| Choices { is_non_fair: true, ..choices.with_lease(own_lease(), true) }),
-        (false, |choices| Choices { is_non_fair: true, at_most: Some(own_lease() * 2), ..choices }),
-        (false, |choices| Choices { is_non_fair: true, replicas: Some(1), ..choices }),
+        (true, |choices| Choices { non_fair: true, ..choices.with_lease(own_lease(), false) }),
+        (false, |choices| Choices { non_fair: true, ..choices.with_lease(SECOND, false) }),
+        (false, |choices| Choices { non_fair: true, ..choices.with_lease(own_lease(), true) }),
+        (false, |choices| Choices { non_fair: true, at_most: Some(own_lease() * 2), ..choices }),
+        (false, |choices| Choices { non_fair: true, replicas: Some(1), ..choices }),
     ];
     for (n, (joins, choose)) in joins.into_iter().enumerate() {
         assert_eq!(request(Kind::Lock, 1, true, choose).unwrap().joins_cohort, joins, "{n}");
@@ -61,7 +61,7 @@ fn non_fair_acquisitions_with_the_clients_lease_join_a_cohort() {
 
 #[test]
 fn readers_join_no_cohort() {
-    let non_fair: Choose = |choices| Choices { is_non_fair: true, ..choices };
+    let non_fair: Choose = |choices| Choices { non_fair: true, ..choices };
     assert!(!request(Kind::ReadWrite, crate::protocol::limits::READ, true, non_fair).unwrap().joins_cohort);
     assert!(request(Kind::ReadWrite, crate::protocol::limits::WRITE, true, non_fair).unwrap().joins_cohort);
 }
