@@ -89,7 +89,7 @@ impl<'a> Member<'a> {
         self.context.engine.fail(self.cohort, self.number, failure, self.context.now());
     }
 
-    /// The member holds now. The hold can be handed off by what it became: see [`InCohort`].
+    /// The member holds now, and leaves no more. From now on, [`InCohort`] hands the hold off.
     pub(super) fn holds(mut self) {
         self.holds = true;
     }

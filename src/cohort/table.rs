@@ -68,7 +68,7 @@ impl<T> Cohort<T> {
     /// Takes the turn that was given to the member.
     fn take_given(&mut self, member: u64) -> Option<T> {
         let at = self.given.iter().position(|(other, _)| *other == member)?;
-        self.given.swap_remove_front(at).map(|(_, turn)| turn)
+        self.given.remove(at).map(|(_, turn)| turn)
     }
 
     /// Whether the allocations of this cohort are small enough to be kept.

@@ -26,8 +26,8 @@ use crate::protocol::reply::ServerMillis;
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) keys: Arc<Keys>,
-    /// The hold, its amount and its lease.
     pub(crate) held: AttemptId,
+    /// Those of the hold.
     pub(crate) amount: u32,
     pub(crate) lease: Duration,
     /// The hand-off budget that the hold has now.

@@ -1,6 +1,7 @@
 //! The holds of the client, and when each lease is renewed.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -74,8 +75,8 @@ impl Holds {
         self.schedule.insert(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
     }
 
-    /// Passes the hold on from its last guard, and returns that of the next one. It is not renewed until its owner has looked at
-    /// it. `None`: it was lost, or no more than `least` of its lease is left. See [`Hold::succeed`].
+    /// Takes the hold from its last guard, and returns the next guard's hold. That is not renewed until its owner has looked at it.
+    /// `None`: the hold was lost, or no more than `least` of its lease is left. See [`Hold::succeed`].
     pub(super) fn pass_on(
         &mut self,
         hold: &mut Arc<Hold>,
@@ -89,9 +90,11 @@ impl Holds {
             self.insert_as(Watch::Unseen, &successor, deadline, now);
             return Some(successor);
         };
-        // This table has one reference, and the last guard lends its own. If there is no other one, nobody can tell that the hold has
-        // changed its owner, and it stays where it is.
+        // This table has one reference. The last guard has another, which it lends by `&mut` so that nobody clones it meanwhile. If there
+        // is no third one, nobody can tell that the hold changes its owner, and it stays where it is.
         if Arc::strong_count(hold) == 2 && Arc::ptr_eq(&held.hold, hold) {
+            // What others did with the references that they had comes before.
+            fence(Ordering::Acquire);
             hold.pass_on(now, least, token)?;
         } else {
             let (successor, _) = hold.succeed(now, least, token)?;

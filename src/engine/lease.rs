@@ -24,7 +24,8 @@ pub use loss::Loss;
 use state::{AtomicState, State};
 pub(crate) use term::Term;
 
-/// One ownership period of a lock, shared by its guards and the watchdog. One that was passed on is the next period, too.
+/// One ownership period of a lock, shared by its guards and the watchdog. After [`pass_on`](Self::pass_on), the
+/// same value stands for the next guard's period.
 ///
 /// | from \ event | renewal answered | deadline, gone, revoked, closed | release |
 /// |---|---|---|---|
@@ -250,12 +251,12 @@ impl Hold {
     /// Wakes the tasks that wait for the end of the hold. The caller must not hold a mutex, because this runs foreign
     /// wakers.
     pub(crate) fn notify_over(&self) {
-        // A hold that was passed on goes on.
+        // After a hand-off in place, the hold is the next guard's, and nobody watches it.
         if let State::Held { .. } = self.state.load() {
             return;
         }
-        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is missed: a task
-        // first listens, which is such a fence, too, and then checks the state.
+        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is missed: `listen`
+        // ends with a SeqCst fence, and the task then reads the state. This fence comes after the state was written.
         fence(Ordering::SeqCst);
         if self.over.total_listeners() > 0 {
             self.over.notify(usize::MAX);

@@ -87,8 +87,7 @@ impl Schedule {
     pub(crate) fn insert(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
         let turn = interval.map_or(Turn::Never, |interval| {
             // Part of the lease is already over if the grant came by a message.
-            let left = deadline.saturating_duration_since(now);
-            let wait = interval.min(left / 2);
+            let wait = interval.min(deadline.saturating_duration_since(now) / 2);
             Turn::Later(now + wait - self.jitter.up_to(wait / 10))
         });
         self.put(id, Times { deadline, turn, interval });
@@ -177,7 +176,7 @@ impl Schedule {
         sooner(ends, renewal)
     }
 
-    /// Whether [`next`](Self::next) may be sooner than at the last call. What ends a hold makes it no sooner.
+    /// Whether [`next`](Self::next) may be sooner than at the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.is_changed)
     }
@@ -266,6 +265,7 @@ impl Schedule {
 
     fn take(&mut self, id: u64) -> Option<Times> {
         let times = self.holds.remove(&id)?;
+        self.is_changed = true;
         let ends = if times.interval.is_some() { &mut self.renewed } else { &mut self.fixed };
         ends.remove(&(times.deadline, id));
         match times.turn {

@@ -28,7 +28,7 @@ enum Parts {
     Several(Arc<[Part]>),
 }
 
-/// What a caller acquires, and how. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
+/// The primitives that a caller acquires, with the options. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
 #[derive(Clone, Debug)]
 pub struct Options {
     parts: Parts,
@@ -36,7 +36,7 @@ pub struct Options {
     pub(crate) choices: Choices,
 }
 
-/// What a caller has chosen.
+/// The options that a caller has set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices {
     pub(super) non_fair: bool,

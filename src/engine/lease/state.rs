@@ -1,4 +1,4 @@
-//! Whether a hold is held, in one atomic: each acquisition reads it, and guards and the watchdog change it at the same time.
+//! Whether a hold is held, in one atomic. Each acquisition reads it, and guards and the watchdog may change it concurrently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const RELEASED: u64 = 0;
 /// The bits of a loss are its place here, counted from 1.
 const LOSSES: [Loss; 4] = [Loss::Expired, Loss::Gone, Loss::Revoked, Loss::Closed];
 /// The bits of a hold whose deadline is the first one. Each nanosecond adds 1.
-const HELD: u64 = 5;
+const HELD: u64 = 1 + LOSSES.len() as u64;
 
 impl AtomicState {
     pub(super) fn held(deadline: Instant) -> Self {
@@ -52,10 +52,8 @@ impl AtomicState {
     fn bits(&self, state: State) -> u64 {
         match state {
             State::Released => RELEASED,
-            State::Lost(Loss::Expired) => 1,
-            State::Lost(Loss::Gone) => 2,
-            State::Lost(Loss::Revoked) => 3,
-            State::Lost(Loss::Closed) => 4,
+            // One that is missing in the list would be read as another loss, and never as held.
+            State::Lost(loss) => LOSSES.iter().position(|other| *other == loss).map_or(HELD - 1, |at| 1 + at as u64),
             State::Held { deadline } => {
                 let nanos = deadline.saturating_duration_since(self.first).as_nanos();
                 u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(HELD)

@@ -47,7 +47,12 @@ impl Cohort {
         HandoffBudget::of(self.hold.keys.kind.claim(self.hold.amount), self.hold.token(), self.setup.now, SECOND)
     }
 
-    pub(super) fn hand_off(&self, hold: &Arc<Hold>, budget: HandoffBudget) -> bool {
-        self.setup.engine.hand_off(&self.id, &mut hold.clone(), budget, self.setup.now)
+    /// Hands off the first hold, which is watched here.
+    pub(super) fn hand_off_first(&self, budget: HandoffBudget) -> bool {
+        self.hand_off(&mut self.hold.clone(), budget)
+    }
+
+    pub(super) fn hand_off(&self, hold: &mut Arc<Hold>, budget: HandoffBudget) -> bool {
+        self.setup.engine.hand_off(&self.id, hold, budget, self.setup.now)
     }
 }

@@ -20,7 +20,7 @@ impl Cohort {
 #[test]
 fn a_lock_is_handed_off_while_tokens_are_left() {
     let cohort = cohort(Kind::Lock, 2, 2);
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     let (hold, budget) = cohort.held(0);
     assert_eq!(hold.token(), Token::new(2));
     assert!(budget.spend(cohort.setup.now).is_none());
@@ -33,11 +33,11 @@ fn a_hold_that_nobody_watches_is_handed_off_in_place() {
     let deadline = hold.deadline();
     assert!(setup.engine.hand_off(&id, &mut hold, budget, setup.now));
     let cohort = Cohort { setup, id, others, hold };
-    let (next, budget) = cohort.held(0);
+    let (mut next, budget) = cohort.held(0);
     assert!(Arc::ptr_eq(&next, &cohort.hold));
     assert_eq!((next.token(), next.deadline()), (Token::new(2), deadline));
     // `cohort.hold` watches it now.
-    assert!(cohort.hand_off(&next, budget));
+    assert!(cohort.hand_off(&mut next, budget));
     let (last, _) = cohort.held(1);
     assert_eq!((last.token(), last.deadline()), (Token::new(3), deadline));
     assert_eq!((next.token(), next.deadline()), (Token::new(2), None), "it is over");
@@ -50,7 +50,7 @@ fn who_watches_a_hold_is_not_told_of_the_next_ones_loss() {
     let mut over = pin!(cohort.hold.over());
     let context = &mut Context::from_waker(Waker::noop());
     assert!(lost.as_mut().poll(context).is_pending() && over.as_mut().poll(context).is_pending());
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     assert_eq!(over.as_mut().poll(context), Poll::Ready(None));
     let (next, _) = cohort.held(0);
     cohort.setup.engine.close(cohort.setup.now);
@@ -61,7 +61,7 @@ fn who_watches_a_hold_is_not_told_of_the_next_ones_loss() {
 #[test]
 fn a_lock_with_one_token_is_not_handed_off() {
     let cohort = cohort(Kind::Lock, 1, 1);
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     // The next request reserves tokens for a whole budget, because others may come.
     let handoff = cohort.attempt(0);
     assert_eq!((handoff.amount, handoff.before.unwrap().id), (HANDOFF_BUDGET, cohort.hold.id));
@@ -71,7 +71,7 @@ fn a_lock_with_one_token_is_not_handed_off() {
 fn a_permit_is_handed_off_whatever_its_amount() {
     // The first of the others asks, because an operator may have set a larger limit.
     let cohort = cohort(SEMAPHORE, 1, 2);
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     cohort.held(1);
 }
 
@@ -80,7 +80,7 @@ fn a_permit_is_asked_for_again_in_the_same_amount() {
     let mut cohort = cohort(SEMAPHORE, 1, 2);
     let budget = cohort.budget();
     cohort.setup.now += SECOND;
-    assert!(cohort.hand_off(&cohort.hold, budget));
+    assert!(cohort.hand_off_first(budget));
     assert_eq!(cohort.attempt(1).amount, 1);
 }
 
@@ -90,7 +90,7 @@ fn a_hold_is_handed_off_until_the_time_is_over() {
         let mut cohort = cohort(Kind::Lock, 9, 1);
         let budget = cohort.budget();
         cohort.setup.now += after;
-        assert!(cohort.hand_off(&cohort.hold, budget));
+        assert!(cohort.hand_off_first(budget));
         match cohort.poll(0) {
             Some(Turn::Held { .. }) => assert!(in_time, "after {after:?}"),
             Some(Turn::Attempt(_)) => assert!(!in_time, "after {after:?}"),
@@ -105,7 +105,7 @@ fn a_hold_is_handed_off_with_more_than_half_of_its_lease() {
     for (left, enough) in [(LEASE / 2 + Duration::from_nanos(1), true), (LEASE / 2, false)] {
         let mut cohort = cohort(Kind::Lock, 9, 1);
         cohort.setup.now += LEASE - left;
-        assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+        assert!(cohort.hand_off_first(cohort.budget()));
         match cohort.poll(0) {
             Some(turn) => assert_eq!(matches!(turn, Turn::Held { .. }), enough, "with {left:?}"),
             None => panic!("no turn was given with {left:?}"),
@@ -116,7 +116,7 @@ fn a_hold_is_handed_off_with_more_than_half_of_its_lease() {
 #[test]
 fn without_a_waiting_member_the_owner_releases_the_hold() {
     let cohort = cohort(Kind::Lock, 9, 0);
-    assert!(!cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(!cohort.hand_off_first(cohort.budget()));
     assert!(cohort.hold.deadline().is_some());
     assert!(cohort.setup.engine.work(cohort.setup.now).cleanups.is_empty());
 }
@@ -124,7 +124,7 @@ fn without_a_waiting_member_the_owner_releases_the_hold() {
 #[test]
 fn a_hold_is_renewed_again_once_the_next_member_has_it() {
     let mut cohort = cohort(Kind::Lock, 9, 1);
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     let renewed = |cohort: &Cohort| cohort.setup.engine.work(cohort.setup.now + LEASE / 3).renew.len();
     assert_eq!(renewed(&cohort), 0, "the member has not looked at it");
     cohort.setup.now += SECOND;
@@ -138,7 +138,7 @@ fn a_hold_is_renewed_again_once_the_next_member_has_it() {
 fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_it() {
     let cohort = cohort(Kind::Lock, 1, 1);
     let now = cohort.setup.now;
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     let handoff = cohort.attempt(0);
     cohort.setup.engine.leave(&cohort.id, cohort.others[0], now);
     cohort.setup.engine.drop_pending(handoff.id, now);
@@ -154,7 +154,7 @@ fn tickets_of_the_name_are_asked_about_when_a_request_that_releases_is_dropped()
     let cohort = cohort(Kind::Lock, 1, 2);
     let (setup, keys) = (&cohort.setup, cohort.hold.keys.clone());
     let fair = setup.waits(&keys);
-    assert!(cohort.hand_off(&cohort.hold, cohort.budget()));
+    assert!(cohort.hand_off_first(cohort.budget()));
     let handoff = cohort.attempt(0);
     assert!(setup.engine.work(setup.now).heartbeat.is_empty());
     setup.engine.drop_pending(handoff.id, setup.now);
