@@ -16,6 +16,8 @@ use crate::error::{Error, ErrorKind};
 pub mod async_std;
 #[cfg(feature = "smol")]
 pub mod smol;
+#[cfg(test)]
+pub(crate) mod still;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
@@ -85,7 +87,7 @@ pub(crate) fn an_instant() -> Instant {
 }
 
 /// Lets other tasks run once: it is ready at the second poll.
-#[cfg(any(feature = "_redis", feature = "embedded"))]
+#[cfg(any(test, feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::task::{self, Poll, Waker};
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::*;
@@ -15,50 +14,9 @@ use crate::engine::attempt::Queued;
 use crate::mutex::lock;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
-use crate::runtime::an_instant;
+use crate::runtime::still::Still;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
-
-/// An executor that keeps its tasks and runs none of them. A sleep advances the clock at once, and ends at its second poll.
-#[derive(Debug)]
-pub(crate) struct Still {
-    now: Mutex<Instant>,
-    tasks: Tasks,
-}
-
-#[derive(Default)]
-struct Tasks(Mutex<Vec<BoxFuture<'static, ()>>>);
-
-impl std::fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tasks")
-    }
-}
-
-impl Still {
-    pub(crate) fn advance(&self, time: Duration) {
-        *lock(&self.now) += time;
-    }
-}
-
-impl Executor for Still {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        lock(&self.tasks.0).push(task);
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.advance(duration);
-        Box::pin(crate::runtime::yield_once())
-    }
-
-    fn now(&self) -> Instant {
-        *lock(&self.now)
-    }
-
-    fn block_on(&self, _: BoxFuture<'_, ()>) -> Result<()> {
-        unreachable!("nothing blocks")
-    }
-}
 
 /// Gives these answers to the calls, one after the other. After the last one, the server is unreachable.
 #[derive(Debug)]
@@ -154,7 +112,7 @@ pub(crate) fn finish<F: Future>(future: F) -> F::Output {
 }
 
 pub(crate) fn setup() -> Setup {
-    let executor = Arc::new(Still { now: Mutex::new(an_instant()), tasks: Tasks::default() });
+    let executor = Arc::new(Still::new());
     let connection = Played { executor: executor.clone(), answers: Mutex::default(), calls: Mutex::default() };
     let connection = Arc::new(connection);
     let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
@@ -194,8 +152,7 @@ fn a_lost_reply_to_a_release_makes_a_heartbeat_due() {
 #[test]
 fn the_tasks_end_with_the_context() {
     let setup = setup();
-    let tasks = std::mem::take(&mut *lock(&setup.executor.tasks.0));
-    let mut tasks: Vec<_> = tasks.into_iter().map(Some).collect();
+    let mut tasks: Vec<_> = setup.executor.take_tasks().into_iter().map(Some).collect();
     assert_eq!(tasks.len(), 2, "the inbox and the watchdog");
     let mut ended = || {
         for task in &mut tasks {

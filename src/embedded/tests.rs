@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -6,8 +6,7 @@ use futures::StreamExt;
 
 use super::*;
 use crate::connection::{Connection, ConnectionError, Notice, Reply};
-use crate::mutex::lock;
-use crate::runtime::Executor;
+use crate::runtime::still::Still;
 
 fn bytes(text: &str) -> Reply {
     Reply::Bytes(text.as_bytes().to_vec())
@@ -100,40 +99,17 @@ fn the_clock_can_be_moved_and_set() {
     assert_eq!(Server::starting_at(Duration::from_secs(7)).now(), Duration::from_secs(7));
 }
 
-#[derive(Debug)]
-struct Idle(Mutex<std::time::Instant>);
-
-impl Executor for Idle {
-    fn spawn(&self, _: futures::future::BoxFuture<'static, ()>) {}
-
-    fn sleep(&self, _: Duration) -> futures::future::BoxFuture<'static, ()> {
-        futures::future::pending().boxed()
-    }
-
-    fn now(&self) -> std::time::Instant {
-        *lock(&self.0)
-    }
-
-    fn block_on(&self, _: futures::future::BoxFuture<'_, ()>) -> crate::Result<()> {
-        Ok(())
-    }
-}
-
-fn idle() -> Arc<Idle> {
-    Arc::new(Idle(Mutex::new(crate::runtime::an_instant())))
-}
-
 #[test]
 fn the_first_executor_paces_the_clock() {
-    let (first, second) = (idle(), idle());
+    let (first, second) = (Arc::new(Still::new()), Arc::new(Still::new()));
     let server = Server::starting_at(Duration::from_secs(100));
     let _one = server.connect(first.clone());
     let _two = server.connect(second.clone());
-    *lock(&first.0) += Duration::from_secs(3);
-    *lock(&second.0) += Duration::from_secs(50);
+    first.advance(Duration::from_secs(3));
+    second.advance(Duration::from_secs(50));
     assert_eq!(server.now(), Duration::from_secs(103));
     server.set_clock(Duration::from_secs(10));
-    *lock(&first.0) += Duration::from_secs(1);
+    first.advance(Duration::from_secs(1));
     server.advance(Duration::from_secs(1));
     assert_eq!(server.now(), Duration::from_secs(12));
 }
@@ -145,7 +121,7 @@ fn messages_come_in_order_to_those_who_listen() {
         let source = "return redis.call('PUBLISH', 'c', ARGV[1])";
         server.eval(source, &[], &[message]).unwrap()
     };
-    let connection = server.connect(idle());
+    let connection = server.connect(Arc::new(Still::new()));
     let subscribe = |channel| futures::executor::block_on(connection.subscribe(channel));
     assert_eq!(publish(b"0"), Reply::Integer(0));
     let mut one = subscribe("c").unwrap();

@@ -50,7 +50,7 @@ pub(super) struct Shared {
     /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or 0 if
     /// there is none.
     pub(super) current: AtomicU64,
-    /// Answers of connections up to this generation no longer count, because another server is the primary.
+    /// Set by [`disown`](Self::disown).
     disowned: AtomicU64,
     /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
@@ -164,15 +164,15 @@ impl Shared {
         });
     }
 
-    /// Gives a connection up because its server is no longer the primary. Answers that no caller has seen yet do not count.
+    /// Says that answers of connections up to this generation no longer count, because another server is the primary. This only
+    /// sets a mark; the connections are given up afterwards.
     pub(super) fn disown(&self, generation: u64) {
         self.disowned.fetch_max(generation, Ordering::SeqCst);
-        self.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
     }
 
-    /// Whether calls are handed to the connection of this generation.
+    /// Whether calls are handed to the connection of this generation, and its answers count.
     pub(super) fn is_current(&self, generation: u64) -> bool {
-        self.current.load(Ordering::SeqCst) == generation
+        self.current.load(Ordering::SeqCst) == generation && !self.is_disowned(generation)
     }
 
     /// Whether answers of the connection of this generation no longer count.

@@ -73,7 +73,10 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
         let ended = select(&mut driver, gone);
         match select(ended, shared.locate.left(&target)).await {
             Either::Left(_) => shared.suspect(generation, Failure::Io("the connection was lost".to_owned())),
-            Either::Right(_) => shared.disown(generation),
+            Either::Right(_) => {
+                shared.disown(generation);
+                shared.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
+            }
         }
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));

@@ -83,5 +83,6 @@ async fn what_a_replaced_master_has_answered_does_not_count(env: Env) {
         shown.contains(&new) && !shown.contains(&old)
     })
     .await;
-    assert!(matches!(granted.await, Err(ConnectionError::Unknown(_))));
+    let answered = granted.await;
+    assert!(matches!(answered, Err(ConnectionError::Unknown(_))), "{answered:?}");
 }

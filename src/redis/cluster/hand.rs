@@ -54,7 +54,8 @@ pub(super) async fn hand(
     let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
     let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
-    let value = sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
+    let value =
+        sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
 }
@@ -71,7 +72,7 @@ pub(super) async fn hand_all(
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     progress.handed = Some((Arc::clone(node), up.generation));
     let sent = sending::send_all(&up, calls, &Around::default(), values).await;
-    sent.and_then(counts(node)).map_err(|error| ended(router, node, up.generation, error))?;
+    sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
     Ok(Handed::Answered((), Arc::clone(node)))
 }
@@ -106,8 +107,8 @@ pub(super) async fn link(
 }
 
 /// Accepts the answer of a node unless the node was replaced before the answer was read.
-fn counts<T>(node: &Node) -> impl FnOnce(T) -> Result<T, ConnectionError> {
-    let replaced = node.link.is_closed();
+fn counts<T>(node: &Node, generation: u64) -> impl FnOnce(T) -> Result<T, ConnectionError> {
+    let replaced = node.link.is_disowned(generation);
     move |answer| {
         if replaced { Err(ConnectionError::Unknown("the node was replaced".to_owned())) } else { Ok(answer) }
     }

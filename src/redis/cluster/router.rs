@@ -150,6 +150,8 @@ impl Router {
             if map.masters().contains(host) {
                 link.out = None;
             } else if old.masters().contains(host) {
+                // Before any call can see the new map: the link is closed later.
+                link.node.link.disown(u64::MAX);
                 cut.push(Arc::clone(&link.node));
                 return false;
             } else {
@@ -289,3 +291,6 @@ impl fmt::Debug for Router {
         f.debug_struct("Router").field("masters", &masters).field("closed", &state.closed).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
