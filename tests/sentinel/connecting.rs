@@ -35,6 +35,7 @@ async fn the_master_is_found(env: Env) {
     // Two connections to the server, and one to each sentinel.
     let shown = format!("{:?}", env.open(&servers.url(), &Config::default()).await.unwrap());
     assert!(shown.contains("master mymaster of the sentinels 127.0.0.1:"), "{shown}");
+    client.close().await;
 }
 
 async fn a_client_that_connects_in_the_background_finds_the_master(env: Env) {
@@ -78,7 +79,8 @@ async fn sentinels_that_are_away_are_done_without(env: Env) {
     servers.thaw_sentinel(1);
     let promoted = servers.fail_over();
     all_on(&env, &servers, 1, promoted, &[0]).await;
-    drop(client);
+    // Repeats its last release at the promoted server.
+    client.close().await;
     let unknown = servers.url().replace("master=mymaster", "master=yours");
     let error = env.open(&unknown, &Config::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -104,6 +106,7 @@ async fn a_sentinel_that_another_one_names_is_asked_too(env: Env) {
     let promoted = servers.fail_over();
     all_on(&env, &servers, 1, promoted, &[0]).await;
     client.lock("a").lock().await.unwrap().release().await.unwrap();
+    client.close().await;
 }
 
 async fn a_client_that_starts_in_a_failover_waits_for_its_end(env: Env) {

@@ -64,6 +64,8 @@ impl Crowd {
 
     async fn end(self) {
         join_all(self.held.into_iter().map(async |guard| guard.release().await.unwrap())).await;
+        // While there are servers at which the latest releases can be repeated.
+        join_all(self.clients.iter().map(|client| client.close())).await;
     }
 }
 
@@ -208,4 +210,5 @@ async fn a_master_that_stands_still_and_comes_back_is_not_used_again(env: Env) {
     println!("granted {:?} after the freeze; the old master took writes for {writable:?} after it", first - frozen);
     crowd.assert_kept(servers.server(promoted));
     crowd.end().await;
+    newcomer.close().await;
 }
