@@ -55,6 +55,16 @@ pub(crate) async fn waiter(env: &AsyncEnv, lock: &(impl Clone + Into<Lock>)) -> 
     guard
 }
 
+/// Waits for the lock once. With sharded messages, a client that waits in a slot for the first time may be passed over until its
+/// inbox there is open. Afterwards the inbox stays open for a minute, and the client's waiters are granted in their turn.
+pub(crate) async fn wait_once(env: &AsyncEnv, holder: &(impl Clone + Into<Lock>), lock: &(impl Clone + Into<Lock>)) {
+    let holder: Lock = holder.clone().into();
+    let held = holder.lock().await.unwrap();
+    let waiting = waiter(env, lock).await;
+    held.release().await.unwrap();
+    env.soon("it is served", waiting).await.release().await.unwrap();
+}
+
 /// The lock is free, and no ticket would have to expire first.
 pub(crate) async fn free_at_once(env: &AsyncEnv, lock: &(impl Clone + Into<Lock>)) {
     let lock: Lock = lock.clone().into();

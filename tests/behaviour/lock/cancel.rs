@@ -10,7 +10,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::{LONG, free_at_once, queued, waiter};
+use super::{LONG, free_at_once, queued, wait_once, waiter};
 #[cfg(feature = "tokio")]
 use crate::support::env::Runtime;
 use crate::support::env::{Env, on_every_server};
@@ -215,15 +215,6 @@ impl Waiter {
         });
         Self { drop, ended }
     }
-}
-
-/// Waits for the lock once. With sharded messages, a client that waits in a slot for the first time may be passed over until its
-/// inbox there is open. Afterwards the inbox stays open for a minute, and the client's waiters are granted in their turn.
-async fn wait_once(env: &Env, holder: &Lock, lock: &Lock) {
-    let held = holder.lock().await.unwrap();
-    let waiting = waiter(env, lock).await;
-    held.release().await.unwrap();
-    env.soon("it is served", waiting).await.release().await.unwrap();
 }
 
 async fn a_waiter_dropped_anywhere_in_the_queue_is_skipped(env: Env) {

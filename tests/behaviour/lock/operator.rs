@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bowline::{ErrorKind, Loss};
 
-use super::{LONG, waiter};
+use super::{LONG, wait_once, waiter};
 use crate::lab::{Env, on_every_server};
 
 on_every_server! {
@@ -20,6 +20,7 @@ async fn inspect_shows_the_holder_and_those_who_wait(env: Env) {
     let state = lock.inspect().await.unwrap();
     assert!(state.holder.is_none());
     assert_eq!(state.waiters, 0);
+    wait_once(&env, &a.lock("a"), &lock).await;
     let lease = Duration::from_secs(12);
     let guard = a.lock("a").lock().expires_after(lease).await.unwrap();
     let one = waiter(&env, &b.lock("a")).await;
