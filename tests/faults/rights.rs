@@ -178,7 +178,7 @@ async fn a_missing_right_to_wait_is_found_by_those_who_need_it(env: Env) {
     let url = env.server().user_url();
     let waits = async || {
         let connected =
-            env.client_at(&url, |config| config.acknowledged_by(1).command_timeout(ms(400)).retry_timeout(ms(400)));
+            env.client_at(&url, |config| config.acknowledged_by(1).command_timeout(ms(1_000)).retry_timeout(ms(1_000)));
         connected.await
     };
     let error = waits().await.map(drop).expect_err("the user may not wait");
