@@ -11,6 +11,7 @@
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod adapters;
 pub mod bounded;
+pub mod closed;
 pub mod cluster;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 pub mod counted;

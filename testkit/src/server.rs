@@ -15,7 +15,8 @@ mod replica;
 pub mod sentinel;
 mod watcher;
 
-use process::{Process, connect, free_port, info_field};
+pub use process::free_port;
+use process::{Process, connect, info_field};
 use watcher::{Watch, Watcher};
 
 /// One server. Dropping it kills the process, and fails the test if a key without a TTL was ever seen.

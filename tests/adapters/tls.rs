@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::support::adapters::{BOUND, Keys, acquire, admin, bounded, release, word};
 use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
-use crate::support::server::Server;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
+use crate::support::server::{Server, free_port};
 use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -32,7 +32,7 @@ fn certificates_are_verified() {
         certificates(&dir);
         let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
         let start = |of: &str, asks: &str| {
-            let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+            let port = free_port().to_string();
             let (certificate, key, ca) = (file(&format!("{of}.crt")), file(&format!("{of}.key")), file("ca.crt"));
             let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
             let server = Server::start_with(&[&["--tls-port", &port, "--tls-auth-clients", asks], &files[..]].concat());
@@ -160,7 +160,7 @@ fn child_believes_sentinels() {
     let (certificate, key, ca) = (file("server.crt"), file("server.key"), file("ca.crt"));
     let plain = Server::start();
     let watching = |master| {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+        let port = free_port().to_string();
         let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
         let arguments = [&["--tls-port", &port, "--tls-auth-clients", "no"], &files[..]].concat();
         (Watched::alone(master).by_a_sentinel_with(&arguments), port)
@@ -207,7 +207,7 @@ fn child_believes_a_cluster() {
     let file = |name: &str| Path::new(&dir).with_file_name(name).to_str().unwrap().to_owned();
     let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
     let ports = cluster.nodes().iter().map(|node| {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+        let port = free_port().to_string();
         let [certificate, key, ca] = ["server.crt", "server.key", "ca.crt"].map(file);
         let files = ["tls-cert-file", &certificate, "tls-key-file", &key, "tls-ca-cert-file", &ca];
         let all = [&["CONFIG", "SET", "tls-auth-clients", "no"], &files[..], &["tls-port", &port]].concat();

@@ -7,6 +7,7 @@ use bowline::{Connection, ConnectionError, ErrorKind, Warning};
 use uuid::Uuid;
 
 use crate::scene::{acquiring, ms, pass, until_waiting};
+use crate::support::closed::ClosedPort;
 use crate::support::env::{Env, TestClient, on_every_runtime};
 use crate::support::polled::{poll_once, polled};
 use crate::support::server::Server;
@@ -98,15 +99,15 @@ async fn every_primitive_waits_for_the_first_connect(env: Env) {
 }
 
 /// Addresses of a server that refuses connections, and of one that says nothing.
-fn dead_ends() -> (TcpListener, [String; 2]) {
-    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+fn dead_ends() -> (ClosedPort, TcpListener, [String; 2]) {
+    let closed = ClosedPort::new();
     let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let ports = [closed, mute.local_addr().unwrap().port()];
-    (mute, ports.map(|port| format!("redis://127.0.0.1:{port}/")))
+    let ports = [closed.port(), mute.local_addr().unwrap().port()];
+    (closed, mute, ports.map(|port| format!("redis://127.0.0.1:{port}/")))
 }
 
 async fn closing_before_the_first_connect_ends_everything(env: Env) {
-    let (_mute, urls) = dead_ends();
+    let (_closed, _mute, urls) = dead_ends();
     for url in urls {
         let patient = ms(600_000);
         let config = |config: bowline::ConfigBuilder| {
@@ -123,7 +124,7 @@ async fn closing_before_the_first_connect_ends_everything(env: Env) {
 }
 
 async fn dropping_before_the_first_connect_ends_everything(env: Env) {
-    let (_mute, urls) = dead_ends();
+    let (_closed, _mute, urls) = dead_ends();
     for url in urls {
         let client = client_at(&env, &url).await;
         let lock = client.lock("a");
@@ -245,7 +246,7 @@ async fn the_warnings_are_there_after_the_first_connect(env: Env) {
 #[test]
 fn a_runtime_that_is_shut_down_ends_the_attempts() {
     crate::support::bounded::bounded(|| {
-        let (_mute, [url, _]) = dead_ends();
+        let (_closed, _mute, [url, _]) = dead_ends();
         let patient = ms(600_000);
         let config = bowline::Config::builder().connect_in_background(true).command_timeout(patient).build().unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -6,6 +6,7 @@ use bowline::{Config, Connection, ErrorKind, SentinelUrl};
 
 use crate::scene::{all_on, client, client_at, is_held_at, ms, url};
 use crate::support::adapters::{Keys, acquire, ours, word};
+use crate::support::closed::ClosedPort;
 use crate::support::env::{Env, on_every_runtime, on_runtime};
 use crate::support::sentinels::{MASTER_NAME, Sentinels};
 use crate::support::server::Server;
@@ -48,10 +49,10 @@ async fn a_client_that_connects_in_the_background_finds_the_master(env: Env) {
 
 async fn addresses_that_lead_to_no_sentinel(env: Env) {
     let server = Server::start();
-    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let closed = ClosedPort::new();
     let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let [closed, mute] = [closed.to_string(), mute.local_addr().unwrap().to_string()];
-    let plain = format!("127.0.0.1:{}", server.port());
+    let ports = [closed.port(), mute.local_addr().unwrap().port(), server.port()];
+    let [closed, mute, plain] = ports.map(|port| format!("127.0.0.1:{port}"));
     for (sentinels, kind, says) in [
         (&[&*closed][..], ErrorKind::Unavailable, "no sentinel answers"),
         (&[&*closed], ErrorKind::Unavailable, "connection refused"),

@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 
 use super::{SHORT, code};
 use crate::support::adapters::{Keys, Runtime, acquire, admin, fake, field, ours, word};
+use crate::support::closed::ClosedPort;
 use crate::support::server::Server;
 
 pub(crate) async fn addresses(rt: Runtime) {
@@ -72,12 +73,12 @@ pub(crate) async fn credentials(rt: Runtime) {
 
 pub(crate) async fn what_does_not_answer_or_does_not_exist(rt: Runtime) {
     let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let closed = ClosedPort::new();
     let server = Server::start();
-    let mute = mute.local_addr().unwrap().port();
+    let (refused, mute) = (closed.port(), mute.local_addr().unwrap().port());
     for (url, kind, says) in [
         (format!("redis://:s3cret@127.0.0.1:{mute}/"), ErrorKind::Unavailable, "connected, but no answer within"),
-        (format!("redis://:s3cret@127.0.0.1:{closed}/"), ErrorKind::Unavailable, "connection refused"),
+        (format!("redis://:s3cret@127.0.0.1:{refused}/"), ErrorKind::Unavailable, "connection refused"),
         ("redis://:s3cret@no-such-host.invalid/".to_owned(), ErrorKind::Unavailable, "the name is not resolved"),
         ("unix:///no/such/socket?pass=s3cret".to_owned(), ErrorKind::Unavailable, "there is no such socket"),
         (format!("{}99", server.url()), ErrorKind::InvalidInput, "DB index"),
