@@ -167,7 +167,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
             let mut waiter = Waiter::new(context, attempt, *until);
             attempt::run(request, &mut waiter).await
         };
-        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error, began));
+        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error));
         match decision.inspect_err(failed)? {
             Decision::Held { hold, is_acknowledged } => {
                 // In no cohort yet: a grant that is given up here is released, and not handed off.
@@ -193,7 +193,8 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
         }
         if expired == MOST_EXPIRED {
             let reason = format!("the answers take longer than the lease of {:?}", request.lease);
-            return Err(request.error_because(ErrorKind::Unavailable, reason)).inspect_err(failed);
+            // Not shared: other members may have seen no more than the last of these grants.
+            return Err(request.error_because(ErrorKind::Unavailable, reason));
         }
     }
 }

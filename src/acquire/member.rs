@@ -22,7 +22,8 @@ pub(super) struct Member<'a> {
     context: &'a Context,
     cohort: &'a CohortId,
     number: u64,
-    since: Instant,
+    /// The last member that had joined when this one got its turn.
+    last: u64,
     /// Whether the member holds.
     holds: bool,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
@@ -37,7 +38,7 @@ impl<'a> Member<'a> {
             CannotJoin::Closed => request.error(ErrorKind::Closed),
             CannotJoin::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context, cohort, number, since: context.now(), holds: false, has_just_joined: waits })
+        Ok(Self { context, cohort, number, last: number, holds: false, has_just_joined: waits })
     }
 
     /// Waits for the turn of the member. Returns the turn, and the time at which the member got it.
@@ -52,14 +53,16 @@ impl<'a> Member<'a> {
             let now = context.now();
             context.engine.poll_turn(cohort, number, now, task).map_ok(|given| (given, now))
         });
-        match given.await.map_err(|Closed| request.error(ErrorKind::Closed))? {
-            (Err(failure), _) if self.since <= failure.since => {
+        let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
+        self.last = last;
+        match given {
+            Err(failure) if self.number <= failure.last => {
                 let error = failure.error.clone();
                 self.share(failure);
                 Err(error)
             }
-            (Err(SharedFailure { .. }), now) => Ok((Turn::Lead, now)),
-            (Ok(turn), now) => Ok((turn, now)),
+            Err(SharedFailure { .. }) => Ok((Turn::Lead, now)),
+            Ok(turn) => Ok((turn, now)),
         }
     }
 
@@ -69,19 +72,12 @@ impl<'a> Member<'a> {
         self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, now)
     }
 
-    /// The member, which began to ask at `began`, has failed. Waiting members that would fail for the same reason fail now, and not
-    /// one after the other: after a failure to reach the server or its replicas, those that have waited for the client's retry timeout; after
-    /// a request for more than the limit, those that have waited since `began`.
-    pub(super) fn fail(&self, error: &Error, began: Instant) {
-        let since = match error.kind() {
-            ErrorKind::Unavailable | ErrorKind::Refused | ErrorKind::Unacknowledged => {
-                self.context.now().checked_sub(self.context.config.retry_timeout)
-            }
-            ErrorKind::OverLimit => Some(began),
-            _ => None,
-        };
-        if let Some(since) = since {
-            self.share(SharedFailure { error: error.clone(), since });
+    /// The member has failed. After a failure to reach the server or its replicas, or a request for more than the limit, those that
+    /// waited when the member began to ask would fail for the same reason. They fail now, and not one after the other.
+    pub(super) fn fail(&self, error: &Error) {
+        use ErrorKind::{OverLimit, Refused, Unacknowledged, Unavailable};
+        if matches!(error.kind(), Unavailable | Refused | Unacknowledged | OverLimit) {
+            self.share(SharedFailure { error: error.clone(), last: self.last });
         }
     }
 

@@ -36,7 +36,7 @@ impl Setup {
 
     fn turn(&self, member: u64) -> Poll<std::result::Result<Turn, SharedFailure>> {
         let task = task::Context::from_waker(Waker::noop());
-        self.context.engine.poll_turn(&self.cohort(), member, self.context.now(), &task).map(|turn| turn.unwrap())
+        self.context.engine.poll_turn(&self.cohort(), member, self.context.now(), &task).map(|turn| turn.unwrap().0)
     }
 
     fn cleanups(&self) -> usize {

@@ -138,6 +138,11 @@ impl<T> Cohorts<T> {
         });
     }
 
+    /// The number of the last member that has joined, in any cohort.
+    pub(crate) fn last_member(&self) -> u64 {
+        self.last_member
+    }
+
     /// The number of waiting members.
     pub(crate) fn waiting(&self, id: &CohortId) -> usize {
         self.cohorts.get(id).map_or(0, |cohort| cohort.waiting.len())

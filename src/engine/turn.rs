@@ -10,7 +10,6 @@
 //! | failure | a member failed, and waiting members would fail for the same reason | fails, or asks the server |
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::cohort::budget::HandoffBudget;
 use crate::engine::lease::Hold;
@@ -24,11 +23,12 @@ pub(crate) enum Turn {
     Attempt(AttemptHandoff),
 }
 
-/// The failure of a member. It applies to every other member that has waited since `since`, too.
+/// The failure of a member. It applies to every other member that waited when this one began to ask, too.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFailure {
     pub(crate) error: Error,
-    pub(crate) since: Instant,
+    /// The last member that had joined then.
+    pub(crate) last: u64,
 }
 
 /// What a cohort gives to a member as its turn.

@@ -86,20 +86,27 @@ fn members_behind_a_request_over_the_limit_fail_with_it() {
 }
 
 #[test]
-fn a_failure_is_shared_with_members_that_have_waited_for_as_long() {
+fn a_failure_is_shared_with_members_that_waited_when_the_request_began() {
     let setup = setup();
-    let another = setup.join();
-    let since = setup.context.now();
-    let mut first = pin!(setup.acquire(setup.request(None)));
+    let [mut first, mut second] = setup.two_members();
+    // The server does not answer its request.
     assert!(poll(first.as_mut()).is_pending());
-    setup.executor.advance(Duration::from_secs(1));
-    let mut second = pin!(setup.acquire(setup.request(None)));
-    assert!(poll(second.as_mut()).is_pending());
+    let mut late = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(late.as_mut()).is_pending());
+    assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+    let calls = setup.calls();
+    assert!(matches!(poll(second.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
+    assert_eq!(setup.calls(), calls);
     setup.answer([Answer::Granted]);
-    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), since };
-    setup.context.engine.fail(&setup.cohort(), another, failure, setup.context.now());
-    assert!(matches!(poll(first.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
-    assert_eq!(setup.calls(), 0);
+    owned(poll(late.as_mut()));
+}
+
+#[test]
+fn grants_that_expired_before_they_were_known_fail_one_member_only() {
+    let setup = setup();
+    let [first, mut second] = setup.two_members();
+    setup.answer([Answer::Late, Answer::Late, Answer::Late, Answer::Granted]);
+    assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
     owned(poll(second.as_mut()));
 }
 

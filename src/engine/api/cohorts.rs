@@ -31,14 +31,14 @@ impl Engine {
         })
     }
 
-    /// Resolves to the member's turn.
+    /// Resolves to the member's turn, and the number of the last member of any cohort that has joined by then.
     pub(crate) fn poll_turn(
         &self,
         cohort: &CohortId,
         member: u64,
         now: Instant,
         context: &Context<'_>,
-    ) -> Poll<Result<Given, Closed>> {
+    ) -> Poll<Result<(Given, u64), Closed>> {
         let poll = |waker: &mut Option<Waker>| {
             self.change(|state| {
                 if self.is_closed() {
@@ -50,7 +50,7 @@ impl Engine {
                     state.stats.passed_on += 1;
                     state.holds.start_renewals(hold, now);
                 }
-                Poll::Ready(Ok(given))
+                Poll::Ready(Ok((given, state.cohorts.last_member())))
             })
         };
         // Most polls find a turn, and need no waker.
@@ -84,7 +84,7 @@ impl Engine {
         })
     }
 
-    /// The member has failed. Every other member that has waited since [`SharedFailure::since`] fails too.
+    /// The member has failed. Every other member up to [`SharedFailure::last`] fails too.
     pub(crate) fn fail(&self, cohort: &CohortId, member: u64, failure: SharedFailure, now: Instant) {
         self.change(|state| state.handoff_handler().fail(cohort, member, failure, now));
     }

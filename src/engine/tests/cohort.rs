@@ -28,7 +28,7 @@ impl Cohort {
     pub(super) fn poll(&self, other: usize) -> Option<Turn> {
         let context = Context::from_waker(Waker::noop());
         match self.setup.engine.poll_turn(&self.id, self.others[other], self.setup.now, &context) {
-            Poll::Ready(Ok(Ok(turn))) => Some(turn),
+            Poll::Ready(Ok((Ok(turn), _))) => Some(turn),
             Poll::Pending => None,
             turn => panic!("{turn:?}"),
         }

@@ -51,7 +51,7 @@ fn what_is_passed_on_is_acquired_and_held_once() {
     assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
     assert_eq!(counted(&setup), [1, 0, 1, 0, 0, 0], "no member has looked at it");
     let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
-    let Poll::Ready(Ok(Ok(Turn::Held { hold, .. }))) = turn else { panic!("{turn:?}") };
+    let Poll::Ready(Ok((Ok(Turn::Held { hold, .. }), _))) = turn else { panic!("{turn:?}") };
     assert_eq!(counted(&setup), [1, 0, 2, 1, 0, 0]);
     setup.engine.release(&hold, setup.now);
     setup.assert_empty();
@@ -75,8 +75,8 @@ fn a_hold_with_little_of_its_lease_left_is_not_passed_on() {
         assert!(setup.engine.hand_off(&cohort, &mut hold.clone(), budget, setup.now));
         let turn = setup.engine.poll_turn(&cohort, second, setup.now, &Context::from_waker(std::task::Waker::noop()));
         match turn {
-            Poll::Ready(Ok(Ok(Turn::Held { .. }))) => assert!(passed, "with {left:?} left"),
-            Poll::Ready(Ok(Ok(Turn::Attempt(handoff)))) => {
+            Poll::Ready(Ok((Ok(Turn::Held { .. }), _))) => assert!(passed, "with {left:?} left"),
+            Poll::Ready(Ok((Ok(Turn::Attempt(handoff)), _))) => {
                 assert!(!passed && handoff.before.is_some_and(|before| before.id == hold.id), "with {left:?} left");
             }
             turn => panic!("{turn:?}"),

@@ -41,7 +41,7 @@ impl Cohort {
 
     fn poll(&self, member: u64) -> Poll<Result<Result<Turn, SharedFailure>, Closed>> {
         let context = Context::from_waker(std::task::Waker::noop());
-        self.setup.engine.poll_turn(&self.id, member, self.setup.now, &context)
+        self.setup.engine.poll_turn(&self.id, member, self.setup.now, &context).map_ok(|(given, _)| given)
     }
 
     #[track_caller]
@@ -170,11 +170,11 @@ fn a_failure_is_for_the_next_member_too() {
     let cohort = cohort(Kind::Lock);
     let [first, second] = [cohort.join(), cohort.join()];
     let now = cohort.setup.now;
-    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), since: now };
+    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), last: second };
     cohort.setup.engine.fail(&cohort.id, first, failure, now);
     match cohort.poll(second) {
-        Poll::Ready(Ok(Err(SharedFailure { error, since }))) => {
-            assert_eq!((error.kind(), since), (ErrorKind::Unavailable, now));
+        Poll::Ready(Ok(Err(SharedFailure { error, last }))) => {
+            assert_eq!((error.kind(), last), (ErrorKind::Unavailable, second));
         }
         turn => panic!("{turn:?}"),
     }
