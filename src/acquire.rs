@@ -20,7 +20,7 @@ use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::owned::OwnedHold;
 use crate::quorum::QuorumGrant;
-use crate::reentry::{Entry, Reentry, Vacant};
+use crate::reentry::{Entry, Vacant};
 use crate::source::Source;
 use crate::trace;
 
@@ -38,18 +38,15 @@ const MOST_EXPIRED: u32 = 3;
 
 /// One acquisition, from one server.
 pub(crate) struct Acquisition<'a> {
-    pub(crate) context: &'a Arc<Context>,
+    pub(crate) source: &'a Arc<Source>,
     pub(crate) request: &'a Request,
     /// When the caller gives up.
     pub(crate) until: Option<Instant>,
-    /// Where the hold can be re-entered, if the request has a holder.
-    pub(crate) reentry: Option<&'a Arc<Reentry<OwnedHold>>>,
 }
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> OwnedHold {
-        let holder = self.request.holder.and_then(|holder| Some((holder, self.reentry?.clone())));
-        OwnedHold::new(self.context.clone(), hold, holder)
+        OwnedHold::new(self.source.clone(), hold, self.request.holder)
     }
 }
 
@@ -58,7 +55,7 @@ impl Acquisition<'_> {
 /// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
 /// background.
 pub(crate) fn acquire<'a>(
-    source: &'a Source,
+    source: &'a Arc<Source>,
     request: &'a Request,
 ) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
     let context = &source.context;
@@ -80,7 +77,7 @@ enum Entered<'a> {
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
-async fn enter(source: &Source, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
+async fn enter(source: &Arc<Source>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
     let mut vacant = None;
     if let Some(holder) = request.holder {
         match look(source, request, holder).await? {
@@ -89,9 +86,8 @@ async fn enter(source: &Source, request: &Request, until: Option<Instant>) -> Re
             Entered::Vacant(found) => vacant = Some(found),
         }
     }
-    let Source { context, reentry, quorum } = source;
-    let acquisition = Acquisition { context, request, until, reentry: Some(reentry) };
-    let owned = match quorum {
+    let acquisition = Acquisition { source, request, until };
+    let owned = match &source.quorum {
         None => own(&acquisition).await?,
         Some(quorum) => {
             let granted = quorum.clone().acquire(request, until).await?;
@@ -132,7 +128,8 @@ async fn look<'a>(source: &'a Source, request: &Request, holder: Holder) -> Resu
 ///
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
 pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<OwnedHold>>> {
-    let Acquisition { context, request, until, .. } = acquisition;
+    let Acquisition { source, request, until } = acquisition;
+    let context = &source.context;
     let cohort = request.joins_cohort.then(|| CohortId::of(&request.keys, request.amount));
     let mut member = match &cohort {
         Some(cohort) => Some(Member::join(context, cohort, request).await?),

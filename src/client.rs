@@ -43,7 +43,7 @@ use crate::stats::Stats;
 /// nothing is sent.
 #[derive(Clone)]
 pub struct Client {
-    source: Arc<Source>,
+    pub(crate) source: Arc<Source>,
 }
 
 impl Client {

@@ -13,7 +13,7 @@ const OPERATION: &str = "extend";
 /// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last longer
 /// in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
 pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
-    let OwnedHold { context, hold, .. } = owned;
+    let (context, hold) = (owned.context(), &owned.hold);
     let named = |error: Error| error.with_name(&hold.keys.name);
     check_lease(OPERATION, lease).map_err(named)?;
     if hold.term != Term::Fixed {

@@ -127,7 +127,7 @@ macro_rules! guards {
             /// The rest of the lease by this client's own count, which ends before the server's for safety. Renewals by the watchdog
             /// prolong it. Zero after a loss. Sends no command.
             pub fn remaining(&self) -> Duration {
-                self.owned.hold.remaining(self.owned.context.now())
+                self.owned.hold.remaining(self.owned.context().now())
             }
 
             /// Prolongs a [fixed lease](crate::Acquire::expires_after), so that the hold lasts for at least `lease` from now. A lease that
@@ -216,7 +216,7 @@ guards!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// The loss of the hold, if it is lost by now.
 pub(crate) fn loss(owned: &OwnedHold) -> Option<NamedLoss> {
-    owned.hold.loss(owned.context.now()).map(|loss| NamedLoss::of(&owned.hold, loss))
+    owned.hold.loss(owned.context().now()).map(|loss| NamedLoss::of(&owned.hold, loss))
 }
 
 /// Resolves when the loss of the hold is signalled.
@@ -228,7 +228,7 @@ pub(crate) async fn release(owned: Arc<OwnedHold>) -> Result<()> {
     let last = match Arc::try_unwrap(owned) {
         Ok(owned) => owned,
         Err(shared) => {
-            let (context, hold) = (shared.context.clone(), shared.hold.clone());
+            let (context, hold) = (shared.context().clone(), shared.hold.clone());
             // Not `try_unwrap` alone: of guards that go at the same time, exactly one must find itself the last.
             match Arc::into_inner(shared) {
                 Some(owned) => owned,

@@ -17,15 +17,15 @@ use crate::protocol::permits::reply::Changed as Answer;
 use crate::protocol::reply::{Released, ServerMillis};
 use crate::protocol::token::Token;
 use crate::quorum::Ends;
-use crate::reentry::Reentry;
+use crate::source::Source;
 
 /// A hold that this process has to end. The guards of one holder share it, and the last one ends it.
 #[derive(Debug)]
 pub(crate) struct OwnedHold {
-    pub(crate) context: Arc<Context>,
+    source: Arc<Source>,
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
-    holder: Option<(Holder, Arc<Reentry<Self>>)>,
+    holder: Option<Holder>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
     /// Ends the hold on all servers, if several have granted it.
@@ -37,8 +37,12 @@ pub(crate) struct OwnedHold {
 }
 
 impl OwnedHold {
-    pub(crate) fn new(context: Arc<Context>, hold: Arc<Hold>, holder: Option<(Holder, Arc<Reentry<Self>>)>) -> Self {
-        Self { context, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
+    pub(crate) fn new(source: Arc<Source>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
+        Self { source, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.source.context
     }
 
     pub(crate) fn of_quorum(mut self, quorum: Arc<dyn Ends>) -> Self {
@@ -58,13 +62,13 @@ impl OwnedHold {
         if self.hand_off() {
             return Ok(());
         }
-        let now = self.context.now();
+        let now = self.context().now();
         if let Err(loss) = self.hold.release(now) {
             return Err(lost_error(&self.hold, "release", loss));
         }
         // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is added
         // before closing may end.
-        let context = self.context.clone();
+        let context = self.context().clone();
         let _releasing = context.engine.releasing(&self.hold, now);
         let mut this = self;
         let mut retry = context.retry_from("release", &this.hold.keys.name, now);
@@ -106,17 +110,18 @@ impl OwnedHold {
     /// new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the last guard of
     /// the hold. If the future is dropped half-way, both holds are cleaned up in the background.
     pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
-        let (context, old) = (self.context.clone(), self.hold.clone());
+        let (source, old) = (self.source.clone(), self.hold.clone());
+        let context = &source.context;
         if let Some(loss) = old.loss(context.now()) {
             return Err(lost_error(&old, operation, loss));
         }
-        let holder = self.holder.clone();
+        let holder = self.holder;
         // Other tasks of the holder wait until they can enter the new hold.
-        let vacant = holder.as_ref().map(|(holder, reentry)| reentry.reopen(*holder, &old.keys));
+        let vacant = holder.map(|holder| source.reentry.reopen(holder, &old.keys));
         let _ending = context.engine.ending(&old, context.now());
         // A fixed lease begins again. A lease that was extended is not shortened.
         let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
-        let Ok(mut pending) = PendingAttempt::open(&context, &old.keys, amount, lease) else {
+        let Ok(mut pending) = PendingAttempt::open(context, &old.keys, amount, lease) else {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
@@ -138,8 +143,8 @@ impl OwnedHold {
             Ok(None) => return Err(context.closed(operation, &old.keys)),
             Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
         };
-        let owned = Self::new(context.clone(), hold, holder.clone());
-        if !confirm(&context, operation, &owned.hold).await? {
+        let owned = Self::new(source.clone(), hold, holder);
+        if !confirm(context, operation, &owned.hold).await? {
             let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
             return Err(lost_error(&owned.hold, operation, loss));
         }
@@ -157,7 +162,7 @@ impl OwnedHold {
         lease: Duration,
         pending: &mut PendingAttempt<'_>,
     ) -> Result<Changed> {
-        let (context, old) = (self.context.clone(), self.hold.clone());
+        let (context, old) = (self.context().clone(), self.hold.clone());
         let mut retry = context.retry(operation, &old.keys.name);
         loop {
             let sent = context.now();
@@ -199,20 +204,20 @@ impl OwnedHold {
 
     /// Hands the hold off to the next member of its cohort, if there is one.
     fn hand_off(&mut self) -> bool {
-        let Self { context, hold, in_cohort, .. } = self;
-        self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(context, hold));
+        let Self { source, hold, in_cohort, .. } = self;
+        self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(&source.context, hold));
         self.ended
     }
 
     /// Records the server's answer that the hold is over. `call_again`: the script did not finish.
     fn set_ended(&mut self, call_again: bool, now: ServerMillis) {
         self.ended = true;
-        self.context.observe(now);
+        self.context().observe(now);
         if mutant::on(Mutant::MoreNotDone) {
             return;
         }
         if call_again {
-            self.context.engine.promote_later(&self.hold.keys, self.context.now(), self.hold.lease);
+            self.context().engine.promote_later(&self.hold.keys, self.context().now(), self.hold.lease);
         }
     }
 }
@@ -231,13 +236,13 @@ pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Er
 
 impl Drop for OwnedHold {
     fn drop(&mut self) {
-        if let Some((holder, reentry)) = &self.holder {
-            reentry.leave(*holder, &self.hold.keys);
+        if let Some(holder) = self.holder {
+            self.source.reentry.leave(holder, &self.hold.keys);
         }
         if self.ended || self.hand_off() {
             return;
         }
-        let now = self.context.now();
+        let now = self.context().now();
         if let Some(quorum) = &self.quorum {
             let _ = self.hold.release(now);
             return quorum.release_later();
@@ -248,10 +253,10 @@ impl Drop for OwnedHold {
             release = false;
         }
         if release {
-            self.context.engine.release_later(&self.hold, now);
+            self.context().engine.release_later(&self.hold, now);
         }
         if self.asked {
-            self.context.reply_lost(&self.hold.keys);
+            self.context().reply_lost(&self.hold.keys);
         }
     }
 }

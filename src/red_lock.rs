@@ -168,7 +168,7 @@ impl RedLock {
             if let Some((kind, reason)) = master.unusable() {
                 return Err(Error::because(kind, OPERATION, reason));
             }
-            let scripts = master.context.scripts();
+            let scripts = master.context().scripts();
             let failed = |failure: Failure| failure.into_error(OPERATION);
             let turn = LockState::of(scripts.inspect_lock(turn).await.map_err(failed)?);
             Ok::<_, Error>((turn, LockState::of(scripts.inspect_lock(vote).await.map_err(failed)?)))
@@ -229,8 +229,8 @@ impl RedLockBuilder {
     /// Two clients of the same server are found by the first acquisition that reaches both. It fails with `InvalidInput`, too.
     pub fn build(self) -> Result<RedLock> {
         let (clients, settings) = self.checked()?;
-        let masters: Vec<_> = clients.iter().map(|client| Master::new(client.context().clone())).collect();
-        let any = masters[0].context.clone();
+        let masters: Vec<_> = clients.iter().map(|client| Master::new(client.source.clone())).collect();
+        let any = masters[0].context().clone();
         let masters = Arc::new(Masters::new(masters, settings));
         Ok(RedLock { source: Source::new(any, Some(masters.clone())), masters })
     }

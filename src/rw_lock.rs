@@ -202,5 +202,5 @@ impl ReadGuard {
 
 /// Checks the hold locally, because guards that share a hold change it without asking the server.
 fn still_held(owned: &OwnedHold, operation: &'static str) -> Result<()> {
-    owned.hold.loss(owned.context.now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
+    owned.hold.loss(owned.context().now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
 }

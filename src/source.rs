@@ -8,16 +8,17 @@ use crate::quorum::Quorum;
 use crate::reentry::Reentry;
 
 /// All handles of a client, or of a `RedLock`, share one.
+#[derive(Debug)]
 pub(crate) struct Source {
     /// For a `RedLock`, the context of any one of its servers.
     pub(crate) context: Arc<Context>,
-    pub(crate) reentry: Arc<Reentry<OwnedHold>>,
+    pub(crate) reentry: Reentry<OwnedHold>,
     /// The servers that grant a primitive together, unless the one of the context does.
     pub(crate) quorum: Option<Arc<dyn Quorum>>,
 }
 
 impl Source {
     pub(crate) fn new(context: Arc<Context>, quorum: Option<Arc<dyn Quorum>>) -> Arc<Self> {
-        Arc::new(Self { context, reentry: Arc::new(Reentry::new()), quorum })
+        Arc::new(Self { context, reentry: Reentry::new(), quorum })
     }
 }

@@ -47,7 +47,7 @@ impl LossSignal {
 
     pub(crate) fn of_several<'a>(name: Arc<str>, holds: impl IntoIterator<Item = &'a OwnedHold>) -> Self {
         let watched =
-            |owned: &OwnedHold| Watched { hold: owned.hold.clone(), executor: owned.context.executor.clone() };
+            |owned: &OwnedHold| Watched { hold: owned.hold.clone(), executor: owned.context().executor.clone() };
         Self { name, holds: holds.into_iter().map(watched).collect() }
     }
 

@@ -60,7 +60,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
 }
 
 /// Acquires one more primitive, unless a hold acquired so far is lost first.
-async fn next(source: &Source, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
+async fn next(source: &Arc<Source>, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
     let acquired = pin!(acquire(source, request));
     let lost = poll_fn(|context| match losses.poll_next_unpin(context) {
         Poll::Ready(Some(loss)) => Poll::Ready(loss),

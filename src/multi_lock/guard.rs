@@ -73,7 +73,7 @@ impl MultiGuard {
 
     /// The rest of the lease that ends first, by this client's own count. Zero after a loss. Sends no command.
     pub fn remaining(&self) -> Duration {
-        let remaining = |owned: &Arc<OwnedHold>| owned.hold.remaining(owned.context.now());
+        let remaining = |owned: &Arc<OwnedHold>| owned.hold.remaining(owned.context().now());
         self.holds.iter().map(remaining).min().unwrap_or_default()
     }
 

@@ -61,7 +61,7 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
         let Some(turn) = take_turn(masters, request, &turns, until, &mut patience).await? else { return Ok(None) };
         patience.renew(masters.now());
         // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from its owner.
-        let owner = masters.all[0].context.engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
+        let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
         match vote(masters, request, &votes, (&turn, owner), &mut patience).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
@@ -128,7 +128,7 @@ async fn vote(
                 drop(round);
                 // A master before the one with the turn answers again, and new acquisitions queue there. In competition with
                 // them, this turn would rarely find the votes free.
-                if !masters.is_first(&turn.context) {
+                if !masters.is_first(turn.context()) {
                     return Ok(Outcome::TurnLost);
                 }
                 left
@@ -179,8 +179,8 @@ fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> 
             Answer::Accepted(validity) => {
                 let terms = Terms { term, lease: cast.lease, replicas: 0 };
                 let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
-                let context = &masters.all[cast.ballot.master].context;
-                *slot = Slot::voted(OwnedHold::new(context.clone(), hold, None), validity.from);
+                let source = &masters.all[cast.ballot.master].source;
+                *slot = Slot::voted(OwnedHold::new(source.clone(), hold, None), validity.from);
                 validities.push(validity);
             }
             // The master has seen a larger token, and will never accept this one.

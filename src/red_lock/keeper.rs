@@ -149,7 +149,7 @@ impl Keeper {
                 let terms = Terms { term: hold.term, lease: cast.lease, replicas: 0 };
                 let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token(), terms, cast.sent) else { return };
                 masters.change_stats(|stats| stats.votes_regained += 1);
-                Slot::voted(OwnedHold::new(masters.all[master].context.clone(), vote, None), validity.from)
+                Slot::voted(OwnedHold::new(masters.all[master].source.clone(), vote, None), validity.from)
             }
             Answer::Refused(..) => Slot::refused(),
             Answer::Busy(..) => return,
@@ -177,7 +177,7 @@ impl Keeper {
         {
             count.add(&released);
         }
-        if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(&turn.context)) {
+        if let Some(turn) = self.turn.take_if(|turn| masters.answers_to(turn.context())) {
             together(masters.executor(), limit, [release(turn)]).await;
         }
         self.turn = None;

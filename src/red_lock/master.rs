@@ -9,9 +9,10 @@ use crate::error::ErrorKind;
 use crate::mutex::lock;
 use crate::protocol::vote::reply::Voted;
 use crate::red_lock::standing::Standing;
+use crate::source::Source;
 
 pub(super) struct Master {
-    pub(super) context: Arc<Context>,
+    pub(super) source: Arc<Source>,
     state: Mutex<State>,
 }
 
@@ -25,16 +26,20 @@ struct State {
 }
 
 impl Master {
-    pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { context, state: Mutex::default() }
+    pub(super) fn new(source: Arc<Source>) -> Self {
+        Self { source, state: Mutex::default() }
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.source.context
     }
 
     /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a single server.
     pub(super) fn unusable(&self) -> Option<(ErrorKind, String)> {
-        if let Some(why) = self.context.not_connected() {
+        if let Some(why) = self.context().not_connected() {
             return Some((why.kind(), why.to_string()));
         }
-        unsuitable(self.context.connection.topology()).map(|reason| (ErrorKind::InvalidInput, reason.to_owned()))
+        unsuitable(self.context().connection.topology()).map(|reason| (ErrorKind::InvalidInput, reason.to_owned()))
     }
 
     pub(super) fn is_up(&self) -> bool {

@@ -42,22 +42,22 @@ impl Masters {
     }
 
     pub(super) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.all[0].context.executor
+        &self.all[0].context().executor
     }
 
     /// Whether the client of a master was closed.
     pub(super) fn is_closed(&self) -> bool {
-        self.all.iter().any(|master| master.context.engine.is_closed())
+        self.all.iter().any(|master| master.context().engine.is_closed())
     }
 
     /// Whether this is the client of the first master that answers.
     pub(super) fn is_first(&self, context: &Arc<Context>) -> bool {
-        self.all.iter().find(|master| master.is_up()).is_none_or(|first| Arc::ptr_eq(&first.context, context))
+        self.all.iter().find(|master| master.is_up()).is_none_or(|first| Arc::ptr_eq(first.context(), context))
     }
 
     /// Whether the master of this client answers.
     pub(super) fn answers_to(&self, context: &Arc<Context>) -> bool {
-        self.all.iter().any(|master| Arc::ptr_eq(&master.context, context) && master.is_up())
+        self.all.iter().any(|master| Arc::ptr_eq(master.context(), context) && master.is_up())
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -70,12 +70,12 @@ impl Masters {
     }
 
     pub(super) fn jitter(&self) -> Jitter {
-        Jitter::new(self.all[0].context.engine.jitter_seed())
+        Jitter::new(self.all[0].context().engine.jitter_seed())
     }
 
     /// The keys of the name on each master.
     pub(super) fn keys(&self, kind: Kind, name: &str) -> Result<Vec<Arc<Keys>>> {
-        self.all.iter().map(|master| Keys::new(&master.context.config.prefix, kind, name).map(Arc::new)).collect()
+        self.all.iter().map(|master| Keys::new(&master.context().config.prefix, kind, name).map(Arc::new)).collect()
     }
 
     pub(super) fn change_stats(&self, change: impl FnOnce(&mut RedLockStats)) {
@@ -145,14 +145,14 @@ impl Masters {
         if !self.all[n].set_down() {
             return;
         }
-        let (executor, seed) = (self.executor().clone(), self.all[n].context.engine.jitter_seed());
+        let (executor, seed) = (self.executor().clone(), self.all[n].context().engine.jitter_seed());
         let (masters, clock) = (Arc::downgrade(self), executor.clone());
         executor.spawn(Box::pin(async move {
             let mut backoff = Backoff::new(PAUSES, seed);
             loop {
                 clock.sleep(backoff.pause()).await;
                 let Some(masters) = masters.upgrade() else { return };
-                if masters.all[n].context.engine.is_closed() {
+                if masters.all[n].context().engine.is_closed() {
                     return;
                 }
                 if masters.answers(n, masters.settings.node_timeout).await {
@@ -190,7 +190,7 @@ impl Masters {
         if self.all[n].unusable().is_some() {
             return false;
         }
-        let context = &self.all[n].context;
+        let context = self.all[n].context();
         let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
         // No attempt has this id. The server must accept writes to say that.
         let nothing = AttemptId { client: context.client, n: u64::MAX };

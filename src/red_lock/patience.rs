@@ -14,7 +14,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new(masters: &Masters) -> Self {
-        let retry_timeout = masters.all[0].context.config.retry_timeout;
+        let retry_timeout = masters.all[0].context().config.retry_timeout;
         Self { retry_timeout, give_up: masters.now() + retry_timeout }
     }
 

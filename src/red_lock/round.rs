@@ -83,7 +83,7 @@ impl Masters {
         lease: Duration,
     ) -> Vec<Ballot<'a>> {
         let open = |master: usize| {
-            let attempt = PendingAttempt::open(&self.all[master].context, &keys[master], 1, lease);
+            let attempt = PendingAttempt::open(self.all[master].context(), &keys[master], 1, lease);
             attempt.ok().map(|attempt| Ballot { master, keys: &keys[master], attempt })
         };
         of.filter(|master| self.all[*master].is_up()).filter_map(open).collect()
@@ -121,7 +121,7 @@ impl Masters {
         limit: Duration,
     ) -> Result<Option<Cast<'a>>, Failure> {
         let Proposal { token, owner, term, lease } = proposal;
-        let context = &self.all[ballot.master].context;
+        let context = self.all[ballot.master].context();
         if mutant::on(Mutant::UnusedVotesLeft) {
             // Dropping the attempt cancels nothing after this.
             ballot.attempt.leave_to_cohort();

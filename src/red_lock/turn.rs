@@ -35,7 +35,7 @@ pub(super) async fn take_turn(
                 holder: None,
                 ..request.clone()
             };
-            let acquisition = Acquisition { context: &master.context, request: &turn, until, reentry: None };
+            let acquisition = Acquisition { source: &master.source, request: &turn, until };
             let acquiring = Box::pin(own(&acquisition));
             match select(acquiring, pin!(masters.silent(n, limit))).await {
                 Either::Left((Err(error), _)) if is_of_the_master(&error) => {}
