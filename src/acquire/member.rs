@@ -22,7 +22,7 @@ pub(super) struct Member<'a> {
     context: &'a Context,
     cohort: &'a CohortId,
     number: u64,
-    /// The last member that had joined when this one got its turn.
+    /// The last member that fails if this one does: the last one that had joined when this one began to ask.
     last: u64,
     /// Whether the member holds.
     holds: bool,
@@ -54,7 +54,9 @@ impl<'a> Member<'a> {
             context.engine.poll_turn(cohort, number, now, task).map_ok(|given| (given, now))
         });
         let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
-        self.last = last;
+        // A ticket that got no answer has waited for longer than those that have joined since.
+        let has_waited = matches!(&given, Ok(Turn::Attempt(handoff)) if handoff.is_decided);
+        self.last = if has_waited { self.number } else { last };
         match given {
             Err(failure) if self.number <= failure.last => {
                 let error = failure.error.clone();

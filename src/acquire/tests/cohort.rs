@@ -4,6 +4,8 @@ use std::pin::Pin;
 
 use super::*;
 use crate::acquire::wait::Waiter;
+use crate::context::tests::unreachable;
+use crate::protocol::dispatch::Failure;
 
 type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<OwnedHold>>>> + 'a>>;
 
@@ -107,6 +109,18 @@ fn grants_that_expired_before_they_were_known_fail_one_member_only() {
     let [first, mut second] = setup.two_members();
     setup.answer([Answer::Late, Answer::Late, Answer::Late, Answer::Granted]);
     assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+    owned(poll(second.as_mut()));
+}
+
+#[test]
+fn a_ticket_without_an_answer_fails_one_member_only() {
+    let setup = setup();
+    let [mut first, mut second] = setup.two_members();
+    setup.answer([Answer::Queued, Answer::Granted]);
+    assert!(poll(first.as_mut()).is_pending());
+    let (ids, now, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
+    setup.context.engine.heartbeat_failed(&setup.keys, &ids, now, now, &failure, Duration::ZERO);
+    assert!(matches!(poll(first.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
     owned(poll(second.as_mut()));
 }
 
