@@ -18,10 +18,9 @@ use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
-use crate::owned::OwnedHold;
+use crate::owned::{HoldSource, OwnedHold};
 use crate::quorum::QuorumGrant;
 use crate::reentry::{Entry, Vacant};
-use crate::source::Source;
 use crate::trace;
 
 mod ask;
@@ -38,7 +37,7 @@ const MOST_EXPIRED: u32 = 3;
 
 /// One acquisition, from one server.
 pub(crate) struct Acquisition<'a> {
-    pub(crate) source: &'a Arc<Source>,
+    pub(crate) source: &'a Arc<HoldSource>,
     pub(crate) request: &'a Request,
     /// When the caller gives up.
     pub(crate) until: Option<Instant>,
@@ -55,7 +54,7 @@ impl Acquisition<'_> {
 /// The future can be dropped at any point: what Redis has of the acquisition, or is about to have, is cancelled in the
 /// background.
 pub(crate) fn acquire<'a>(
-    source: &'a Arc<Source>,
+    source: &'a Arc<HoldSource>,
     request: &'a Request,
 ) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
     let context = &source.context;
@@ -77,7 +76,7 @@ enum Entered<'a> {
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
-async fn enter(source: &Arc<Source>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
+async fn enter(source: &Arc<HoldSource>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
     let mut vacant = None;
     if let Some(holder) = request.holder {
         match look(source, request, holder).await? {
@@ -101,7 +100,7 @@ async fn enter(source: &Arc<Source>, request: &Request, until: Option<Instant>) 
 }
 
 /// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
-async fn look<'a>(source: &'a Source, request: &Request, holder: Holder) -> Result<Entered<'a>> {
+async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> Result<Entered<'a>> {
     let can_enter = |owned: &OwnedHold| {
         if mutant::on(Mutant::LostHoldEntered) {
             return true;
@@ -184,6 +183,8 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
                 return Ok(Some(Arc::new(owned)));
             }
             Decision::Busy => return Ok(None),
+            // Not shared: other members have not waited for as long as the ticket.
+            Decision::Unanswered(error) => return Err(error),
             Decision::Again | Decision::LeftToCohort => {}
             Decision::GrantExpired if !request.wait => return Ok(None),
             Decision::GrantExpired => expired += 1,

@@ -16,10 +16,10 @@ use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::opening::Opening;
+use crate::owned::HoldSource;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;
-use crate::source::Source;
 use crate::stats::Stats;
 
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
@@ -43,7 +43,7 @@ use crate::stats::Stats;
 /// nothing is sent.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<HoldSource>,
 }
 
 impl Client {
@@ -82,7 +82,7 @@ impl Client {
             opening.warn();
             context
         };
-        Ok(Self { source: Source::new(context, None) })
+        Ok(Self { source: HoldSource::new(context, None) })
     }
 
     /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first operation. Sends

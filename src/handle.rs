@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::owned::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
-use crate::source::Source;
 
 /// Small, because each acquisition has a copy.
 #[derive(Clone)]
 pub(crate) struct Primitive {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<HoldSource>,
     /// For a bad name, an error that every operation returns.
     keys: Result<Arc<Keys>>,
 }
@@ -26,7 +26,7 @@ impl fmt::Debug for Primitive {
 }
 
 impl Primitive {
-    pub(crate) fn new(source: &Arc<Source>, kind: Kind, name: &str) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, kind: Kind, name: &str) -> Self {
         let keys = Keys::new(&source.context.config.prefix, kind, name).map(Arc::new);
         Self { source: source.clone(), keys }
     }
@@ -48,7 +48,7 @@ impl Primitive {
     }
 
     /// The parts of the handle, unless the name is bad or the client is closed.
-    pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<Source>, Arc<Keys>)> {
+    pub(crate) fn into_keys(self, operation: &'static str) -> Result<(Arc<HoldSource>, Arc<Keys>)> {
         self.keys(operation)?;
         Ok((self.source, self.keys?))
     }

@@ -10,11 +10,11 @@ use futures::future::BoxFuture;
 use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
+use crate::owned::HoldSource;
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
 use crate::runtime::Executor;
-use crate::source::Source;
 
 use once::{Said, once};
 
@@ -70,7 +70,7 @@ pub struct CountDownLatch {
 }
 
 impl CountDownLatch {
-    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
         Self { primitive: Primitive::new(source, Kind::Latch, name) }
     }
 

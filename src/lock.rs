@@ -9,11 +9,11 @@ use uuid::Uuid;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
 use crate::handle::Primitive;
+use crate::owned::HoldSource;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::mutex::reply::Inspected;
 use crate::protocol::token::Token;
-use crate::source::Source;
 
 /// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
 ///
@@ -71,7 +71,7 @@ pub struct Lock {
 const SPAN: u32 = 1;
 
 impl Lock {
-    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
         Self { primitive: Primitive::new(source, Kind::Lock, name) }
     }
 

@@ -19,10 +19,13 @@ use crate::protocol::token::Token;
 use crate::quorum::Ends;
 use crate::source::Source;
 
+/// Who grants the holds of guards.
+pub(crate) type HoldSource = Source<OwnedHold>;
+
 /// A hold that this process has to end. The guards of one holder share it, and the last one ends it.
 #[derive(Debug)]
 pub(crate) struct OwnedHold {
-    source: Arc<Source>,
+    source: Arc<HoldSource>,
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
     holder: Option<Holder>,
@@ -37,7 +40,7 @@ pub(crate) struct OwnedHold {
 }
 
 impl OwnedHold {
-    pub(crate) fn new(source: Arc<Source>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
+    pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
         Self { source, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
     }
 

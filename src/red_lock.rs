@@ -9,10 +9,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
+use crate::owned::HoldSource;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
-use crate::source::Source;
 
 mod acquire;
 mod count;
@@ -108,7 +108,7 @@ use together::together;
 #[derive(Clone)]
 pub struct RedLock {
     masters: Arc<Masters>,
-    source: Arc<Source>,
+    source: Arc<HoldSource>,
 }
 
 impl RedLock {
@@ -232,7 +232,7 @@ impl RedLockBuilder {
         let masters: Vec<_> = clients.iter().map(|client| Master::new(client.source.clone())).collect();
         let any = masters[0].context().clone();
         let masters = Arc::new(Masters::new(masters, settings));
-        Ok(RedLock { source: Source::new(any, Some(masters.clone())), masters })
+        Ok(RedLock { source: HoldSource::new(any, Some(masters.clone())), masters })
     }
 }
 

@@ -8,11 +8,10 @@ use crate::error::Result;
 use crate::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
 use crate::lock::HolderState;
-use crate::owned::{OwnedHold, lost_error};
+use crate::owned::{HoldSource, OwnedHold, lost_error};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
-use crate::source::Source;
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
@@ -62,7 +61,7 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(source: &Arc<Source>, name: &str) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str) -> Self {
         Self { primitive: Primitive::new(source, Kind::ReadWrite, name) }
     }
 

@@ -10,12 +10,12 @@ use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
 use crate::guard::Permit;
 use crate::handle::Primitive;
+use crate::owned::HoldSource;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::{Limited, PermitHold};
-use crate::source::Source;
 
 /// The largest limit of a semaphore: 1,048,575.
 pub const MAX_PERMITS: u32 = WRITE - 1;
@@ -65,7 +65,7 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    pub(crate) fn new(source: &Arc<Source>, name: &str, limit: u32) -> Self {
+    pub(crate) fn new(source: &Arc<HoldSource>, name: &str, limit: u32) -> Self {
         Self { primitive: Primitive::new(source, Kind::Semaphore { limit }, name), limit }
     }
 

@@ -9,7 +9,7 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
 use crate::engine::attempt::Outcome;
 use crate::engine::lease::{Hold, Term, deadline};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::token::Token;
 
@@ -25,6 +25,8 @@ pub(super) enum Decision {
     Again,
     /// Its ticket waits, and belongs to the cohort.
     LeftToCohort,
+    /// The heartbeats of its ticket got no usable answer for too long.
+    Unanswered(Error),
     /// The lease had expired when the grant became known.
     GrantExpired,
 }
@@ -103,7 +105,7 @@ fn decided(request: &Request, waiter: &mut Waiter<'_>, outcome: Outcome) -> Resu
         }
         Outcome::Failed(failure) => {
             waiter.attempt.alone = true;
-            Err(failure.into_error(request.operation).with_name(&request.keys.name))
+            Ok(Some(Decision::Unanswered(failure.into_error(request.operation).with_name(&request.keys.name))))
         }
         Outcome::Closed => Err(request.error(ErrorKind::Closed)),
     }

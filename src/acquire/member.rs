@@ -54,9 +54,7 @@ impl<'a> Member<'a> {
             context.engine.poll_turn(cohort, number, now, task).map_ok(|given| (given, now))
         });
         let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
-        // If a ticket fails in the queue, the members that have joined since have not waited for as long.
-        let has_waited = matches!(&given, Ok(Turn::Attempt(handoff)) if handoff.is_decided);
-        self.last = if has_waited { self.number } else { last };
+        self.last = last;
         match given {
             Err(failure) if self.number <= failure.last => {
                 let error = failure.error.clone();

@@ -43,8 +43,8 @@ impl Setup {
         self.context.engine.work(self.context.now()).cleanups.len()
     }
 
-    fn source(&self) -> Arc<Source> {
-        Source::new(self.context.clone(), None)
+    fn source(&self) -> Arc<HoldSource> {
+        HoldSource::new(self.context.clone(), None)
     }
 
     fn request(&self, timeout: Option<Duration>) -> Request {

@@ -19,9 +19,8 @@ use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{NamedLoss, loss};
-use crate::owned::OwnedHold;
+use crate::owned::{HoldSource, OwnedHold};
 use crate::runtime::timeout;
-use crate::source::Source;
 
 /// Signals that a hold acquired so far is lost.
 type Losses = FuturesUnordered<BoxFuture<'static, NamedLoss>>;
@@ -60,7 +59,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
 }
 
 /// Acquires one more primitive, unless a hold acquired so far is lost first.
-async fn next(source: &Arc<Source>, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
+async fn next(source: &Arc<HoldSource>, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
     let acquired = pin!(acquire(source, request));
     let lost = poll_fn(|context| match losses.poll_next_unpin(context) {
         Poll::Ready(Some(loss)) => Poll::Ready(loss),

@@ -7,12 +7,12 @@ use crate::connection::Topology;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::mutex::lock;
+use crate::owned::HoldSource;
 use crate::protocol::vote::reply::Voted;
 use crate::red_lock::standing::Standing;
-use crate::source::Source;
 
 pub(super) struct Master {
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<HoldSource>,
     state: Mutex<State>,
 }
 
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Master {
-    pub(super) fn new(source: Arc<Source>) -> Self {
+    pub(super) fn new(source: Arc<HoldSource>) -> Self {
         Self { source, state: Mutex::default() }
     }
 

@@ -144,7 +144,7 @@ impl Server {
     }
 
     /// Fails if a key without a TTL was seen. From now on no key is exempt.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         self.watch().allowed.lock().unwrap().clear();
         let seen = std::mem::take(&mut *self.watch().seen.lock().unwrap());
         assert!(seen.is_empty(), "keys without a TTL: {seen:?}");

@@ -9,9 +9,9 @@ use crate::config::{Config, MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
+use crate::owned::HoldSource;
 use crate::protocol::key::Keys;
 use crate::runtime::Executor;
-use crate::source::Source;
 
 /// One primitive to acquire, and how much of it.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Options {
     }
 
     /// The request for the only part, and who grants it.
-    pub(crate) fn into_request(self, wait: bool) -> Result<(Arc<Source>, Request)> {
+    pub(crate) fn into_request(self, wait: bool) -> Result<(Arc<HoldSource>, Request)> {
         let Self { parts, operation, choices } = self;
         let Part { primitive, amount } = match parts {
             Parts::One(part) => part,

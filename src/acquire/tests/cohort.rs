@@ -124,6 +124,22 @@ fn a_ticket_without_an_answer_fails_one_member_only() {
     owned(poll(second.as_mut()));
 }
 
+/// The grant became known so late that the member asks once more.
+#[test]
+fn a_request_after_a_grant_from_the_queue_fails_those_that_waited_too() {
+    let setup = setup();
+    let [mut first, mut second] = setup.two_members();
+    setup.answer([Answer::Queued]);
+    assert!(poll(first.as_mut()).is_pending());
+    setup.executor.advance(LEASE);
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    assert!(poll(first.as_mut()).is_pending());
+    assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+    let calls = setup.calls();
+    assert!(matches!(poll(second.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
+    assert!(calls > 1 && setup.calls() == calls);
+}
+
 #[test]
 fn a_request_may_be_executed_until_its_caller_gives_up() {
     let setup = setup();

@@ -3,11 +3,11 @@ use crate::acquire::builder::choices::Part;
 use crate::context::tests::{Answer, Setup, finish, poll, setup};
 use crate::handle::Primitive;
 use crate::mutex::lock;
+use crate::owned::HoldSource;
 use crate::protocol::kind::Kind;
-use crate::source::Source;
 
 fn options(setup: &Setup) -> Options {
-    let source = Source::new(setup.context.clone(), None);
+    let source = HoldSource::new(setup.context.clone(), None);
     let part = |name| {
         let primitive = Primitive::new(&source, Kind::Lock, name);
         Part { primitive, amount: 1 }

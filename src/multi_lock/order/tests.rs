@@ -1,16 +1,16 @@
 use super::*;
 use crate::context::tests::setup;
 use crate::handle::Primitive;
+use crate::owned::HoldSource;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
-use crate::source::Source;
 
 /// The handles of one client.
-struct Handles(Arc<Source>);
+struct Handles(Arc<HoldSource>);
 
 impl Handles {
     fn new() -> Self {
-        Self(Source::new(setup().context, None))
+        Self(HoldSource::new(setup().context, None))
     }
 
     fn part(&self, kind: Kind, name: &str, amount: u32) -> Part {

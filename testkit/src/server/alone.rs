@@ -24,7 +24,7 @@ impl Server {
     }
 
     /// Takes these rights, so that messages go to all nodes.
-    pub(crate) fn forbid_shard_channels(&self) {
+    pub fn forbid_shard_channels(&self) {
         if self.has_shard_channels() {
             let mut forbid = redis::cmd("ACL");
             forbid.arg("SETUSER").arg("bowline");

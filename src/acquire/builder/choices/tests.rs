@@ -2,8 +2,8 @@ use super::*;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::tests::{Setup, setup};
 use crate::guard::LockGuard;
+use crate::owned::HoldSource;
 use crate::protocol::kind::Kind;
-use crate::source::Source;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -11,7 +11,7 @@ type Choose = fn(Choices) -> Choices;
 
 fn primitive(kind: Kind) -> Primitive {
     let Setup { context, .. } = setup();
-    Primitive::new(&Source::new(context, None), kind, "name")
+    Primitive::new(&HoldSource::new(context, None), kind, "name")
 }
 
 fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
