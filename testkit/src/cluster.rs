@@ -190,8 +190,21 @@ impl Cluster {
     }
 
     fn all_agree(&self) -> bool {
-        let known: Vec<_> = self.alive().map(|node| self.shards_of(node).ok()).collect();
-        known.iter().all(|shards| shards.is_some() && *shards == known[0]) && self.alive().all(|node| self.is_up(node))
+        let known: Vec<_> =
+            self.alive().map(|node| Some((self.shards_of(node).ok()?, self.epochs_of(node).ok()?))).collect();
+        known.iter().all(|all| all.is_some() && *all == known[0]) && self.alive().all(|node| self.is_up(node))
+    }
+
+    /// The configuration epochs of the masters that run, as the node knows them. A master that takes a slot chooses an epoch above all
+    /// that it knows. If it does not know the last one, a late packet of the former owner takes the slot back, for good.
+    fn epochs_of(&self, node: usize) -> RedisResult<Vec<(String, String)>> {
+        let nodes: String = self.ask(node, &["CLUSTER", "NODES"])?;
+        let lines = nodes.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        // The id, the address, the flags, and the epoch as the seventh.
+        let masters = lines.filter(|line| line.len() > 6 && matches!(line[2], "master" | "myself,master"));
+        let mut epochs: Vec<_> = masters.map(|line| (line[0].to_owned(), line[6].to_owned())).collect();
+        epochs.sort_unstable();
+        Ok(epochs)
     }
 
     fn is_up(&self, node: usize) -> bool {
