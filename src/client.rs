@@ -70,7 +70,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
-    /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 1 h in any case.
+    /// `<prefix>:lock:{bowline-check}:fence` and `<prefix>:rw:{bowline-check}:fence` remain for 65 min in any case.
     pub async fn connect(executor: Arc<dyn Executor>, connection: Arc<dyn Connection>, config: Config) -> Result<Self> {
         let client = config.client_id.unwrap_or_else(draw);
         let opening = Opening::new(executor, connection, config, client);

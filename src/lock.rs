@@ -42,7 +42,7 @@ use crate::protocol::token::Token;
 /// # Redis keys
 /// - `<prefix>:lock:{<name>}`, the hold, expires with the lease.
 /// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
-/// - `...:fence`, the counter of the tokens, expires 1 h after the last grant or after twice the lease, whichever is later.
+/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is later.
 ///
 /// # Examples
 /// ```no_run

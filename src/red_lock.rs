@@ -77,7 +77,7 @@ use together::together;
 /// # Redis keys
 /// On each master:
 /// - `<prefix>:vote:{<name>}`, the vote, expires with the lease.
-/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, expires 1 h after the last vote or after twice the lease,
+/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, expires 65 min after the last vote or after twice the lease,
 ///   whichever is later.
 /// - `<prefix>:turn:{<name>}` and `...:queue`, `...:tickets`, `...:fence`: the turn, as the keys of a [`Lock`](crate::Lock). Used on
 ///   the first master that answers.

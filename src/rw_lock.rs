@@ -38,7 +38,8 @@ use crate::protocol::limits::{READ, WRITE};
 /// # Redis keys
 /// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
 /// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
-/// - `...:fence`, the counter of the tokens, expires 1 h after the last grant or after twice the lease, whichever is later.
+/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is later; after a
+///   grant to a reader up to 5 min earlier.
 ///
 /// # Examples
 /// ```no_run

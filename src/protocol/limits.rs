@@ -21,8 +21,11 @@ pub(crate) const MAX_TICKET_TTL: Duration = Duration::from_secs(30 * 60);
 /// How long a queue lives after its last use. It is longer than the life of any ticket.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// A reader that has to extend the life of a counter extends it by so much more, so that later readers need not.
-pub(crate) const COUNTER_SLACK: Duration = Duration::from_secs(5 * 60);
+/// The least time that a counter lives after a grant with a usual lease.
+const COUNTER_LIFE: Duration = Duration::from_secs(60 * 60);
+
+/// A counter is given so much more, so that the readers that follow need not extend its life.
+const COUNTER_SLACK: Duration = Duration::from_secs(5 * 60);
 
 /// Constants of the scripts: upper-case words outside strings and comments, replaced by the number.
 pub(super) const IN_LUA: &[(&str, u64)] = &[
@@ -36,8 +39,8 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     // shorter.
     ("ANNOUNCED_LEASE", millis(MAX_TICKET_TTL) / 3),
     ("ANNOUNCED_TICKETS", 8),
-    // A counter lives this long after a grant, or twice the grant's lease if that is longer.
-    ("COUNTER_TTL", 60 * 60 * 1000),
+    // What a counter is given, unless twice the grant's lease is longer.
+    ("COUNTER_TTL", millis(COUNTER_LIFE) + millis(COUNTER_SLACK)),
     ("COUNTER_SLACK", millis(COUNTER_SLACK)),
     // Larger than any counter that the scripts write.
     ("COUNTER_LIMIT", (1 << 53) - 992),

@@ -80,21 +80,24 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define functions.
 /// A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script may have the same
 /// steps once more in a function.
-const FRAGMENTS: [(&str, &str); 18] = [
+const FRAGMENTS: [(&str, &str); 21] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
     ("counter_ttl", include_str!("fragments/counter_ttl.lua")),
     ("hold", include_str!("fragments/hold.lua")),
-    ("keep_counter", include_str!("fragments/keep_counter.lua")),
+    ("inbox", include_str!("fragments/inbox.lua")),
     ("latch", include_str!("fragments/latch.lua")),
     ("latch_calls", include_str!("fragments/latch_calls.lua")),
     ("latch_messages", include_str!("fragments/latch_messages.lua")),
     ("mutex", include_str!("fragments/mutex.lua")),
     ("mutex_hold", include_str!("fragments/mutex_hold.lua")),
+    ("newcomers", include_str!("fragments/newcomers.lua")),
     ("outlive", include_str!("fragments/outlive.lua")),
     ("permit_token", include_str!("fragments/permit_token.lua")),
     ("permits", include_str!("fragments/permits.lua")),
+    ("place", include_str!("fragments/place.lua")),
+    ("promote", include_str!("fragments/promote.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),
     ("reserve", include_str!("fragments/reserve.lua")),

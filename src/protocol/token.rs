@@ -11,8 +11,8 @@ use std::time::Duration;
 /// # Guarantees
 /// Tokens of one name strictly increase in the order of the grants. Redis counts them, and the count is never below the server's
 /// clock:
-/// - While the counter exists, tokens increase whatever the clock does. The counter exists for 1 h after the last grant, or for twice
-///   its lease if that is longer.
+/// - While the counter exists, tokens increase whatever the clock does. The counter exists for at least 1 h after the last grant. If
+///   twice the lease is longer than that, it exists for twice the lease, or up to 5 min less if a reader got the grant.
 /// - After the counter was lost, by a restart, a failover, `FLUSHALL` or its age, tokens still increase unless the clock ran backwards
 ///   across the loss.
 ///

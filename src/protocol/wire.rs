@@ -25,7 +25,7 @@ mod shared;
 
 pub use reply::in_full;
 pub use request::Request;
-pub use shared::{COUNTER_SLACK, PREFIX};
+pub use shared::PREFIX;
 
 /// An acquisition attempt.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bowline::Reply;
-use bowline::wire::COUNTER_SLACK;
 
 #[derive(Clone, Debug)]
 pub struct Key {
@@ -63,11 +62,6 @@ impl Slack {
         for (key, real) in real {
             let embedded = &embedded[key];
             let expiry = match (real.expires, embedded.expires) {
-                // A reader extends the life of a counter that has less than an hour left. A writer leaves it exactly an hour, so it
-                // depends on a millisecond which of the readers that follow extends it.
-                (Some(real), Some(embedded)) if key.ends_with(b":fence") => {
-                    Self(expiry_slack.0 + COUNTER_SLACK).millis(real, embedded)
-                }
                 (Some(real), Some(embedded)) => expiry_slack.millis(real, embedded),
                 (real, embedded) => real == embedded,
             };

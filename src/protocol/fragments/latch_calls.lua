@@ -29,7 +29,7 @@ local function remember(member, change)
     redis.call('ZREM', calls, member)
     error(why, 0)
   end
-  local over = redis.call('ZRANGEBYSCORE', calls, '-inf', '(' .. now, 'LIMIT', 0, MAX_FORGOTTEN)
+  local over = redis.call('ZRANGEBYSCORE', calls, '-inf', '(' .. now, 'LIMIT', '0', 'MAX_FORGOTTEN')
   if #over > 0 then redis.call('ZREM', calls, unpack(over)) end
 end
 

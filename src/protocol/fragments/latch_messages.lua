@@ -7,7 +7,7 @@
 
 -- Returns the word for the waiters that still have to be notified, `open` or `gone`, or nil if there are none.
 local function untold()
-  return redis.call('ZRANGEBYSCORE', tickets, 0, 0)[1]
+  return redis.call('ZRANGEBYSCORE', tickets, '0', '0')[1]
 end
 
 -- Notifies the next waiters, by one message per client: `<word> <attempt id>...`. A waiter that cannot be notified learns
@@ -17,7 +17,7 @@ local function tell(word)
   local more = #ids > MAX_TOLD
   if more then
     ids[#ids] = nil
-    redis.call('ZADD', tickets, 0, word)
+    redis.call('ZADD', tickets, '0', word)
   end
   local clients, messages = {}, {}
   for _, id in ipairs(ids) do

@@ -18,8 +18,10 @@ local function token_for(units, lease)
   return read_token
 end
 
+-- Lets the counter live for as long after a grant to a reader as after one to a writer, up to the slack.
 local function keep_counter(lease)
-  if not read_token or lease <= longest then return end
---@include keep_counter
-  longest = lease
+  if not read_token or lease + 0 <= longest then return end
+--@include counter_ttl
+  if redis.call('PTTL', fence) < counter_ttl - COUNTER_SLACK then redis.call('PEXPIRE', fence, counter_ttl) end
+  longest = lease + 0
 end

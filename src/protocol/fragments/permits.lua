@@ -32,7 +32,7 @@ local function load_permits()
   used, stored = units_in(fields[1]) or 0, not fences and units_in(fields[2]) or nil
   extra_fields = (fields[1] and 1 or 0) + (fields[2] and 1 or 0)
   limit = stored or limit
-  first_end = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
+  first_end = tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
   sound = (used > 0) == (first_end ~= nil)
 end
 
@@ -40,7 +40,7 @@ end
 local function first_left()
   -- Without a hold the key may be deleted by now, and a cluster that is moving the slot refuses to read a deleted key.
   if used == 0 then return -2 end
-  local ends = tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
+  local ends = tonumber(redis.call('ZRANGE', leases, '0', '0', 'WITHSCORES')[2])
   return ends and math.max(ends - now, 0) or -2
 end
 
@@ -85,7 +85,7 @@ local function recount()
       redis.call('HDEL', permits, id)
     end
   end
-  for _, id in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
+  for _, id in ipairs(redis.call('ZRANGE', leases, '0', '-1')) do
     if not ids[id] then redis.call('ZREM', leases, id) end
   end
   write_used()
@@ -93,9 +93,10 @@ end
 
 -- Ends expired holds, as many as one call may, and checks the rest.
 local function reap_expired()
-  redis.call('STRLEN', fence)
-  local over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', 0, MAX_EXPIRED)
-  if #over > 0 then
+  if fences then redis.call('STRLEN', fence) end
+  local over = {}
+  if first_end and first_end <= now then
+    over = redis.call('ZRANGEBYSCORE', leases, '-inf', now, 'LIMIT', '0', 'MAX_EXPIRED')
     local units
     for _, held in ipairs(redis.call('HMGET', permits, unpack(over))) do
       units = units_in(string.match(held or '', '^%d+')) or 0
@@ -164,10 +165,10 @@ local function held_by(id)
 end
 
 local function keep(lease)
-  if lease <= kept then return end
+  if lease + 0 <= kept then return end
   outlive(leases, lease)
   outlive(permits, stored and math.max(lease, LIMIT_TTL) or lease)
-  kept = lease
+  kept = lease + 0
 end
 
 -- Renews a hold that exists. Never shortens its lease: this may be a late copy of a call, and the lease may have been
@@ -175,11 +176,12 @@ end
 local function extend(id, lease)
   if tonumber(redis.call('ZSCORE', leases, id) or 0) > now + lease then return takes_writes(permits) end
   redis.call('ZADD', leases, 'XX', now + lease, id)
-  keep(tonumber(lease))
+  keep(lease)
 end
 
 local function write_hold(id, lease, units, token)
-  token, lease = token or token_for(units, lease), math.max(lease, 1)
+  token = token or token_for(units, lease)
+  if lease + 0 < 1 then lease = '1' end
   if id == ending then ending, leaving = nil, 0 end
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', used + units + leaving)
   used = used + units

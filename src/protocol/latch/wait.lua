@@ -26,7 +26,7 @@ if not ok then
   error(why, 0)
 end
 -- A waiter without a heartbeat for an hour does not come back. Each call drops a few, and stays short.
-for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - QUEUE_TTL, 'LIMIT', 0, MAX_FORGOTTEN)) do
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', tickets, '-inf', now - QUEUE_TTL, 'LIMIT', '0', 'MAX_FORGOTTEN')) do
   redis.call('ZREM', tickets, dead)
 end
 return {'QUEUED', ends - now, now}

@@ -26,6 +26,12 @@ local mode, inbox_prefix, counts_everyone = ARGV[2], ARGV[8], ARGV[9] == '1'
 --@include absent
 --@include mutex
 --@include queue
+--@include place
+--@include promote
+--@include newcomers
+-- The rest of the lease of the hold in the way. If there is none, that of the hold that promote() writes is asked for below.
+local left = redis.call('PTTL', lock)
+free = left == -2
 open_queue()
 
 -- A resend, or the message about the grant was lost.
@@ -51,7 +57,7 @@ if mode == 'try' then
     return {'GRANTED', write_hold(id, lease, budget), now}
   end
   takes_writes(lock)
-  return {'BUSY', redis.call('PTTL', lock), more, now}
+  return {'BUSY', left == -2 and redis.call('PTTL', lock) or left, more, now}
 end
 
 local waiters = not already_queued and too_many_waiters(tonumber(ARGV[6]))
@@ -62,4 +68,4 @@ end
 enqueue(ticket, already_queued, ARGV[5])
 local more, granted = promote({[ticket] = true})
 if granted[ticket] then return {'GRANTED', granted[ticket], now} end
-return {'QUEUED', redis.call('PTTL', lock), waiting, more, now}
+return {'QUEUED', left == -2 and redis.call('PTTL', lock) or left, waiting, more, now}

@@ -8,8 +8,6 @@
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local ticket_ttl, not_after = ARGV[6], tonumber(ARGV[7])
--- Nothing is handed over here, so no client is told anything.
-local inbox_prefix, counts_everyone = '', false
 --@include clock
 --@include counter
 --@include token
@@ -17,6 +15,7 @@ local inbox_prefix, counts_everyone = '', false
 --@include mutex_hold
 --@include mutex
 --@include queue
+--@include place
 open_queue()
 
 local held = not free and redis.call('HGET', lock, id)

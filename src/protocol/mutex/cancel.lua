@@ -12,6 +12,7 @@ local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 --@include mutex_hold
 --@include mutex
 --@include queue
+--@include promote
 open_queue()
 
 local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'

@@ -13,6 +13,8 @@ local id, inbox_prefix, counts_everyone = ARGV[1], ARGV[2], ARGV[3] == '1'
 --@include mutex_hold
 --@include mutex
 --@include queue
+--@include promote
+--@include inbox
 open_queue()
 
 local held = redis.call('HGET', lock, id)

@@ -12,6 +12,8 @@ local inbox_prefix, counts_everyone = ARGV[1], ARGV[2] == '1'
 --@include mutex_hold
 --@include mutex
 --@include queue
+--@include place
+--@include promote
 open_queue()
 
 local live = {}

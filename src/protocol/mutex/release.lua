@@ -11,7 +11,8 @@ local id, ticket = ARGV[1], ARGV[4]
 
 -- The fast path, before any function is made: there is no queue. The deletion shows that the server takes writes, also if
 -- there is nothing to delete.
-if ticket == '' and redis.call('EXISTS', queue, tickets) == 0 then
+local length = ticket == '' and redis.call('LLEN', queue)
+if length == 0 then
   return redis.call('HDEL', lock, id)
 end
 
@@ -21,8 +22,10 @@ local fence, inbox_prefix, counts_everyone = KEYS[4], ARGV[2], ARGV[3] == '1'
 --@include mutex_hold
 --@include mutex
 --@include queue
+--@include promote
 local held = redis.call('HEXISTS', lock, id) == 1
 if held then free = false end
+waiting = length
 open_queue()
 
 if not held then
@@ -32,7 +35,10 @@ if not held then
 end
 end_hold(id)
 if ARGV[6] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[5]) end
+if ticket ~= '' then
+--@include place
+  enqueue(ticket, is_queued(ticket), ARGV[5])
+end
 local more, granted = promote({[ticket] = true})
 drop_ended()
 if granted[ticket] then return {'GRANTED', granted[ticket], more, now, unpack(messages)} end

@@ -20,7 +20,8 @@ for i, lock in ipairs(KEYS) do
   if type(held) == 'string' and lease ~= '0' then
     -- Never shorter: this may be a late copy, and the lease may have been extended since. Always written: a caller that
     -- waits for replicas waits for this.
-    redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), tonumber(lease)))
+    local left = redis.call('PTTL', lock)
+    redis.call('PEXPIRE', lock, left > lease + 0 and left or lease)
   end
   if type(held) == 'number' then takes_writes(lock) end
   reply[i + 1] = held

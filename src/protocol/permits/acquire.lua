@@ -26,28 +26,28 @@ if keys == 2 and not late then
   local sound = ends and ends - now > 0 and string.find(fields[1] or '', '^[1-9]%d*$')
   used = sound and not fields[2] and not fields[3] and fields[1]
 end
-if used and not late and limit - units - used >= 0 then
-  local token, reads = '0', fences and units ~= limit
-  if reads then
-    token = nil
+local fits = used and not late and limit - units - used >= 0
+local token = not fences and '0'
+if fits and fences and units ~= limit then
+  -- Readers have the token of the last writer. The fast path is for a counter that lives long enough.
 --@include read_token
-  end
-  if fences and (not reads or not token) then
-    local budget = reads and 1 or HANDOFF_BUDGET
+--@include counter_ttl
+  fits = token and redis.call('PTTL', fence) >= counter_ttl - COUNTER_SLACK
+end
+if fits then
+  if not token then
+    local budget = HANDOFF_BUDGET
 --@include reserve
   end
+  -- A TTL is only extended, because other holds may need the longer one. Without a stored limit, both keys have the same.
+  local extends = unused or redis.call('PTTL', leases) - lease < 0
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', unused and units or used + units)
-  local ok, why = pcall(function()
-    redis.call('ZADD', leases, now + lease, id)
-    for _, key in ipairs({leases, permits}) do
-      -- A TTL is only extended, because other holds may need the longer one.
-      if unused or redis.call('PTTL', key) - lease < 0 then redis.call('PEXPIRE', key, lease) end
-    end
-    if reads then
---@include keep_counter
-    end
-  end)
-  if ok then return token .. ' ' .. clock end
+  local done = redis.pcall('ZADD', leases, now + lease, id)
+  if extends then
+    done = type(done) == 'number' and redis.pcall('PEXPIRE', leases, lease) or done
+    done = type(done) == 'number' and redis.pcall('PEXPIRE', permits, lease) or done
+  end
+  if type(done) == 'number' then return token .. ' ' .. clock end
   -- A hold must not last for ever.
   if unused then
     redis.call('UNLINK', permits, leases)
@@ -56,7 +56,7 @@ if used and not late and limit - units - used >= 0 then
     redis.call('ZREM', leases, id)
     redis.call('HSET', permits, 'used', used)
   end
-  error(why, 0)
+  return done
 end
 
 local mode = ARGV[2]
@@ -71,6 +71,9 @@ load_permits()
 
 local inbox_prefix, counts_everyone = ARGV[9], ARGV[10] == '1'
 --@include queue
+--@include place
+--@include promote
+--@include newcomers
 open_queue()
 
 -- A resend, or the message about the grant was lost.

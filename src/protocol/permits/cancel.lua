@@ -17,6 +17,7 @@ local fences = limit == ALL_UNITS
 --@include permits
 load_permits()
 --@include queue
+--@include promote
 open_queue()
 
 local outcome = remove(ticket, ARGV[2]) and 'CANCELLED' or 'GONE'

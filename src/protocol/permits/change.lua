@@ -21,6 +21,7 @@ local fences = limit == ALL_UNITS
 --@include permits
 load_permits()
 --@include queue
+--@include promote
 open_queue()
 
 local held, token = held_by(new_id)

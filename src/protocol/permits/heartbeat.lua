@@ -19,6 +19,8 @@ local fences = limit == ALL_UNITS
 --@include permits
 load_permits()
 --@include queue
+--@include place
+--@include promote
 open_queue()
 
 local live = {}

@@ -19,6 +19,8 @@ local fences = limit == ALL_UNITS
 --@include permits
 load_permits()
 --@include queue
+--@include promote
+--@include inbox
 open_queue()
 
 -- A copy that comes late must not undo what was set after it.

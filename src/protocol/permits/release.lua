@@ -9,20 +9,22 @@
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ticket = ARGV[1], ARGV[5]
-local alone = ticket == '' and redis.call('EXISTS', queue, tickets) == 0
+local length = ticket == '' and redis.call('LLEN', queue)
 --@include clock
 
 -- The fast paths, before any function is made: there is no queue, and no limit is stored.
-if alone then
+if length == 0 then
   local fields = redis.call('HMGET', permits, id, 'limit', 'used')
-  local ends = redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
-  if fields[1] and not fields[2] and ends[1] == id and not ends[3] and ends[2] - now > 0 then
-    -- The only lease is that of this hold.
-    redis.call('DEL', permits, leases)
-    return 1
-  end
-  local units, used = string.match(fields[1] or '', '^(%d+) %d+$'), string.match(fields[3] or '', '^%d+$')
-  if units and used and used - units > 0 and not fields[2] and ends[3] and (redis.call('ZSCORE', leases, id) or 0) - now > 0 then
+  local units, used = string.match(fields[1] or '', '^(%d+) %d+$'), fields[3]
+  if units == used and units and not fields[2] then
+    local ends = redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
+    if ends[1] == id and not ends[3] and ends[2] - now > 0 then
+      -- The only lease is that of this hold.
+      redis.call('DEL', permits, leases)
+      return 1
+    end
+  elseif units and not fields[2] and string.find(used or '', '^%d+$') and used - units > 0
+    and (redis.call('ZSCORE', leases, id) or 0) - now > 0 then
     -- Others hold.
     redis.call('HDEL', permits, id)
     redis.call('ZREM', leases, id)
@@ -41,7 +43,7 @@ local fences = limit == ALL_UNITS
 --@include permits
 load_permits()
 
-if alone and sound then
+if length == 0 and sound then
   local held = held_by(id)
   if held then remove_hold(id, held) else takes_writes(permits) end
   return {held and 'RELEASED' or 'NOT_HELD', 0, now}
@@ -49,6 +51,8 @@ end
 
 local inbox_prefix, counts_everyone = ARGV[3], ARGV[4] == '1'
 --@include queue
+--@include promote
+waiting = length
 open_queue()
 
 local held = held_by(id)
@@ -60,7 +64,10 @@ if not held then
 end
 end_hold(id, held)
 if ARGV[7] == '1' then listener = string.match(id, '^([^:]+):') end
-if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[6]) end
+if ticket ~= '' then
+--@include place
+  enqueue(ticket, is_queued(ticket), ARGV[6])
+end
 local more, granted = promote({[ticket] = true})
 drop_ended()
 if granted[ticket] then return {'GRANTED', granted[ticket], more, now, unpack(messages)} end

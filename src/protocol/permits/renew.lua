@@ -23,9 +23,10 @@ local function renew(permits, leases, id, lease)
     redis.call('ZSCORE', leases, id)
   end
   if not fields[1] or tonumber(ends or 0) <= now then return 0 end
-  if lease > 0 then
+  if lease ~= '0' then
     -- Always written: a caller that waits for replicas waits for this.
-    redis.call('PEXPIRE', leases, math.max(redis.call('PTTL', leases), lease))
+    local left = redis.call('PTTL', leases)
+    redis.call('PEXPIRE', leases, left > lease + 0 and left or lease)
     -- Never shorter: this may be a late copy, and the lease may have been extended since.
     if tonumber(ends) <= now + lease then
       outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
@@ -37,7 +38,7 @@ end
 
 local reply = {now}
 for i = 1, #KEYS / 2 do
-  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], tonumber(ARGV[2 * i]))
+  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i])
   if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end
   reply[i + 1] = held
 end

@@ -145,7 +145,7 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
-        ("    redis.call('PEXPIRE', lock, math.max(", "    lease = redis.pcall('PEXPIRE', lock, math.max("),
+        ("    redis.call('PEXPIRE', lock, left > lease", "    lease = redis.pcall('PEXPIRE', lock, left > lease"),
         ("  if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
         (
@@ -176,8 +176,8 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about the next waiter.
     lua("release_promotes_no_ticket", &[(
-        "is_queued(ticket), ARGV[5]) end\nlocal more, granted = promote({[ticket] = true})",
-        "is_queued(ticket), ARGV[5]) end\nlocal more, granted = 0, {}",
+        "is_queued(ticket), ARGV[5])\nend\nlocal more, granted = promote({[ticket] = true})",
+        "is_queued(ticket), ARGV[5])\nend\nlocal more, granted = 0, {}",
     )], FAULT_FREE, I3),
     lua("reply_names_no_grant", &[("'RELEASED', more, now, unpack(messages)}", "'RELEASED', more, now}")], FAULT_FREE, I3),
     lua("cancel_promotes_no_ticket", &[(
@@ -258,10 +258,10 @@ pub const MUTANTS: &[Row] = &[
             "  if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end",
             "  if units == ALL_UNITS then return reserve(1, lease) end",
         ),
-        ("    local budget = reads and 1 or HANDOFF_BUDGET\n", "    local budget = 1\n"),
+        ("    local budget = HANDOFF_BUDGET\n", "    local budget = 1\n"),
     ], scene("late_clock"), I2),
     lua("permits_released_without_queueing_up", &[(
-        "if ticket ~= '' then enqueue(ticket, is_queued(ticket), ARGV[6]) end\n",
+        "  enqueue(ticket, is_queued(ticket), ARGV[6])\n",
         "",
     )], PERMITS_FAULT_FREE, I3),
 
@@ -376,7 +376,7 @@ pub const MUTANTS: &[Row] = &[
         "if left and tell(left) == 1 then return {'MORE', now} end\n",
         "",
     )], scene("rest_of_a_latch"), &["I3", "I13"]),
-    lua("rest_not_known", &[("    redis.call('ZADD', tickets, 0, word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
+    lua("rest_not_known", &[("    redis.call('ZADD', tickets, '0', word)\n", "")], LATCHES_FAULT_FREE, &["I3", "I7", "I10", "I13"]),
     lua("tickets_for_ever", &[("pcall(outlive, tickets, QUEUE_TTL)", "true")], LATCHES_FAULT_FREE, I9),
 
     // Mistakes with several masters.
