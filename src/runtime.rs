@@ -1,12 +1,13 @@
 //! The trait of async runtimes: tasks, timers and a clock.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures::future::{BoxFuture, Either, select};
+use futures::future::BoxFuture;
 
 use crate::error::Result;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
@@ -18,6 +19,8 @@ pub mod async_std;
 pub mod smol;
 #[cfg(test)]
 pub(crate) mod still;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
@@ -90,12 +93,12 @@ pub(crate) fn an_instant() -> Instant {
 #[cfg(any(test, feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;
-    std::future::poll_fn(|context| {
+    poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
-            return std::task::Poll::Ready(());
+            return Poll::Ready(());
         }
         context.waker().wake_by_ref();
-        std::task::Poll::Pending
+        Poll::Pending
     })
     .await;
 }
@@ -106,9 +109,15 @@ pub(crate) async fn timeout<F: Future>(
     duration: Duration,
     future: F,
 ) -> Option<F::Output> {
-    let future = pin!(future);
-    match select(future, executor.sleep(duration)).await {
-        Either::Left((output, _)) => Some(output),
-        Either::Right(_) => None,
-    }
+    let mut future = pin!(future);
+    // Most are ready at once, and need no timer.
+    let mut sleep = None;
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => {
+            let sleep = sleep.get_or_insert_with(|| executor.sleep(duration));
+            sleep.as_mut().poll(context).map(|()| None)
+        }
+    })
+    .await
 }
