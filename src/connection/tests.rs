@@ -29,6 +29,7 @@ fn refusals_of_old_and_new_servers_have_one_code() {
     let denied =
         "ERR ACL failure in script: User a has no permissions to run the 'set' command script: on @user_script:48.";
     assert_eq!(code(denied), ("NOPERM".into(), ErrorKind::Denied));
+    assert_eq!(code(&format!("ERR {denied}")), ("NOPERM".into(), ErrorKind::Denied), "raised again by the script");
     assert_eq!(code("LOADING Redis is loading"), ("LOADING".into(), ErrorKind::Refused));
     assert_eq!(code("ERR unknown command 'EVALSHA'"), ("ERR".into(), ErrorKind::Unsupported));
     assert_eq!(code("ERR max number of clients reached"), ("ERR".into(), ErrorKind::Refused));

@@ -29,7 +29,7 @@ fn a_forced_release_fences_out_the_whole_span() {
     assert_eq!(lab.acquire(&attempt(2, 1)).token(), token + 1);
 }
 
-/// A hold can outlive its counter: that lives for an hour after the last grant, and renewals do not keep it.
+/// A hold can outlive its counter: that lives for 65 minutes after the last grant, and renewals do not keep it.
 #[test]
 fn a_forced_release_fences_out_a_holder_whose_counter_is_lost() {
     let mut lab = Lab::new();

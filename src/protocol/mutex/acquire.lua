@@ -32,10 +32,10 @@ local mode, inbox_prefix, counts_everyone = ARGV[2], ARGV[8], ARGV[9] == '1'
 -- The rest of the lease of the hold in the way. If there is none, that of the hold that promote() writes is asked for below.
 local left = redis.call('PTTL', lock)
 free = left == -2
+local held = not free and redis.call('HGET', lock, id)
 open_queue()
 
 -- A resend, or the message about the grant was lost.
-local held = not free and redis.call('HGET', lock, id)
 if held then
   extend(lease)
   return {'GRANTED', held, now}

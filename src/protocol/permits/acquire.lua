@@ -39,7 +39,7 @@ if fits then
     local budget = HANDOFF_BUDGET
 --@include reserve
   end
-  -- A TTL is only extended, because other holds may need the longer one. Without a stored limit, both keys have the same.
+  -- A TTL is only extended, because other holds may need the longer one. That of the hash is at least as long.
   local extends = unused or redis.call('PTTL', leases) - lease < 0
   redis.call('HSET', permits, id, units .. ' ' .. token, 'used', unused and units or used + units)
   local done = redis.pcall('ZADD', leases, now + lease, id)
@@ -56,6 +56,10 @@ if fits then
     redis.call('ZREM', leases, id)
     redis.call('HSET', permits, 'used', used)
   end
+  -- One of these raises what its first call returned. The others change no hold.
+  redis.call('ZADD', leases, 'XX', now + lease, id)
+  redis.call('PEXPIRE', leases, lease)
+  redis.call('PEXPIRE', permits, lease)
   return done
 end
 

@@ -26,12 +26,12 @@ local function renew(permits, leases, id, lease)
   if lease ~= '0' then
     -- Always written: a caller that waits for replicas waits for this.
     local left = redis.call('PTTL', leases)
-    redis.call('PEXPIRE', leases, left > lease + 0 and left or lease)
+    local ttl = left > lease + 0 and left or lease
+    redis.call('PEXPIRE', leases, ttl)
+    -- Before Redis 7.2 a script sees the time pass, so that this may be later than before. The other key must not end first.
+    outlive(permits, fields[2] and math.max(ttl, LIMIT_TTL) or ttl)
     -- Never shorter: this may be a late copy, and the lease may have been extended since.
-    if tonumber(ends) <= now + lease then
-      outlive(permits, fields[2] and math.max(lease, LIMIT_TTL) or lease)
-      redis.call('ZADD', leases, 'XX', now + lease, id)
-    end
+    if tonumber(ends) <= now + lease then redis.call('ZADD', leases, 'XX', now + lease, id) end
   end
   return string.match(fields[1], '^%d+ (%d+)$') or ''
 end

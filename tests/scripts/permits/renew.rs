@@ -87,6 +87,19 @@ fn a_short_renewal_does_not_shorten_what_a_long_lease_needs() {
     assert!(lab.ttl(PERMITS) > 80_000);
 }
 
+/// Before Redis 7.2 each renewal may move the end of the leases by a millisecond. A hash that ended before them would lose the
+/// holds.
+#[test]
+fn the_hash_does_not_end_before_the_leases() {
+    let mut lab = Permits::semaphore(2);
+    let (long, short) = (attempt(1, 1).lease(90_000), attempt(2, 1));
+    lab.hold(&[&long, &short]);
+    let hash = lab.keys[PERMITS].clone();
+    lab.raw(&["PEXPIRE", &hash, "60000"]);
+    assert_eq!(lab.renew_one(&short), 1);
+    assert!(lab.ttl(PERMITS) > 80_000);
+}
+
 /// A reader's renewal does not keep the writer's hold, or the other way round.
 #[test]
 fn each_hold_has_a_lease_of_its_own() {
