@@ -55,8 +55,8 @@ impl ConnectionError {
         let (code, message) = line.split_once(' ').unwrap_or((line, ""));
         // An error that a script has caught and raised again has the code `ERR` once more.
         let raised_again = message.trim_start_matches("ERR ");
-        let denied =
-            message.contains("The user executing the script can't") || raised_again.starts_with("ACL failure in script");
+        let denied = message.contains("The user executing the script can't")
+            || raised_again.starts_with("ACL failure in script");
         if code == "ERR" && denied {
             return Self::Refused { code: "NOPERM".to_owned(), message: message.to_owned() };
         }
