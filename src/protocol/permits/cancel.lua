@@ -15,6 +15,7 @@ local fences = limit == ALL_UNITS
 --@include permit_token
 --@include absent
 --@include permits
+--@include permits_end
 load_permits()
 --@include queue
 --@include promote

@@ -41,6 +41,7 @@ local fences = limit == ALL_UNITS
 --@include permit_token
 --@include absent
 --@include permits
+--@include permits_end
 load_permits()
 
 if length == 0 and sound then
