@@ -5,5 +5,6 @@
 
 pub(crate) mod budget;
 pub(crate) mod id;
+pub(crate) mod members;
 pub(crate) mod table;
 mod waiting;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::cohort::budget::{HandoffBudget, Spent, amount_to_hand_off};
 use crate::cohort::id::CohortId;
-use crate::cohort::table::Change;
+use crate::cohort::members::Change;
 use crate::engine::ahead::{Ahead, Ask};
 use crate::engine::attempt::{Attempt, Queued};
 use crate::engine::cleanup::Cleanup;

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
-use crate::cohort::table::{Change, Cohorts};
+use crate::cohort::members::Change;
+use crate::cohort::table::Cohorts;
 use crate::engine::ahead::{Ahead, Aheads};
 use crate::engine::attempt::{Outcome, Queued};
 use crate::engine::attempts::Attempts;
