@@ -46,6 +46,16 @@ fn a_wrong_lock() {
     assert_eq!(lab.renew_one(&a), -1);
 }
 
+/// The tickets that are left would be deleted.
+#[test]
+fn a_wrong_lock_with_half_a_queue() {
+    let (mut lab, a, b) = contended();
+    lab.checked = false;
+    wrong(&mut lab, LOCK);
+    lab.del(QUEUE);
+    assert_all_refuse(&mut lab, &a, &b);
+}
+
 #[test]
 fn a_wrong_queue() {
     let (mut lab, a, b) = contended();
