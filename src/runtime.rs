@@ -13,6 +13,8 @@ use crate::error::Result;
 #[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 use crate::error::{Error, ErrorKind};
 
+#[cfg(any(feature = "smol", feature = "async-std"))]
+mod async_io;
 #[cfg(feature = "async-std")]
 pub mod async_std;
 #[cfg(feature = "smol")]

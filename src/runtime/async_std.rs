@@ -26,15 +26,14 @@ use std::time::{Duration, Instant};
 
 use ::async_std::net::ToSocketAddrs;
 use futures::future::BoxFuture;
-use tokio_util::compat::FuturesAsyncReadCompatExt;
 
-use super::{Executor, must_not_block};
+use super::{Executor, async_io, must_not_block};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::Result;
 use crate::redis::RedisConnection;
-use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use crate::redis::dial::{Dial, DialError, Dialled};
 
 /// The global executor of async-std. It starts when it is first used and never shuts down.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,17 +74,12 @@ impl Dial for Sockets {
     fn tcp<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
         Box::pin(async move {
             let addresses = (host, port).to_socket_addrs().await.map_err(DialError::Name)?;
-            let addresses: Vec<_> = addresses.collect();
-            let stream = ::async_std::net::TcpStream::connect(&addresses[..]).await?;
-            tune(&stream)?;
-            Ok(Box::new(stream.compat()) as Stream)
+            async_io::tcp(addresses).await
         })
     }
 
     #[cfg(unix)]
     fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled> {
-        Box::pin(async move {
-            Ok(Box::new(::async_std::os::unix::net::UnixStream::connect(path).await?.compat()) as Stream)
-        })
+        Box::pin(async_io::unix(path))
     }
 }

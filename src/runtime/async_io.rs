@@ -1,0 +1,102 @@
+//! The sockets of async-io, on which smol and async-std are built.
+//!
+//! After each answer, redis-rs looks for another one. The sockets of smol and async-std then ask the system, and ask it again before the
+//! next command is written. These sockets know whether they have read everything that has arrived. If so, they wait for the reactor, as
+//! the sockets of tokio do. A command costs one read instead of five.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+#[cfg(unix)]
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ::async_io::Async;
+use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use futures::AsyncWrite as _;
+use socket2::SockRef;
+
+use crate::redis::dial::{DialError, Dialled, tune};
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;
+
+/// Connects to the first of these addresses that accepts.
+pub(super) async fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Dialled {
+    let mut last = DialError::Name(io::Error::other("it has no address"));
+    for address in addresses {
+        match Async::<TcpStream>::connect(address).await {
+            Ok(inner) => {
+                tune(inner.get_ref())?;
+                return Ok(Box::new(Socket::new(inner)));
+            }
+            Err(error) => last = error.into(),
+        }
+    }
+    Err(last)
+}
+
+/// Connects to a unix socket.
+#[cfg(unix)]
+pub(super) async fn unix(path: &Path) -> Dialled {
+    Ok(Box::new(Socket::new(Async::<UnixStream>::connect(path).await?)))
+}
+
+struct Socket<S> {
+    inner: Async<S>,
+    /// Everything that had arrived was read. The next read waits until the reactor reports more.
+    is_empty: bool,
+}
+
+impl<S> Socket<S> {
+    fn new(inner: Async<S>) -> Self {
+        Self { inner, is_empty: false }
+    }
+}
+
+impl<S: Unpin> AsyncRead for Socket<S>
+where
+    for<'a> &'a S: Read,
+{
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.is_empty {
+                // The reactor also reports what has arrived since the last read, and the end of the stream.
+                ready!(self.inner.poll_readable(cx))?;
+                self.is_empty = false;
+            }
+            let space = buffer.initialize_unfilled();
+            match self.inner.get_ref().read(space) {
+                Ok(read) => {
+                    self.is_empty = read < space.len();
+                    buffer.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_empty = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl<S: Unpin> AsyncWrite for Socket<S>
+where
+    for<'a> &'a S: Write,
+    for<'a> SockRef<'a>: From<&'a S>,
+{
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut &self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(self.inner.get_ref()).shutdown(Shutdown::Write))
+    }
+}

@@ -1,0 +1,168 @@
+//! The sockets of async-io, and how often they read.
+
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
+use futures::executor::block_on;
+use futures::poll;
+use socket2::{Domain, Socket as Socket2, Type};
+
+use super::*;
+
+/// A socket that counts how often it is read.
+struct Counted {
+    socket: TcpStream,
+    reads: AtomicU32,
+}
+
+impl Read for &Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        (&self.socket).read(bytes)
+    }
+}
+
+impl Write for &Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.socket).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&self.socket).flush()
+    }
+}
+
+impl AsFd for Counted {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn connected() -> (Socket<Counted>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    // A test that fails should not hang.
+    peer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    (Socket::new(Async::new(Counted { socket, reads: AtomicU32::new(0) }).unwrap()), peer)
+}
+
+impl Socket<Counted> {
+    fn reads(&self) -> u32 {
+        self.inner.get_ref().reads.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn each_answer_is_read_once() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = [0; 64];
+    block_on(async {
+        // The first read finds nothing, and the second one is announced.
+        assert!(poll!(Box::pin(socket.read(&mut buffer))).is_pending());
+        assert_eq!(socket.reads(), 1);
+        for answers in 1..=3 {
+            peer.write_all(b":1\r\n").unwrap();
+            assert_eq!(socket.read(&mut buffer).await.unwrap(), 4);
+            assert!(poll!(Box::pin(socket.read(&mut buffer))).is_pending());
+            assert_eq!(socket.reads(), 1 + answers, "nothing has arrived since");
+        }
+    });
+}
+
+#[test]
+fn what_arrives_right_after_a_short_read_is_announced() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = [0; 64];
+    block_on(async {
+        peer.write_all(b"one").unwrap();
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 3);
+        peer.write_all(b"two").unwrap();
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 3);
+        assert_eq!(&buffer[..3], b"two");
+    });
+}
+
+#[test]
+fn the_rest_of_a_long_answer_is_read_at_once() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = [0; 4];
+    block_on(async {
+        peer.write_all(b"12345678").unwrap();
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 4);
+        assert!(poll!(Box::pin(socket.read(&mut buffer))).is_ready());
+        assert_eq!(&buffer, b"5678");
+    });
+}
+
+#[test]
+fn the_end_of_the_stream_is_seen_after_a_short_read() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = [0; 64];
+    block_on(async {
+        peer.write_all(b"last").unwrap();
+        drop(peer);
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 4);
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 0);
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 0, "and again");
+    });
+}
+
+#[test]
+fn more_than_the_system_buffers_is_carried_both_ways() {
+    const BYTES: usize = 8 << 20;
+    let (mut socket, mut peer) = connected();
+    let echo = std::thread::scope(|threads| {
+        threads.spawn(move || {
+            let mut bytes = vec![0; BYTES];
+            peer.read_exact(&mut bytes).unwrap();
+            peer.write_all(&bytes).unwrap();
+        });
+        block_on(async {
+            let sent: Vec<u8> = (0..BYTES).map(|n| (n % 251) as u8).collect();
+            socket.write_all(&sent).await.unwrap();
+            let mut echo = vec![0; BYTES];
+            socket.read_exact(&mut echo).await.unwrap();
+            (echo == sent).then_some(())
+        })
+    });
+    assert!(echo.is_some(), "the bytes differ");
+}
+
+#[test]
+fn shutting_down_ends_the_stream_of_the_peer_only() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = [0; 64];
+    block_on(async {
+        socket.write_all(b"bye").await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut heard = String::new();
+        peer.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "bye");
+        peer.write_all(b"bye").unwrap();
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_name_without_an_address_is_an_error_of_the_name() {
+    let error = block_on(tcp([])).err().unwrap();
+    assert!(matches!(error, DialError::Name(_)), "{error:?}");
+}
+
+#[test]
+fn an_address_that_refuses_is_followed_by_the_next_one() {
+    // Bound and not listening: the port refuses connections, and no other test gets it.
+    let bound = Socket2::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let refusing = bound.local_addr().unwrap().as_socket().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accepting = listener.local_addr().unwrap();
+    block_on(async {
+        assert!(tcp([refusing, accepting]).await.is_ok());
+        assert!(matches!(tcp([refusing]).await, Err(DialError::Socket(_))));
+    });
+}
