@@ -2,7 +2,7 @@
 //!
 //! After each answer, redis-rs looks for another one. The sockets of smol and async-std then ask the system, and ask it again before the
 //! next command is written. These sockets know whether they have read everything that has arrived. If so, they wait for the reactor, as
-//! the sockets of tokio do. A command costs one read instead of five.
+//! the sockets of tokio do. A command costs one read instead of four.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
