@@ -26,12 +26,16 @@ mod tests;
 
 /// Connects to the first of these addresses that accepts.
 pub(super) async fn tcp(addresses: impl IntoIterator<Item = SocketAddr>) -> Dialled {
+    Ok(Box::new(Socket::new(connect(addresses).await?)))
+}
+
+async fn connect(addresses: impl IntoIterator<Item = SocketAddr>) -> Result<Async<TcpStream>, DialError> {
     let mut last = DialError::Name(io::Error::other("it has no address"));
     for address in addresses {
         match Async::<TcpStream>::connect(address).await {
-            Ok(inner) => {
-                tune(inner.get_ref())?;
-                return Ok(Box::new(Socket::new(inner)));
+            Ok(socket) => {
+                tune(socket.get_ref())?;
+                return Ok(socket);
             }
             Err(error) => last = error.into(),
         }

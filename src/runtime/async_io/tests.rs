@@ -1,16 +1,23 @@
 //! The sockets of async-io, and how often they read.
 
+use std::future::Future;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use ::async_io::Timer;
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
-use futures::executor::block_on;
+use futures::executor;
+use futures::future::{Either, select};
 use futures::poll;
 use socket2::{Domain, Socket as Socket2, Type};
 
 use super::*;
+
+/// A test that fails should not hang.
+const LONG: Duration = Duration::from_secs(20);
 
 /// A socket that counts how often it is read.
 struct Counted {
@@ -45,9 +52,16 @@ fn connected() -> (Socket<Counted>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (peer, _) = listener.accept().unwrap();
-    // A test that fails should not hang.
-    peer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    peer.set_read_timeout(Some(LONG)).unwrap();
+    peer.set_write_timeout(Some(LONG)).unwrap();
     (Socket::new(Async::new(Counted { socket, reads: AtomicU32::new(0) }).unwrap()), peer)
+}
+
+fn block_on<F: Future>(body: F) -> F::Output {
+    match executor::block_on(select(pin!(body), Timer::after(LONG))) {
+        Either::Left((output, _)) => output,
+        Either::Right(_) => panic!("nothing has woken the task"),
+    }
 }
 
 impl Socket<Counted> {
@@ -149,7 +163,7 @@ fn shutting_down_ends_the_stream_of_the_peer_only() {
 
 #[test]
 fn a_name_without_an_address_is_an_error_of_the_name() {
-    let error = block_on(tcp([])).err().unwrap();
+    let error = block_on(connect([])).err().unwrap();
     assert!(matches!(error, DialError::Name(_)), "{error:?}");
 }
 
@@ -162,7 +176,9 @@ fn an_address_that_refuses_is_followed_by_the_next_one() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let accepting = listener.local_addr().unwrap();
     block_on(async {
-        assert!(tcp([refusing, accepting]).await.is_ok());
-        assert!(matches!(tcp([refusing]).await, Err(DialError::Socket(_))));
+        let socket = connect([refusing, accepting]).await.unwrap();
+        assert_eq!(socket.get_ref().peer_addr().unwrap(), accepting);
+        assert!(socket.get_ref().nodelay().unwrap(), "it has the options of every socket");
+        assert!(matches!(connect([refusing]).await, Err(DialError::Socket(_))));
     });
 }
