@@ -3,6 +3,9 @@
 //! After each answer, redis-rs looks for another one. The sockets of smol and async-std then ask the system, and ask it again before the
 //! next command is written. These sockets know whether they have read everything that has arrived. If so, they wait for the reactor, as
 //! the sockets of tokio do. A command costs one read instead of four.
+//!
+//! A reader that offers room which was never written must write it first, or else hand the bytes over in a buffer of its own. redis-rs
+//! offers 64 KiB for an answer of a few bytes. Therefore these sockets have a buffer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -49,15 +52,19 @@ pub(super) async fn unix(path: &Path) -> Dialled {
     Ok(Box::new(Socket::new(Async::<UnixStream>::connect(path).await?)))
 }
 
+/// The bytes of one read. Some four hundred answers to locks fit.
+const CHUNK: usize = 8 << 10;
+
 struct Socket<S> {
     inner: Async<S>,
+    chunk: Box<[u8]>,
     /// Everything that had arrived was read. The next read waits until the reactor reports more.
     is_empty: bool,
 }
 
 impl<S> Socket<S> {
     fn new(inner: Async<S>) -> Self {
-        Self { inner, is_empty: false }
+        Self { inner, chunk: vec![0; CHUNK].into(), is_empty: false }
     }
 }
 
@@ -72,14 +79,15 @@ where
                 ready!(self.inner.poll_readable(cx))?;
                 self.is_empty = false;
             }
-            let space = buffer.initialize_unfilled();
-            match self.inner.get_ref().read(space) {
+            let Self { inner, chunk, is_empty } = &mut *self;
+            let space = buffer.remaining().min(CHUNK);
+            match inner.get_ref().read(&mut chunk[..space]) {
                 Ok(read) => {
-                    self.is_empty = read < space.len();
-                    buffer.advance(read);
+                    *is_empty = read < space;
+                    buffer.put_slice(&chunk[..read]);
                     return Poll::Ready(Ok(()));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_empty = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => *is_empty = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }

@@ -1,6 +1,7 @@
 //! The sockets of async-io, and how often they read.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
@@ -110,6 +111,29 @@ fn the_rest_of_a_long_answer_is_read_at_once() {
         assert!(poll!(Box::pin(socket.read(&mut buffer))).is_ready());
         assert_eq!(&buffer, b"5678");
     });
+}
+
+#[test]
+fn an_answer_longer_than_one_read_is_read_on_at_once() {
+    let (mut socket, mut peer) = connected();
+    let mut buffer = vec![0; 2 * CHUNK];
+    block_on(async {
+        peer.write_all(&vec![7; CHUNK + 1]).unwrap();
+        assert_eq!(socket.read(&mut buffer).await.unwrap(), CHUNK);
+        assert!(matches!(poll!(Box::pin(socket.read(&mut buffer[CHUNK..]))), Poll::Ready(Ok(1))));
+        assert_eq!(&buffer[..=CHUNK], vec![7; CHUNK + 1]);
+    });
+}
+
+#[test]
+fn only_the_bytes_of_the_answer_are_written_into_the_readers_room() {
+    let (mut socket, mut peer) = connected();
+    let mut room = [MaybeUninit::uninit(); 64];
+    let mut buffer = ReadBuf::uninit(&mut room);
+    peer.write_all(b":1\r\n").unwrap();
+    block_on(poll_fn(|cx| Pin::new(&mut socket).poll_read(cx, &mut buffer))).unwrap();
+    assert_eq!(buffer.filled(), b":1\r\n");
+    assert_eq!(buffer.initialized().len(), 4);
 }
 
 #[test]
