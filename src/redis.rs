@@ -12,6 +12,7 @@ use self::single::Single;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
 mod acknowledging;
+mod beside;
 mod blocking;
 mod calls;
 mod cluster;

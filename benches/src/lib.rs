@@ -3,10 +3,10 @@
 
 pub mod alloc;
 pub mod args;
+pub mod bare;
 pub mod chart;
 pub mod child;
 pub mod clients;
-pub mod floor;
 pub mod measure;
 pub mod raw;
 pub mod report;

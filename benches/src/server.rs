@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::Result;
+use crate::bare::ScriptCall;
 
 /// A server's address, a connection to ask it for its counts, and the process if it is ours.
 #[derive(Debug)]
@@ -140,11 +141,11 @@ impl Probe {
         Ok(redis::cmd(name).arg(args).query(&mut self.0)?)
     }
 
-    /// Sends the commands at once. Fails if one of them does.
-    pub fn send(&mut self, commands: Vec<redis::Cmd>) -> Result<()> {
-        let mut pipeline = redis::Pipeline::with_capacity(commands.len());
-        for command in commands {
-            pipeline.add_command(command).ignore();
+    /// Sends the calls at once. Fails if one of them does.
+    pub fn send(&mut self, calls: impl IntoIterator<Item = ScriptCall>) -> Result<()> {
+        let mut pipeline = redis::Pipeline::new();
+        for call in calls {
+            pipeline.add_command(call.command()).ignore();
         }
         Ok(pipeline.query(&mut self.0)?)
     }

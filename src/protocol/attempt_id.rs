@@ -1,6 +1,6 @@
 //! How an acquisition attempt is named in Redis and in messages.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -21,8 +21,8 @@ impl AttemptId {
     pub(crate) fn text(self) -> String {
         let mut text = String::with_capacity(LONGEST);
         text.push_str(self.client.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]));
-        // Writing to a string does not fail.
-        let _ = write!(text, ":{}", self.n);
+        text.push(':');
+        text.push_str(itoa::Buffer::new().format(self.n));
         text
     }
 

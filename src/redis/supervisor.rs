@@ -4,9 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::channel::oneshot;
-use futures::future::{Either, select};
 
+use super::beside::beside;
 use super::failure::Failure;
 use super::handshake::{self, Driver, Fresh};
 use super::link::{RECONNECT, Shared};
@@ -45,8 +46,7 @@ async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
     // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
     let mut work = pin!(work);
     let _close = CloseOnDrop(Arc::clone(shared));
-    let mut time = pin!(shared.under_way.keep_time(&*shared.executor));
-    select(select(work.as_mut(), time.as_mut()), pin!(shared.closed())).await;
+    beside(work.as_mut(), [shared.under_way.keep_time(&*shared.executor).boxed(), shared.closed().boxed()]).await;
 }
 
 async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
@@ -69,14 +69,14 @@ async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut 
     let mut generation = 1;
     loop {
         let since = shared.executor.now();
-        let gone = pin!(shared.gone(generation));
-        let ended = select(&mut driver, gone);
-        match select(ended, shared.locate.left(&target)).await {
-            Either::Left(_) => shared.suspect(generation, Failure::Io("the connection was lost".to_owned())),
-            Either::Right(_) => {
-                shared.disown(generation);
-                shared.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
-            }
+        let gone = shared.gone(generation).map(|()| false);
+        let left = shared.locate.left(&target).map(|()| true);
+        let is_left = beside(&mut driver, [gone.boxed(), left.boxed()]).await.unwrap_or(false);
+        if is_left {
+            shared.disown(generation);
+            shared.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
+        } else {
+            shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         }
         drop(driver);
         backoff.lasted(shared.executor.now().saturating_duration_since(since));

@@ -4,9 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::select;
+use futures::FutureExt;
 
 use super::super::acknowledging::Acknowledging;
+use super::super::beside::beside;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
 use super::super::link::{RECONNECT, Shared};
@@ -40,7 +41,7 @@ pub(super) fn start(node: &Node, signals: Arc<Signals>) {
         // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
         let mut work = pin!(keep_up(&link, &signals));
         let _close = close;
-        select(work.as_mut(), pin!(link.closed())).await;
+        beside(work.as_mut(), [link.closed().boxed()]).await;
     }));
 }
 
@@ -65,7 +66,7 @@ async fn keep_up(link: &Shared, signals: &Signals) {
             signals.gap();
         }
         let since = link.executor.now();
-        select(driver, pin!(link.gone(generation))).await;
+        beside(driver, [link.gone(generation).boxed()]).await;
         link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         signals.suspect_map();
         backoff.lasted(link.executor.now().saturating_duration_since(since));

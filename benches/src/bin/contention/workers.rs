@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline::{Client, Config, Connection, Executor, Lock};
-use bowline_benches::floor::Floor;
+use bowline_benches::bare::{BareConnection, ScriptCall};
 use bowline_benches::measure::Samples;
 use bowline_benches::raw::RawLock;
 use bowline_benches::runtime::Runtime;
-use bowline_benches::watched::{Recorded, Seen};
+use bowline_benches::watched::Seen;
 use bowline_benches::{Result, child};
 use bowline_testkit::watched::Watched;
 use tokio::sync::Mutex;
@@ -31,8 +31,9 @@ pub(crate) fn work(task: &[String]) -> Result<()> {
             Kind::Bare => {
                 seen.record();
                 ByHand::new(connection)?.once().await?;
-                let floor = Floor::open(Runtime::TokioMulti, &executor, &url).await?;
-                Taken::Bare(Arc::new(Bare { sent: seen.recorded(), floor: Mutex::new(floor) }))
+                let connection = BareConnection::open(Runtime::TokioMulti, &executor, &url).await?;
+                let pair = connection.floor_of(&seen.recorded());
+                Taken::Bare(Arc::new(Bare { pair, connection: Mutex::new(connection) }))
             }
             Kind::Local => Taken::Local(Arc::default()),
             kind => {
@@ -116,12 +117,12 @@ impl Taken {
                 Ok(waited)
             }
             Self::Bare(bare) => {
-                let mut floor = bare.floor.lock().await;
-                let [acquire, release] = &bare.sent[..] else { return Err("a pair is two commands".into()) };
-                floor.run(slice::from_ref(acquire)).await?;
+                let mut connection = bare.connection.lock().await;
+                let [acquire, release] = &bare.pair[..] else { return Err("a pair is two commands".into()) };
+                connection.run(slice::from_ref(acquire)).await?;
                 let waited = start.elapsed();
                 stay(section, executor).await;
-                floor.run(slice::from_ref(release)).await?;
+                connection.run(slice::from_ref(release)).await?;
                 Ok(waited)
             }
         }
@@ -158,6 +159,6 @@ impl ByHand {
 
 /// A local mutex around two scripts that do nothing, with the keys and arguments of the lock's.
 struct Bare {
-    sent: Vec<Recorded>,
-    floor: Mutex<Floor>,
+    pair: Vec<ScriptCall>,
+    connection: Mutex<BareConnection>,
 }

@@ -16,6 +16,7 @@ mod pairs;
 mod red_lock;
 mod redisson;
 mod scripts;
+mod sides;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

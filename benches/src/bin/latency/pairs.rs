@@ -1,18 +1,19 @@
 //! Acquire and release of what is free, by turns with the floor.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bowline::{Client, Config, Executor, Lock, RwLock, Semaphore};
 use bowline_benches::alloc::allocations;
-use bowline_benches::floor::Floor;
-use bowline_benches::measure::Samples;
+use bowline_benches::bare::BareConnection;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::{Executed, Probe};
 use bowline_benches::watched::Recorded;
 use bowline_benches::{Result, clients};
 
 use crate::Metrics;
+use crate::redisson::Kind;
+use crate::scripts::Peer;
+use crate::sides::{Bare, take_turns};
 
 /// Pairs between two looks at the server's counts.
 const BLOCK: u32 = 100;
@@ -37,6 +38,15 @@ impl Primitive {
         }
     }
 
+    fn kind(self) -> Kind {
+        match self {
+            Self::Lock => Kind::Lock,
+            Self::Read => Kind::Read { shared: false },
+            Self::Write => Kind::Write,
+            Self::Semaphore => Kind::Semaphore { shared: false },
+        }
+    }
+
     fn of(self, client: &Client) -> Free {
         match self {
             Self::Lock => Free::Lock(client.lock("bench:free")),
@@ -48,7 +58,7 @@ impl Primitive {
 }
 
 /// A primitive without contention.
-enum Free {
+pub(crate) enum Free {
     Lock(Lock),
     Read(RwLock),
     Write(RwLock),
@@ -56,7 +66,7 @@ enum Free {
 }
 
 impl Free {
-    async fn pair(&self) -> Result<()> {
+    pub(crate) async fn pair(&self) -> Result<()> {
         match self {
             Self::Lock(lock) => lock.lock().await?.release().await?,
             Self::Read(lock) => lock.read().await?.release().await?,
@@ -78,13 +88,24 @@ pub(crate) async fn measure(
     let (sent, mut metrics) = counts(runtime, &executor, &url, primitive).await?;
     let client = clients::plain(runtime, &executor, &url).await?;
     let free = primitive.of(&client);
-    let mut floor = Floor::open(runtime, &executor, &url).await?;
-    for _ in 0..BLOCK {
-        free.pair().await?;
-        floor.run(&sent).await?;
-    }
-    metrics.extend(times(&free, &mut floor, &sent, pairs).await?);
-    metrics.extend(blocks(&free, &mut floor, &sent, pairs.div_ceil(BLOCK), &mut probe).await?);
+    let open = || BareConnection::open(runtime, &executor, &url);
+    let (kind, word) = (primitive.kind(), primitive.name());
+    let mut floor = Bare::floor(open().await?, &sent);
+    let mut others = [
+        ("again_ratio_p50", Bare::floor(open().await?, &sent)),
+        ("scripts_ratio_p50", Bare::new(open().await?, Peer::bowline(&mut probe, kind, word)?)),
+        ("redisson_ratio_p50", Bare::new(open().await?, Peer::redisson(&mut probe, kind, word)?)),
+    ];
+    let bare = [&mut floor].into_iter().chain(others.iter_mut().map(|(_, side)| side));
+    let mut ours = take_turns(&free, bare, pairs).await?;
+    let median = floor.percentile(50.0);
+    metrics.push(("ratio_p50", ours.percentile(50.0) / median));
+    metrics.extend(others.iter_mut().map(|(metric, side)| (*metric, side.percentile(50.0) / median)));
+    let [p50, p90, p99] = [50.0, 90.0, 99.0].map(|percent| ours.percentile(percent));
+    metrics.extend([("p50_us", p50), ("p90_us", p90), ("p99_us", p99)]);
+    let [p50, p90, p99] = [50.0, 90.0, 99.0].map(|percent| floor.percentile(percent));
+    metrics.extend([("floor_p50_us", p50), ("floor_p90_us", p90), ("floor_p99_us", p99)]);
+    metrics.extend(blocks(&free, &mut floor, pairs.div_ceil(BLOCK), &mut probe).await?);
     client.close().await;
     Ok(metrics)
 }
@@ -113,37 +134,20 @@ async fn counts(
     Ok((sent, vec![("commands", per_pair(0)), ("tasks_spawned", per_pair(1)), ("timers", per_pair(2))]))
 }
 
-async fn times(free: &Free, floor: &mut Floor, sent: &[Recorded], pairs: u32) -> Result<Metrics> {
-    let (mut ours, mut bare) = (Samples::default(), Samples::default());
-    for _ in 0..pairs {
-        let start = Instant::now();
-        free.pair().await?;
-        ours.add(start.elapsed());
-        let start = Instant::now();
-        floor.run(sent).await?;
-        bare.add(start.elapsed());
-    }
-    Ok(vec![
-        ("ratio_p50", ours.percentile(50.0) / bare.percentile(50.0)),
-        ("p50_us", ours.percentile(50.0)),
-        ("p90_us", ours.percentile(90.0)),
-        ("p99_us", ours.percentile(99.0)),
-        ("floor_p50_us", bare.percentile(50.0)),
-        ("floor_p90_us", bare.percentile(90.0)),
-        ("floor_p99_us", bare.percentile(99.0)),
-    ])
-}
-
 /// What cannot be told apart pair by pair: the server's time, and the allocations of the whole process.
-async fn blocks(free: &Free, floor: &mut Floor, sent: &[Recorded], blocks: u32, probe: &mut Probe) -> Result<Metrics> {
+async fn blocks(free: &Free, floor: &mut Bare, blocks: u32, probe: &mut Probe) -> Result<Metrics> {
     let mut server = [Executed::default(); 2];
     let mut allocated = [0; 2];
     for _ in 0..blocks {
         for (index, ours) in [true, false].into_iter().enumerate() {
             let executed = probe.executed()?;
             let before = allocations();
-            for _ in 0..BLOCK {
-                if ours { free.pair().await? } else { floor.run(sent).await? }
+            for n in 0..BLOCK {
+                if ours {
+                    free.pair().await?;
+                } else {
+                    floor.pair(n).await?;
+                }
             }
             allocated[index] += allocations() - before;
             server[index] += probe.executed()? - executed;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bowline::wire;
 use bowline_benches::Result;
+use bowline_benches::bare::ScriptCall;
 use bowline_benches::server::Probe;
-use redis::{Cmd, cmd};
 
 /// A resource, and whether another client holds a part of it all the time.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,18 +50,18 @@ impl Redisson {
             probe.ask::<String>(&["SET", name, PERMITS])?;
         }
         if let Kind::Semaphore { shared: true } | Kind::Read { shared: true } = kind {
-            let [acquire, _] = peer.pair(u64::MAX, &wire::client(2).to_string());
-            probe.send(vec![acquire])?;
+            let [acquire, _] = peer.pair_of(u64::MAX, &wire::client(2).to_string());
+            probe.send([acquire])?;
         }
         Ok(peer)
     }
 
-    /// The commands of one pair.
-    pub(crate) fn commands(&self, n: u64) -> Vec<Cmd> {
-        self.pair(n, &wire::client(1).to_string()).into()
+    /// What a client calls to acquire and to release.
+    pub(crate) fn pair(&self, n: u64) -> Vec<ScriptCall> {
+        self.pair_of(n, &wire::client(1).to_string()).into()
     }
 
-    fn pair(&self, n: u64, client: &str) -> [Cmd; 2] {
+    fn pair_of(&self, n: u64, client: &str) -> [ScriptCall; 2] {
         let (name, lease) = (&self.name, self.lease.as_millis().to_string());
         // A holder is a client and a thread. Each unlock and each permit has an id of its own.
         let holder = format!("{client}:77");
@@ -69,37 +69,31 @@ impl Redisson {
         let done = format!("redisson_unlock_latch:{{{name}}}:{n:032x}");
         match self.kind {
             Kind::Lock => [
-                evalsha(&self.acquire, &[name], &[&lease, &holder]),
-                evalsha(&self.release, &[name, &channel, &done], &["0", &lease, &holder, "PUBLISH", DONE_MS]),
+                ScriptCall::new(&self.acquire, &[name], &[&lease, &holder]),
+                ScriptCall::new(&self.release, &[name, &channel, &done], &["0", &lease, &holder, "PUBLISH", DONE_MS]),
             ],
             Kind::Semaphore { .. } => {
                 let (ends, permit) = (format!("{{{name}}}:timeout"), format!("{n:016x}"));
                 [
-                    evalsha(&self.acquire, &[name, &ends, &channel], &[&permit, NEVER_MS, "1", "PUBLISH"]),
-                    evalsha(&self.release, &[name, &channel, &ends], &[&permit, "1", "PUBLISH"]),
+                    ScriptCall::new(&self.acquire, &[name, &ends, &channel], &[&permit, NEVER_MS, "1", "PUBLISH"]),
+                    ScriptCall::new(&self.release, &[name, &channel, &ends], &[&permit, "1", "PUBLISH"]),
                 ]
             }
             Kind::Read { .. } => {
                 let (prefix, timeout) = (format!("{{{name}}}"), format!("{{{name}}}:{holder}:rwlock_timeout"));
                 let keys: [&str; 5] = [name, &channel, &timeout, &prefix, &done];
                 [
-                    evalsha(&self.acquire, &[name, &timeout], &[&lease, &holder]),
-                    evalsha(&self.release, &keys, &["0", &holder, "PUBLISH", DONE_MS]),
+                    ScriptCall::new(&self.acquire, &[name, &timeout], &[&lease, &holder]),
+                    ScriptCall::new(&self.release, &keys, &["0", &holder, "PUBLISH", DONE_MS]),
                 ]
             }
             Kind::Write => {
                 let holder = format!("{holder}:write");
                 [
-                    evalsha(&self.acquire, &[name], &[&lease, &holder]),
-                    evalsha(&self.release, &[name, &channel, &done], &["0", &holder, "PUBLISH", DONE_MS]),
+                    ScriptCall::new(&self.acquire, &[name], &[&lease, &holder]),
+                    ScriptCall::new(&self.release, &[name, &channel, &done], &["0", &holder, "PUBLISH", DONE_MS]),
                 ]
             }
         }
     }
-}
-
-pub(crate) fn evalsha(sha1: &str, keys: &[&str], args: &[&str]) -> Cmd {
-    let mut command = cmd("EVALSHA");
-    command.arg(sha1).arg(keys.len()).arg(keys).arg(args);
-    command
 }

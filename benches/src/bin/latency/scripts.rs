@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bowline::wire::{self, Attempt, PREFIX, Request, Resource};
 use bowline_benches::Result;
+use bowline_benches::bare::ScriptCall;
 use bowline_benches::server::{Executed, Probe};
-use redis::Cmd;
 
 use crate::Metrics;
-use crate::redisson::{Kind, Redisson, evalsha};
+use crate::redisson::{Kind, Redisson};
 
 /// Pairs that are sent at once.
 const BLOCK: u32 = 100;
@@ -30,14 +30,14 @@ const KINDS: [(Kind, &str); 6] = [
 ];
 
 /// Whose scripts are run.
-enum Peer {
-    /// `return 1`, with the keys and arguments of a lock.
+pub(crate) enum Peer {
+    /// A script that does nothing, with the keys and arguments of a lock.
     Nothing(String, Bowline),
     Redisson(Redisson),
     Bowline(Bowline),
 }
 
-struct Bowline {
+pub(crate) struct Bowline {
     resource: Resource,
     amount: u32,
 }
@@ -47,8 +47,8 @@ pub(crate) fn measure(probe: &mut Probe, pairs: u32) -> Result<Vec<(String, Metr
     let nothing = probe.ask::<String>(&["SCRIPT", "LOAD", "return 1"])?;
     let mut peers = vec![Peer::Nothing(nothing, Bowline::new(Kind::Lock, "bench:nothing")?)];
     for (kind, word) in KINDS {
-        peers.push(Peer::Redisson(Redisson::load(probe, kind, &format!("bench:redisson:{word}"), LEASE)?));
-        peers.push(Peer::Bowline(Bowline::load(probe, kind, &format!("bench:{word}"))?));
+        peers.push(Peer::redisson(probe, kind, word)?);
+        peers.push(Peer::bowline(probe, kind, word)?);
     }
     for peer in &peers {
         peer.run(probe, 0)?;
@@ -74,17 +74,25 @@ pub(crate) fn measure(probe: &mut Probe, pairs: u32) -> Result<Vec<(String, Metr
 }
 
 impl Peer {
-    fn run(&self, probe: &mut Probe, block: u32) -> Result<()> {
-        let numbers = (0..BLOCK).map(|n| u64::from(block * BLOCK + n));
-        probe.send(numbers.flat_map(|n| self.commands(n)).collect())
+    pub(crate) fn bowline(probe: &mut Probe, kind: Kind, word: &str) -> Result<Self> {
+        Ok(Self::Bowline(Bowline::load(probe, kind, &format!("bench:{word}"))?))
     }
 
-    fn commands(&self, n: u64) -> Vec<Cmd> {
+    pub(crate) fn redisson(probe: &mut Probe, kind: Kind, word: &str) -> Result<Self> {
+        Ok(Self::Redisson(Redisson::load(probe, kind, &format!("bench:redisson:{word}"), LEASE)?))
+    }
+
+    fn run(&self, probe: &mut Probe, block: u32) -> Result<()> {
+        probe.send((0..BLOCK).flat_map(|n| self.pair(u64::from(block * BLOCK + n))))
+    }
+
+    /// What a client calls to acquire and to release for the `n`th time.
+    pub(crate) fn pair(&self, n: u64) -> Vec<ScriptCall> {
         match self {
-            Self::Nothing(sha1, bowline) => bowline.pair(n).iter().map(|request| command(sha1, request)).collect(),
-            Self::Redisson(redisson) => redisson.commands(n),
+            Self::Nothing(sha1, bowline) => bowline.pair(n).iter().map(|request| call(sha1, request)).collect(),
+            Self::Redisson(redisson) => redisson.pair(n),
             Self::Bowline(bowline) => {
-                bowline.pair(n).iter().map(|request| command(request.script.sha1(), request)).collect()
+                bowline.pair(n).iter().map(|request| call(request.script.sha1(), request)).collect()
             }
         }
     }
@@ -110,7 +118,7 @@ impl Bowline {
         if let Kind::Semaphore { shared: true } | Kind::Read { shared: true } = kind {
             let other = Attempt { amount: peer.amount, ..Attempt::new(wire::client(2), 1, FOREVER) };
             let request = peer.resource.acquire(other, true);
-            probe.send(vec![command(request.script.sha1(), &request)])?;
+            probe.send([call(request.script.sha1(), &request)])?;
         }
         Ok(peer)
     }
@@ -126,7 +134,7 @@ impl Bowline {
     }
 }
 
-fn command(sha1: &str, request: &Request) -> Cmd {
+fn call(sha1: &str, request: &Request) -> ScriptCall {
     let words = request.words();
-    evalsha(sha1, &request.keys(), &words.iter().map(String::as_str).collect::<Vec<_>>())
+    ScriptCall::new(sha1, &request.keys(), &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
