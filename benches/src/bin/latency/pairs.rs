@@ -146,7 +146,7 @@ async fn blocks(free: &Free, floor: &mut Bare, blocks: u32, probe: &mut Probe) -
                 if ours {
                     free.pair().await?;
                 } else {
-                    floor.pair(n).await?;
+                    floor.pair(n.into()).await?;
                 }
             }
             allocated[index] += allocations() - before;

@@ -1,7 +1,7 @@
 //! Those who take turns at a pair: bowline, and bare connections that call scripts.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline_benches::Result;
 use bowline_benches::bare::{BareConnection, ScriptCall};
@@ -38,10 +38,10 @@ impl Bare {
     }
 
     /// Makes the calls of the `n`th pair, and returns how long they took. A script's words are put together before that.
-    pub(crate) async fn pair(&mut self, n: u32) -> Result<Duration> {
+    pub(crate) async fn pair(&mut self, n: u64) -> Result<Duration> {
         let calls = match &self.calls {
             Calls::Floor(calls) => Cow::Borrowed(&calls[..]),
-            Calls::Of(peer) => Cow::Owned(peer.pair(n.into())),
+            Calls::Of(peer) => Cow::Owned(peer.pair(n)),
         };
         let start = Instant::now();
         self.connection.run(&calls).await?;
@@ -66,12 +66,14 @@ pub(crate) async fn take_turns<'a>(
     let mut ours = Samples::default();
     let mut order: Vec<usize> = (0..=bare.len()).collect();
     let mut random = fastrand::Rng::with_seed(1);
+    // Redisson's scripts recognise the number of an earlier run for 13 seconds, and then do nothing.
+    let first = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64 * 1000;
     for n in 0..WARM_UP + pairs {
         random.shuffle(&mut order);
         for &side in &order {
             let (samples, took) = match bare.get_mut(side) {
                 Some(side) => {
-                    let took = side.pair(n).await?;
+                    let took = side.pair(first + u64::from(n)).await?;
                     (&mut side.samples, took)
                 }
                 None => {
