@@ -13,14 +13,15 @@ on_runtime! {
     a_first_master_that_denies_the_turn_is_passed_over,
     a_waiter_leaves_a_master_that_denies,
     a_hold_lasts_beside_a_master_that_denies,
-    a_majority_that_denies_is_told_at_once
+    a_majority_that_denies_is_told_at_once,
+    a_name_that_all_masters_deny_fails_alone
 }
 
-const NO_SCRIPTS: [&str; 2] = ["-eval", "-evalsha"];
-const SCRIPTS: [&str; 2] = ["+eval", "+evalsha"];
+const NO_SCRIPTS: &[&str] = &["-eval", "-evalsha"];
+const SCRIPTS: &[&str] = &["+eval", "+evalsha"];
 
-fn set_rights(server: &Server, rights: [&str; 2]) {
-    redis::cmd("ACL").arg(&["SETUSER", "bowline"]).arg(&rights).exec(&mut server.client()).unwrap();
+fn set_rights(server: &Server, rights: &[&str]) {
+    redis::cmd("ACL").arg(&["SETUSER", "bowline"]).arg(rights).exec(&mut server.client()).unwrap();
 }
 
 /// Three servers, and a `RedLock` over all of them. Its acquisitions wait for a majority for 20 s.
@@ -96,6 +97,20 @@ async fn a_majority_that_denies_is_told_at_once(env: Env) {
         assert!(told.contains("master 1: ") && told.contains("master 2: ") && told.contains("evalsha"), "{told}");
     }
     servers[..2].iter().for_each(|server| set_rights(server, SCRIPTS));
+    env.eventually("the rights are back", async || locks.lock("a").await.is_ok()).await;
+    nothing_is_left(&env, &servers).await;
+}
+
+async fn a_name_that_all_masters_deny_fails_alone(env: Env) {
+    let (servers, locks) = over_three(&env).await;
+    let rights = ["resetkeys", "~bowline:*{b}*", "~bowline:*{bowline-check}*"];
+    servers.iter().for_each(|server| set_rights(server, &rights));
+    for n in 0..3 {
+        let error = env.soon("the error", locks.lock("a")).await.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied, "{n}: {error}");
+        env.soon("the other name", locks.lock("b")).await.unwrap().release().await.unwrap();
+    }
+    servers.iter().for_each(|server| set_rights(server, &["~bowline:*"]));
     env.eventually("the rights are back", async || locks.lock("a").await.is_ok()).await;
     nothing_is_left(&env, &servers).await;
 }
