@@ -139,9 +139,8 @@ impl RedLock {
     /// # Errors
     /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the `retry_timeout`: too few
     /// masters answer, or have been up for long enough. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run
-    /// `INFO`, which connecting does not check. Masters that deny or refuse the request are treated as if they were down. If their
-    /// answers, and what keeps clients from [connecting](crate::ConfigBuilder::connect_in_background), leave no majority, and time
-    /// does not mend them, that is the error.
+    /// `INFO`, which connecting does not check. If what keeps clients from
+    /// [connecting](crate::ConfigBuilder::connect_in_background) leaves no majority, and time does not mend it, that is the error.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }

@@ -144,7 +144,6 @@ async fn vote(
         if let Some(failure) = failure.filter(|failure| !failure.kind().is_retryable()) {
             return Err(failure.into_error(request.operation).with_name(&request.keys.name));
         }
-        masters.check_usable(request, &[])?;
         patience.check(masters, request)?;
         // The background cancels the votes during the pause.
         let (shortest, longest) = PAUSES;

@@ -16,19 +16,10 @@ pub(super) struct Master {
     state: Mutex<State>,
 }
 
-/// Why an answer of a master is of no use.
-pub(super) type Why = (ErrorKind, String);
-
-#[derive(Default)]
-struct Down {
-    /// What it answered to the last probe.
-    why: Option<Why>,
-}
-
 #[derive(Default)]
 struct State {
-    /// Set if the master gave no usable answer. Acquisitions do not ask it until it has answered a probe.
-    down: Option<Down>,
+    /// Whether the master gave no usable answer. Acquisitions do not ask it until it has answered a probe.
+    is_down: bool,
     /// The last time at which the master answered.
     heard: Option<Instant>,
     standing: Standing,
@@ -44,7 +35,7 @@ impl Master {
     }
 
     /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a single server.
-    pub(super) fn unusable(&self) -> Option<Why> {
+    pub(super) fn unusable(&self) -> Option<(ErrorKind, String)> {
         if let Some(why) = self.context().not_connected() {
             return Some((why.kind(), why.to_string()));
         }
@@ -52,31 +43,16 @@ impl Master {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        lock(&self.state).down.is_none()
-    }
-
-    /// Why it is down, whatever the name that is asked for.
-    pub(super) fn refusal(&self) -> Option<Why> {
-        self.unusable().or_else(|| lock(&self.state).down.as_ref()?.why.clone())
+        !lock(&self.state).is_down
     }
 
     /// Marks the master as down. `false`: it was down already.
     pub(super) fn set_down(&self) -> bool {
-        let mut state = lock(&self.state);
-        let was_up = state.down.is_none();
-        state.down.get_or_insert_default();
-        was_up
-    }
-
-    /// Records the answer to a probe that shows that the master is still down.
-    pub(super) fn set_refusal(&self, why: Option<Why>) {
-        if let Some(down) = &mut lock(&self.state).down {
-            down.why = why;
-        }
+        !std::mem::replace(&mut lock(&self.state).is_down, true)
     }
 
     pub(super) fn set_up(&self) {
-        lock(&self.state).down = None;
+        lock(&self.state).is_down = false;
     }
 
     pub(super) fn set_heard(&self, now: Instant) {

@@ -20,7 +20,7 @@ use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::vote::reply::Voted;
 use crate::red_lock::count::majority;
-use crate::red_lock::master::{Master, Why};
+use crate::red_lock::master::Master;
 use crate::red_lock::settings::Settings;
 use crate::red_lock::stats::RedLockStats;
 use crate::runtime::{Executor, timeout};
@@ -116,23 +116,18 @@ impl Masters {
         Err(Error::because(ErrorKind::InvalidInput, operation, reason))
     }
 
-    /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server. `told` is what masters have
-    /// answered to the request.
+    /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server.
     ///
     /// # Errors
-    /// The answers of masters that are down, and what keeps clients from connecting, if they leave no majority and time does not mend
-    /// them.
-    pub(super) fn check_usable(self: &Arc<Self>, request: &Request, told: &[Option<Why>]) -> Result<()> {
+    /// What keeps the clients from connecting, if it leaves no majority and time does not mend it.
+    pub(super) fn check_usable(self: &Arc<Self>, request: &Request) -> Result<()> {
         if self.is_closed() {
             return Err(request.error(ErrorKind::Closed));
         }
         let mut refused = Vec::new();
         for (n, master) in self.all.iter().enumerate() {
-            if master.unusable().is_some() {
-                self.set_down(n);
-            }
-            let told = || told.get(n)?.clone();
-            let Some((kind, reason)) = master.refusal().or_else(told) else { continue };
+            let Some((kind, reason)) = master.unusable() else { continue };
+            self.set_down(n);
             if !kind.is_retryable() {
                 refused.push((kind, format!("master {}: {reason}", n + 1)));
             }
@@ -160,13 +155,10 @@ impl Masters {
                 if masters.all[n].context().engine.is_closed() {
                     return;
                 }
-                match masters.probe(n, masters.settings.node_timeout).await {
-                    Ok(()) => {
-                        masters.all[n].set_up();
-                        masters.up.notify(usize::MAX);
-                        return;
-                    }
-                    Err(why) => masters.all[n].set_refusal(why),
+                if masters.answers(n, masters.settings.node_timeout).await {
+                    masters.all[n].set_up();
+                    masters.up.notify(usize::MAX);
+                    return;
                 }
             }
         }));
@@ -185,7 +177,7 @@ impl Masters {
         loop {
             let since = self.now();
             self.executor().sleep(pause).await;
-            if !self.all[n].is_up() || !(self.all[n].is_heard_since(since) || self.probe(n, limit / 2).await.is_ok()) {
+            if !self.all[n].is_up() || !(self.all[n].is_heard_since(since) || self.answers(n, limit / 2).await) {
                 return;
             }
             // Many acquisitions may wait for the same master, and one of them asks for all.
@@ -193,23 +185,21 @@ impl Masters {
         }
     }
 
-    /// Succeeds if the master answers within that time and accepts writes. Otherwise returns what it answered, if it did.
-    async fn probe(&self, n: usize, within: Duration) -> Result<(), Option<Why>> {
+    /// Whether the master answers within that time and accepts writes.
+    async fn answers(&self, n: usize, within: Duration) -> bool {
         if self.all[n].unusable().is_some() {
-            return Err(None);
+            return false;
         }
         let context = self.all[n].context();
         let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
         // No attempt has this id. The server must accept writes to say that.
         let nothing = AttemptId { client: context.client, n: u64::MAX };
-        match timeout(self.executor(), within, context.scripts().release(&keys, nothing)).await {
-            Some(Ok(_)) => {
-                self.all[n].set_heard(self.now());
-                Ok(())
-            }
-            Some(Err(failure)) => Err(Some((failure.kind(), failure.to_string()))),
-            None => Err(None),
+        let answered = timeout(self.executor(), within, context.scripts().release(&keys, nothing)).await;
+        let answers = matches!(answered, Some(Ok(_)));
+        if answers {
+            self.all[n].set_heard(self.now());
         }
+        answers
     }
 }
 

@@ -40,7 +40,7 @@ impl Patience {
         let mut reason =
             format!("of {all} masters, {down} do not answer and {young} have restarted too short a time ago");
         for (n, master) in masters.all.iter().enumerate() {
-            if let Some((_, why)) = master.refusal() {
+            if let Some((_, why)) = master.unusable() {
                 reason += &format!("; master {}: {why}", n + 1);
             }
         }

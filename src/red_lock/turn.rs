@@ -1,6 +1,5 @@
 //! The turn: the one queue of a RedLock, on the first master that answers.
 
-use std::error::Error as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,9 +23,8 @@ pub(super) async fn take_turn(
     patience: &mut Patience,
 ) -> Result<Option<Arc<OwnedHold>>> {
     let limit = masters.node_timeout(request.lease);
-    let mut told = vec![None; masters.all.len()];
     loop {
-        masters.check_usable(request, &told)?;
+        masters.check_usable(request)?;
         for (n, master) in masters.all.iter().enumerate().filter(|(_, master)| master.is_up()) {
             // The turn's lease is renewed even if the hold's is not, because the turn ends after the votes.
             let turn = Request {
@@ -39,32 +37,19 @@ pub(super) async fn take_turn(
             };
             let acquisition = Acquisition { source: &master.source, request: &turn, until };
             let acquiring = Box::pin(own(&acquisition));
-            told[n] = match select(acquiring, pin!(masters.silent(n, limit))).await {
-                Either::Left((Err(error), _)) if is_of_the_master(&error) => Some((error.kind(), cause(&error))),
+            match select(acquiring, pin!(masters.silent(n, limit))).await {
+                Either::Left((Err(error), _)) if is_of_the_master(&error) => {}
                 Either::Left((turn, _)) => return turn,
-                Either::Right(((), _)) => None,
-            };
+                Either::Right(((), _)) => {}
+            }
             masters.set_down(n);
-            masters.check_usable(request, &told)?;
         }
         patience.check(masters, request)?;
         masters.up_again(patience.left(masters.now())).await;
     }
 }
 
-/// Whether another master may do better after this error. The others are of the request, of its name or of the client.
+/// Whether another master may do better after this error.
 fn is_of_the_master(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Unavailable
-            | ErrorKind::Refused
-            | ErrorKind::Denied
-            | ErrorKind::Certificate
-            | ErrorKind::Unsupported
-            | ErrorKind::Protocol
-    )
-}
-
-fn cause(error: &Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Refused)
 }

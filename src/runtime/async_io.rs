@@ -4,8 +4,8 @@
 //! next command is written. These sockets know whether they have read everything that has arrived. If so, they wait for the reactor, as
 //! the sockets of tokio do. A command costs one read instead of four.
 //!
-//! A reader that offers room which was never written must write it first, or else hand the bytes over in a buffer of its own. redis-rs
-//! offers 64 KiB for an answer of a few bytes. Therefore these sockets have a buffer.
+//! redis-rs offers 64 KiB of room that was never written, for an answer of a few bytes. A socket must clear such room before it reads into
+//! it, or read into a buffer of its own and copy. These sockets have a buffer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -24,13 +24,13 @@ on_the_embedded_server! {
 }
 
 /// Three servers, and the URLs of them.
-pub(crate) fn three() -> ([Server; 3], [String; 3]) {
+fn three() -> ([Server; 3], [String; 3]) {
     let servers = [(); 3].map(|()| Server::start());
     let urls = servers.each_ref().map(Server::user_url);
     (servers, urls)
 }
 
-pub(crate) fn config(config: ConfigBuilder) -> ConfigBuilder {
+fn config(config: ConfigBuilder) -> ConfigBuilder {
     config.connect_in_background(true).lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(20_000))
 }
 
@@ -48,11 +48,11 @@ fn hasty(builder: ConfigBuilder) -> ConfigBuilder {
 }
 
 /// The masters have lost nothing, although they have just been started.
-pub(crate) async fn durable(env: &Env, urls: &[String; 3], configure: fn(ConfigBuilder) -> ConfigBuilder) -> RedLock {
+async fn durable(env: &Env, urls: &[String; 3], configure: fn(ConfigBuilder) -> ConfigBuilder) -> RedLock {
     RedLock::builder(clients(env, urls, configure).await).node_timeout(ms(700)).durable(true).build().unwrap()
 }
 
-pub(crate) async fn until_all_are_up(env: &Env, locks: &RedLock) {
+async fn until_all_are_up(env: &Env, locks: &RedLock) {
     env.eventually("all are up", async || locks.stats().masters_down == 0).await;
 }
 

@@ -13,7 +13,6 @@ use bowline_testkit as support;
 mod blocking;
 mod cancel;
 mod counts;
-mod denied;
 mod faults;
 mod gate;
 mod held;
