@@ -35,7 +35,7 @@ use crate::stats::Stats;
 /// # Shutdown of the runtime
 /// If the runtime is shut down while the client holds or waits, the thread that shuts it down releases the holds and leaves the
 /// queues. This happens, for example, if `main` returns while a guard is alive. It takes at most the
-/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (default 250 ms). Holds that the server was not told about
+/// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (default 1 s). Holds that the server was not told about
 /// in that time end with their leases.
 ///
 /// Two conditions apply. The runtime must drop its tasks when it shuts down: tokio does, the global executors of smol and
@@ -161,7 +161,7 @@ impl Client {
             let longest = config.retry_timeout.max(Duration::from_millis(1));
             timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
         }
-        engine.end();
+        engine.end_now(executor.now());
         connection.close();
     }
 

@@ -21,7 +21,7 @@ mod addresses;
 /// | [`command_timeout`](ConfigBuilder::command_timeout) | 3 s | longest wait for the answer to one command |
 /// | [`retry_timeout`](ConfigBuilder::retry_timeout) | 10 s | how long an operation is retried while the server gives no usable answer |
 /// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long a grant is handed off within a cohort of non-fair acquisitions |
-/// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 250 ms | how long the shutdown of the runtime may block to release holds |
+/// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 1 s | how long the shutdown of the runtime may block to release holds |
 /// | [`connect_in_background`](ConfigBuilder::connect_in_background) | no | whether the client can be used before its server is up |
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -64,7 +64,7 @@ impl Default for Config {
             command_timeout: Duration::from_secs(3),
             retry_timeout: Duration::from_secs(10),
             handoff_time: Duration::from_millis(100),
-            shutdown_timeout: Duration::from_millis(250),
+            shutdown_timeout: Duration::from_secs(1),
             replicas: 0,
             client_id: None,
             cluster_addresses: None,
@@ -125,7 +125,7 @@ impl ConfigBuilder {
     }
 
     /// How long the thread that shuts down the runtime may block to release holds and leave queues: up to 10 s. The default is
-    /// 250 ms. With zero nothing is released, and the holds end with their leases.
+    /// 1 s. With zero nothing is released, and the holds end with their leases.
     ///
     /// This is a last resort for a program that returns from `main` without [`close`](crate::Client::close). It works only if the
     /// runtime is shut down: tokio's is at the end of `#[tokio::main]`, those of smol and async-std never are. A process that is

@@ -84,7 +84,7 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     }
 
     /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to release its
-    /// holds.
+    /// holds. It has [closed](Self::close) this one before.
     ///
     /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. The default is `None`: the
     /// implementation has no such connection.
@@ -94,7 +94,8 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Closes the connection. All current and later calls fail with [`ConnectionError::Closed`], subscriptions end, and nothing
-    /// reconnects. Dropping the connection has the same effect.
+    /// reconnects. No request is sent after this method has returned, even by a thread that runs a call at the same time. Dropping
+    /// the connection has the same effect.
     fn close(&self);
 }
 

@@ -136,7 +136,12 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        self.engine.end();
+        if self.not_connected().is_some() {
+            // Without a connection, nothing is left on the server.
+            self.engine.end_now(self.now());
+        } else {
+            self.engine.end();
+        }
     }
 }
 

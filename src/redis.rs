@@ -21,6 +21,7 @@ mod convert;
 mod deadline;
 pub(crate) mod dial;
 mod failure;
+mod gate;
 mod handshake;
 mod later;
 mod link;

@@ -30,7 +30,7 @@ fn bad_durations() {
     for timeout in [Duration::ZERO, ms(250), Duration::from_secs(10)] {
         assert_eq!(Config::builder().shutdown_timeout(timeout).build().unwrap().shutdown_timeout, timeout);
     }
-    assert_eq!(Config::builder().build().unwrap().shutdown_timeout, ms(250), "the default");
+    assert_eq!(Config::builder().build().unwrap().shutdown_timeout, ms(1000), "the default");
 }
 
 #[test]

@@ -10,13 +10,14 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::connection::{Connection, ConnectionError};
+use crate::connection::Connection;
 use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::ahead::Ask;
 use crate::engine::cleanup::Cleanup;
 use crate::engine::work::{Heartbeat, Work};
+use crate::error::ErrorKind;
 use crate::jitter::Jitter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
 use crate::protocol::reply::AskedAhead;
@@ -167,9 +168,12 @@ impl Watchdog {
                         break;
                     }
                 }
-                Err(Failure::Connection(ConnectionError::Closed)) => break,
-                Err(failure) if !failure.kind().is_retryable() => break,
-                Err(failure) => return Err(failure),
+                // The runtime closes the connection when it drops the connection's task, which may be before it drops this one. The
+                // clean-up is then left for the good-bye.
+                Err(failure) if failure.kind() == ErrorKind::Closed || failure.kind().is_retryable() => {
+                    return Err(failure);
+                }
+                Err(_) => break,
             }
         }
         Ok(())

@@ -38,7 +38,9 @@ impl EmbeddedConnection {
     }
 
     fn execute(&self, call: &Call<'_>) -> Result<Reply, ConnectionError> {
-        if lock(&self.open).closed {
+        // Locked until the script is done, so that nothing is executed after the connection is closed.
+        let open = lock(&self.open);
+        if open.closed {
             return Err(ConnectionError::Closed);
         }
         let numbers: Vec<String> = call.args.iter().map(decimal).collect();

@@ -18,6 +18,7 @@ use futures::future::select;
 
 use super::dial::Dial;
 use super::failure::Failure;
+use super::gate::Gate;
 use super::handshake::{self, Fresh};
 use super::loaded::Loaded;
 use super::locate::Locate;
@@ -37,7 +38,9 @@ pub(super) const RECONNECT: Pauses =
 /// The state that the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,
+    /// Its sockets take nothing any more once the connection is closed.
     pub(super) dialer: Arc<dyn Dial>,
+    gate: Gate,
     pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
     /// The calls with the connection's full timeout.
@@ -100,10 +103,11 @@ impl Shared {
     ) -> Self {
         let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
         let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
-        let (changed, under_way) = (Event::new(), UnderWay::new(timeout));
+        let (changed, under_way, gate) = (Event::new(), UnderWay::new(timeout), Gate::default());
         Self {
             executor,
-            dialer,
+            dialer: gate.guard(dialer),
+            gate,
             locate,
             timeout,
             under_way,
@@ -137,8 +141,10 @@ impl Shared {
         matches!(*lock(&self.state), State::Closed)
     }
 
+    /// Nothing is sent after this has returned.
     pub(super) fn close(&self) {
         self.change(|_| Some(State::Closed));
+        self.gate.shut();
     }
 
     /// Makes this the connection that calls are handed to.

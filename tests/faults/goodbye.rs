@@ -40,6 +40,8 @@ struct Seen {
     calls: Vec<&'static str>,
     /// On the ordinary connection.
     cancels_hang: bool,
+    /// Whether the ordinary connection is closed.
+    closed: bool,
 }
 
 /// A connection to the embedded server on which cancels may hang, and which works without a runtime.
@@ -88,7 +90,11 @@ impl Connection for Departing {
     }
 
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.seen.lock().unwrap().dialled.push(within);
+        let mut seen = self.seen.lock().unwrap();
+        // Else a request that comes after the good-bye would be executed.
+        assert!(seen.closed, "the good-bye begins while requests may still be sent");
+        seen.dialled.push(within);
+        drop(seen);
         let inner = self.server.connect(self.executor.clone());
         let (server, executor, seen) = (self.server.clone(), self.executor.clone(), self.seen.clone());
         let parted = Self { inner, server, executor, parting: self.parting, parted: true, seen };
@@ -97,6 +103,7 @@ impl Connection for Departing {
 
     fn close(&self) {
         self.inner.close();
+        self.seen.lock().unwrap().closed |= !self.parted;
     }
 }
 
@@ -188,7 +195,7 @@ fn a_guard_that_is_alive_at_the_end_is_released() {
         scene.end();
         assert_eq!(futures::executor::block_on(guard.lost()), Loss::Closed);
         assert!(!permit.is_valid());
-        assert_eq!(scene.seen.lock().unwrap().dialled, [ms(250)]);
+        assert_eq!(scene.seen.lock().unwrap().dialled, [ms(1000)]);
         assert_eq!(scene.seen.lock().unwrap().calls, ["lock_cancel", "permit_cancel"]);
         scene.next_run_acquires_at_once();
         assert_eq!(futures::executor::block_on(guard.release()).unwrap_err().kind(), ErrorKind::Lost);

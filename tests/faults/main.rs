@@ -27,6 +27,8 @@ mod lease;
 mod messages;
 #[cfg(feature = "tokio")]
 mod processes;
+#[cfg(feature = "tokio")]
+mod programs;
 mod refusals;
 mod release;
 mod rights;

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::*;
-use crate::connection::{Call, Notice, Reply, Topology};
+use crate::connection::{Call, ConnectionError, Notice, Reply, Topology};
 use crate::engine::cleanups::MOST;
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;

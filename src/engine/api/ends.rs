@@ -88,6 +88,12 @@ impl Engine {
         self.work.notify(usize::MAX);
     }
 
+    /// Lets the watchdog end at once. What is not cleaned up by now is left to its lease, because the connection is closed next.
+    pub(crate) fn end_now(&self, now: Instant) {
+        self.change(|state| drop(state.cleanups.finish(now)));
+        self.end();
+    }
+
     /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up. Returns
     /// everything that is, or may be, left in Redis.
     pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {

@@ -36,3 +36,34 @@ fn a_refusal_stops_only_its_own_call() {
 fn without_a_shutdown_timeout_nothing_is_called() {
     assert_eq!(called(wrong_type(), 1, Duration::ZERO), 0);
 }
+
+/// The runtime drops the task of the connection on one thread, while another thread still polls the watchdog.
+#[test]
+fn a_clean_up_that_finds_the_connection_closed_is_left_to_the_good_bye() {
+    let mut setup = setup(ConnectionError::Closed);
+    let id = setup.open();
+    setup.engine.abandon(id, setup.executor.now());
+    // The client's last handle is gone as well.
+    setup.engine.end();
+    setup.run(Duration::from_millis(1));
+    let before = setup.called("lock_cancel");
+    assert!(before > 0);
+    let calls = setup.calls.clone();
+    drop(setup);
+    assert_eq!(lock(&calls).len(), before + 1);
+}
+
+/// It has waited for as long as it may.
+#[test]
+fn a_client_that_closes_its_connection_leaves_the_rest_to_the_leases() {
+    let mut setup = setup(ConnectionError::Closed);
+    let id = setup.open();
+    setup.engine.abandon(id, setup.executor.now());
+    setup.run(Duration::from_millis(1));
+    let before = setup.called("lock_cancel");
+    setup.engine.end_now(setup.executor.now());
+    assert!(setup.task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(), "it ends");
+    let calls = setup.calls.clone();
+    drop(setup);
+    assert_eq!(lock(&calls).len(), before);
+}
