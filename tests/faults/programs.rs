@@ -130,6 +130,15 @@ fn of_a_red_lock() {
     nothing_is_left(Scene::RedLock, &[Runtime::TokioMulti, Runtime::TokioCurrent], ends);
 }
 
+/// A guard of blocking code waits for its release, so the program needs no good-bye.
+#[cfg(feature = "blocking")]
+#[test]
+fn of_blocking_code() {
+    for scene in [Scene::Lock, Scene::Writer, Scene::Reader, Scene::Permits, Scene::All] {
+        nothing_is_left(scene, &[Runtime::Blocking], &[End::Drop, End::Return, End::Error, End::Panic]);
+    }
+}
+
 /// The global executors of smol and async-std never drop a task, so these programs end their client themselves.
 #[cfg(all(feature = "smol", feature = "async-std"))]
 mod scoped {

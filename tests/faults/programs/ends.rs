@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use bowline::{Client, Config, Error, ErrorKind};
 use tokio::runtime::Builder;
@@ -15,6 +16,8 @@ pub(crate) enum Runtime {
     TokioCurrent,
     Smol,
     AsyncStd,
+    /// No runtime of the program's own.
+    Blocking,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub(crate) enum End {
 }
 
 impl Runtime {
-    const ALL: [Self; 4] = [Self::TokioMulti, Self::TokioCurrent, Self::Smol, Self::AsyncStd];
+    const ALL: [Self; 5] = [Self::TokioMulti, Self::TokioCurrent, Self::Smol, Self::AsyncStd, Self::Blocking];
 
     pub(crate) fn name(self) -> String {
         format!("{self:?}")
@@ -56,25 +59,26 @@ impl Runtime {
             Self::Smol => smol::block_on(work),
             #[cfg(feature = "async-std")]
             Self::AsyncStd => async_std::task::block_on(work),
-            #[cfg(not(all(feature = "smol", feature = "async-std")))]
-            other => panic!("{other:?} is not built"),
+            other => panic!("{other:?} is not built or does not poll"),
         }
     }
 
     async fn connect(self, url: &str) -> Client {
-        // A lease that is left over is seen however long the test takes.
-        let config =
-            Config::builder().lease(std::time::Duration::from_secs(600)).shutdown_timeout(SHUTDOWN).build().unwrap();
+        let config = config();
         match self {
             Self::TokioMulti | Self::TokioCurrent => bowline::tokio::connect_with(url, config).await.unwrap(),
             #[cfg(feature = "smol")]
             Self::Smol => bowline::smol::connect_with(url, config).await.unwrap(),
             #[cfg(feature = "async-std")]
             Self::AsyncStd => bowline::async_std::connect_with(url, config).await.unwrap(),
-            #[cfg(not(all(feature = "smol", feature = "async-std")))]
-            other => panic!("{other:?} is not built"),
+            other => panic!("{other:?} is not built or does not poll"),
         }
     }
+}
+
+fn config() -> Config {
+    // A hold that is left is seen however long the test takes.
+    Config::builder().lease(Duration::from_secs(600)).shutdown_timeout(SHUTDOWN).build().unwrap()
 }
 
 impl End {
@@ -111,6 +115,10 @@ impl End {
 /// The program. Returns its exit code, as Rust's runtime does for `main`.
 pub(crate) fn main(runtime: Runtime, end: End, scene: Scene, name: &str, urls: &[&str]) -> i32 {
     let result = catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(feature = "blocking")]
+        if runtime == Runtime::Blocking {
+            return blocking(end, scene, name, urls[0]);
+        }
         let mut kept = None;
         let result = runtime.block_on(program(runtime, end, scene, name, urls, &mut kept));
         // The runtime is gone.
@@ -172,6 +180,19 @@ async fn program(
         }
         End::Outlives => *kept = Some(things),
         End::ScopedReturn | End::ScopedError | End::ScopedPanic => {}
+    }
+    Ok(())
+}
+
+#[cfg(feature = "blocking")]
+fn blocking(end: End, scene: Scene, name: &str, url: &str) -> bowline::Result<()> {
+    let client = bowline::blocking::connect_with(url, config())?;
+    let things = scene.set_up_blocking(&client, name);
+    match end {
+        End::Drop => drop(things),
+        End::Error => client.lock("").lock().block().map(drop)?,
+        End::Panic => panic!("as the test has it"),
+        _ => {}
     }
     Ok(())
 }

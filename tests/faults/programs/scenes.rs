@@ -206,6 +206,23 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// The same for blocking code. The guards are locals of `main` in it, and none can be sent to another thread.
+    #[cfg(feature = "blocking")]
+    pub(crate) fn set_up_blocking(self, client: &bowline::blocking::Client, name: &str) -> Box<dyn Any> {
+        match self {
+            Self::Lock => Box::new(client.lock(name).try_lock().block().unwrap().expect("it is free")),
+            Self::Writer => Box::new(client.rw_lock(name).try_write().block().unwrap().expect("it is free")),
+            Self::Reader => Box::new([(); 2].map(|()| client.rw_lock(name).try_read().block().unwrap().expect("free"))),
+            Self::Permits => {
+                Box::new(client.semaphore(name, 3).try_acquire_many(2).block().unwrap().expect("it is free"))
+            }
+            Self::All => Box::new(client.lock_all([&format!("{name}}}a"), name]).acquire().block().unwrap()),
+            other => panic!("{other:?} needs tasks"),
+        }
+    }
+}
+
 fn spawn(client: &Client, task: impl Future<Output = ()> + Send + 'static) {
     client.executor().spawn(Box::pin(task));
 }
