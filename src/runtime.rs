@@ -92,7 +92,6 @@ pub(crate) fn an_instant() -> Instant {
 }
 
 /// Lets other tasks run once: it is ready at the second poll.
-#[cfg(any(test, feature = "_redis", feature = "embedded"))]
 pub(crate) async fn yield_once() {
     let mut yielded = false;
     poll_fn(|context| {

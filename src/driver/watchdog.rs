@@ -21,7 +21,7 @@ use crate::error::ErrorKind;
 use crate::jitter::Jitter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
 use crate::protocol::reply::AskedAhead;
-use crate::runtime::Executor;
+use crate::runtime::{Executor, yield_once};
 
 mod goodbye;
 mod renewals;
@@ -29,6 +29,9 @@ mod unconfirmed;
 
 use renewals::Renewals;
 use unconfirmed::Unconfirmed;
+
+/// How often the watchdog looks for work without being pending in between.
+const MOST_TURNS: u32 = 64;
 
 /// The state of the watchdog. It does not keep the client alive, so that dropping the last handle can end the watchdog.
 #[derive(Clone, Debug)]
@@ -55,7 +58,15 @@ impl Watchdog {
     async fn watch(&self) {
         let unconfirmed = Unconfirmed::default();
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
+        let mut turns = 0;
         loop {
+            // A runtime that is shut down drops a task when it is pending. Its sleeps end early, so that clean-ups that fail at
+            // once would always be ready by turns.
+            turns += 1;
+            if turns > MOST_TURNS {
+                turns = 0;
+                yield_once().await;
+            }
             let mut listener = pin!(self.engine.listen());
             let work = self.engine.work(self.executor.now());
             if work.ended {
@@ -73,7 +84,11 @@ impl Watchdog {
                 }
                 let timer = timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context));
                 woken |= timer.is_ready() | listener.as_mut().poll(context).is_ready();
-                if woken { Poll::Ready(()) } else { Poll::Pending }
+                if woken {
+                    return Poll::Ready(());
+                }
+                turns = 0;
+                Poll::Pending
             })
             .await;
         }

@@ -65,16 +65,21 @@ type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
 struct Answers {
     executor: Arc<Virtual>,
     error: ConnectionError,
-    /// Whether the answer comes at the second poll instead of the first.
-    later: bool,
+    /// Whether the answer to the call of this number comes at the second poll instead of the first.
+    is_late: fn(usize) -> bool,
     calls: Calls,
 }
 
 #[async_trait]
 impl Connection for Answers {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        lock(&self.calls).push((self.executor.now(), call.script.name(), call.within));
-        let mut waits = self.later;
+        let called = {
+            let mut calls = lock(&self.calls);
+            calls.push((self.executor.now(), call.script.name(), call.within));
+            calls.len()
+        };
+        assert!(called < 100_000, "it calls without end");
+        let mut waits = (self.is_late)(called);
         let answered = future::poll_fn(|context| {
             if !mem::take(&mut waits) {
                 return Poll::Ready(());
@@ -130,7 +135,7 @@ fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>) -> Watchdo
 fn setup(error: ConnectionError) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
-    let connection = Answers { executor: executor.clone(), error, later: false, calls: calls.clone() };
+    let connection = Answers { executor: executor.clone(), error, is_late: |_| false, calls: calls.clone() };
     let watchdog = watchdog(&executor, Arc::new(connection));
     let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());

@@ -1,12 +1,13 @@
 //! The calls of a watchdog that is dropped with its runtime.
 
 use super::*;
+use crate::runtime::yield_once;
 
 /// The number of calls that are made for this number of attempts.
 fn called(error: ConnectionError, attempts: usize, shutdown_timeout: Duration) -> usize {
     let calls = Calls::default();
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let connection = Answers { executor: executor.clone(), error, later: true, calls: calls.clone() };
+    let connection = Answers { executor: executor.clone(), error, is_late: |_| true, calls: calls.clone() };
     let watchdog = Watchdog { shutdown_timeout, ..watchdog(&executor, Arc::new(connection)) };
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..attempts {
@@ -66,4 +67,42 @@ fn a_client_that_closes_its_connection_leaves_the_rest_to_the_leases() {
     let calls = setup.calls.clone();
     drop(setup);
     assert_eq!(lock(&calls).len(), before);
+}
+
+/// A runtime that shuts down: sleeps end early, at their second poll.
+#[derive(Debug)]
+struct ShutDown(Instant);
+
+impl Executor for ShutDown {
+    fn spawn(&self, _: BoxFuture<'static, ()>) {}
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(yield_once())
+    }
+
+    fn now(&self) -> Instant {
+        self.0
+    }
+
+    fn block_on(&self, _: BoxFuture<'_, ()>) -> crate::error::Result<()> {
+        unreachable!("nothing blocks")
+    }
+}
+
+/// The runtime can drop a task only while it is pending.
+#[test]
+fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
+    let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
+    let (now, calls) = (executor.now(), Calls::default());
+    // The two take turns from then on.
+    let connection = Answers { executor: executor.clone(), error: ConnectionError::Closed, is_late: |n| n == 2, calls };
+    let watchdog = Watchdog { executor: Arc::new(ShutDown(now)), ..watchdog(&executor, Arc::new(connection)) };
+    let (engine, keys) = (watchdog.engine.clone(), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()));
+    for _ in 0..2 {
+        engine.abandon(engine.open(&keys, 1, LEASE, now).unwrap(), now);
+    }
+    let mut task = Box::pin(watchdog.run());
+    for _ in 0..100 {
+        assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
 }
