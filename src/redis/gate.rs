@@ -93,7 +93,11 @@ mod tests {
     use ::tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
     use futures::FutureExt;
 
+    use super::super::link::Shared;
+    use super::super::target::Target;
     use super::*;
+    use crate::config::Config;
+    use crate::runtime::still::Still;
 
     struct One(Mutex<Option<Stream>>);
 
@@ -115,19 +119,40 @@ mod tests {
         }
     }
 
+    async fn dialled(dialer: &dyn Dial) -> Stream {
+        dialer.tcp("a", 1).await.unwrap()
+    }
+
+    fn is_shut(stream: &mut Stream) -> bool {
+        match Pin::new(stream).poll_write(&mut Context::from_waker(Waker::noop()), b"after") {
+            Poll::Ready(Err(error)) => error.kind() == io::ErrorKind::NotConnected,
+            written => panic!("{written:?}"),
+        }
+    }
+
     #[test]
     fn nothing_is_written_after_the_gate_is_shut() {
         let (near, mut far) = duplex(64);
         let gate = Gate::default();
         let dialer = gate.guard(Arc::new(One(Mutex::new(Some(Box::new(near))))));
-        let mut stream = dialer.tcp("a", 1).now_or_never().unwrap().unwrap();
+        let mut stream = dialled(&*dialer).now_or_never().unwrap();
         stream.write_all(b"before").now_or_never().unwrap().unwrap();
         gate.shut();
-        let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(Err(refused)) = Pin::new(&mut stream).poll_write(&mut cx, b"after") else { panic!("written") };
-        assert_eq!(refused.kind(), io::ErrorKind::NotConnected);
+        assert!(is_shut(&mut stream));
         let mut read = [0; 16];
         assert_eq!(far.read(&mut read).now_or_never().unwrap().unwrap(), 6);
         assert!(far.read(&mut read).now_or_never().is_none());
+    }
+
+    /// Also over a link of its own for calls that wait for replicas.
+    #[test]
+    fn a_link_that_is_closed_sends_nothing_more() {
+        let (near, _far) = duplex(64);
+        let dialer = Arc::new(One(Mutex::new(Some(Box::new(near)))));
+        let target = Arc::new(Target::parse("redis://a:1").unwrap());
+        let link = Shared::new(Arc::new(Still::new()), dialer, Arc::new(target), &Config::default(), 7);
+        let mut stream = dialled(&*link.sibling().dialer).now_or_never().unwrap();
+        link.close();
+        assert!(is_shut(&mut stream));
     }
 }
