@@ -11,6 +11,7 @@ use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
 
 mod acknowledged;
+mod health;
 mod local;
 mod pairs;
 mod red_lock;
@@ -72,6 +73,10 @@ fn main() -> Result<()> {
             let masters = Server::start_three()?;
             add(&case, runtime.run(|executor| red_lock::measure(runtime, executor, masters, pairs))?);
         }
+    }
+    if args.wants("redlock-health") {
+        let (runtime, masters) = (Runtime::ALL[0], Server::start_three()?);
+        add("redlock-health", runtime.run(|executor| health::measure(runtime, executor, masters, pairs))?);
     }
     report.print_tables();
     Ok(())
