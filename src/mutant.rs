@@ -123,6 +123,8 @@ pub enum Mutant {
     VoteFromAnswer,
     /// A vote that was lost is asked for with a larger token than the one of the guard.
     VoteRegainedWithFreshToken,
+    /// A master that has accepted a larger token does not vote again for a hold that has lost its vote there.
+    RegainedVoteBarred,
     /// Votes that become no hold, such as those whose answers come too late, are not cancelled.
     UnusedVotesLeft,
     /// The turn is handed over before the votes are released.

@@ -18,6 +18,7 @@ mod acquire;
 mod count;
 mod keeper;
 mod kept;
+mod look;
 mod master;
 mod masters;
 mod patience;

@@ -15,16 +15,22 @@ pub enum Flaw {
     LeaseFromAnswer,
     /// An acquisition that goes on after a round without a majority proposes what it proposed before, however long ago.
     OldProposal,
+    /// An acquisition claims that its token has a majority already.
+    ClaimedTooEarly,
+    /// A vote that is given again to a hold lowers the counter to the hold's token.
+    CounterLowered,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::TokenNotAccepted,
         Self::EqualAccepted,
         Self::YoungCounts,
         Self::NoClock,
         Self::LeaseFromAnswer,
         Self::OldProposal,
+        Self::ClaimedTooEarly,
+        Self::CounterLowered,
     ];
 }

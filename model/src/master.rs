@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) token: u8,
     /// What the client would count of the lease: it counts from before the request was sent.
     pub(crate) left: u8,
+    /// Whether the token has a majority already, and the hold asks for its votes again.
+    pub(crate) granted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,13 +61,14 @@ impl Master {
         if self.lock.is_some_and(|lock| lock.by != by) {
             return None;
         }
-        let Request { token, left, .. } = request;
+        let Request { token, left, granted, .. } = request;
         let is_its_own = self.counter_by == Some(by) || flaw == Some(Flaw::EqualAccepted);
         let accepted = self.counter < token || (self.counter == token && is_its_own);
-        if accepted {
+        if accepted || (granted && flaw == Some(Flaw::CounterLowered)) {
             self.counter = token;
             self.counter_by = Some(by);
         }
+        let accepted = accepted || granted;
         self.lock = Some(Lock { by, left: lease });
         let young = if flaw == Some(Flaw::YoungCounts) { 0 } else { self.young };
         Some(Answer { left, young, refused: (!accepted).then_some(self.counter) })

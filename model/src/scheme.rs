@@ -4,6 +4,7 @@ use stateright::{Model, Property};
 
 use crate::client::{Client, Phase};
 use crate::flaw::Flaw;
+use crate::master::Master;
 use crate::state::State;
 use crate::steps::{Step, TOKENS};
 use crate::{EXCLUSION, GROWTH, ORDER, REGISTER};
@@ -85,6 +86,10 @@ impl Model for Scheme {
         if self.bounds.renewals > 0 {
             properties.push(Property::<Self>::sometimes("a renewed guard outlives its first lease", outlives));
         }
+        if self.bounds.renewals > 0 {
+            let barred = "a master with a larger counter votes for a guard again";
+            properties.push(Property::<Self>::sometimes(barred, is_regained_below_the_counter));
+        }
         if self.bounds.renewals > 0 && self.bounds.restarts > 0 {
             properties.push(Property::<Self>::sometimes("a restarted master votes for a guard again", is_regained));
         }
@@ -122,4 +127,12 @@ fn outlives(scheme: &Scheme, state: &State) -> bool {
 fn is_regained(_: &Scheme, state: &State) -> bool {
     let is_young = |n: usize| state.answers(n).iter().any(|vote| vote.young > 0);
     state.clients.iter().enumerate().any(|(n, client)| client.is_holding() && is_young(n))
+}
+
+fn is_regained_below_the_counter(_: &Scheme, state: &State) -> bool {
+    state.clients.iter().enumerate().any(|(n, client)| {
+        let votes = |master: &Master| master.links[n].answer.is_some_and(|answer| answer.refused.is_none());
+        let is_below = |master: &Master| votes(master) && master.counter > client.token();
+        client.is_holding() && state.masters.iter().any(is_below)
+    })
 }

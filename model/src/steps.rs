@@ -123,8 +123,7 @@ impl Scheme {
             Step::End(client) => self.end(state, client),
             Step::Renew(client) => {
                 state.clients[client].renewals += 1;
-                let refused = |answer: Option<Answer>| answer.is_some_and(|answer| answer.refused.is_some());
-                self.ask(state, client, |answer| !refused(answer));
+                self.ask(state, client, |_| true);
             }
             Step::Write(n) => {
                 let client = &state.clients[n];
@@ -164,7 +163,11 @@ impl Scheme {
     fn ask(&self, state: &mut State, n: usize, of: impl Fn(Option<Answer>) -> bool) {
         let request = {
             let client = &state.clients[n];
-            Request { n: client.begun, token: client.token(), left: self.bounds.lease }
+            // A hold that has no majority any more does not claim one.
+            let votes = state.answers(n).into_iter().filter(|answer| answer.refused.is_none()).collect::<Vec<_>>();
+            let has_majority = client.is_holding() && deadline(&votes).is_some();
+            let granted = has_majority || self.flaw == Some(Flaw::ClaimedTooEarly);
+            Request { n: client.begun, token: client.token(), left: self.bounds.lease, granted }
         };
         for master in &mut state.masters {
             let link = &mut master.links[n];

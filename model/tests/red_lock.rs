@@ -88,3 +88,24 @@ fn a_lease_counts_from_before_the_request() {
 fn a_proposal_is_as_young_as_its_round() {
     is_found(Flaw::OldProposal, Bounds { lease: 1, patience: 0, ticks: 2, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
 }
+
+#[test]
+fn a_jump_of_a_clock_and_a_renewed_hold_leave_the_tokens() {
+    holds(Bounds { patience: 0, jumps: 1, restarts: 0, renewals: 1, ticks: 3, ..SMALL });
+}
+
+#[test]
+fn only_a_hold_is_voted_for_whatever_the_counter_is() {
+    is_found(Flaw::ClaimedTooEarly, Bounds { ticks: 2, restarts: 0, ..SMALL }, &[ORDER, GROWTH, REGISTER]);
+}
+
+#[test]
+fn a_vote_that_is_given_again_lowers_no_counter() {
+    // Two tokens without a tick between them. The path is long, and depth first finds one soon.
+    let bounds = Bounds { skew: 1, ticks: 1, acquisitions: 2, renewals: 1, restarts: 0, late_requests: true, ..SMALL };
+    let scheme = Scheme { bounds, flaw: Some(Flaw::CounterLowered) };
+    let checker = scheme.checker().finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
+    let found = checker.discoveries();
+    assert!([ORDER, GROWTH, REGISTER].iter().any(|name| found.contains_key(name)), "{:?}", found.keys());
+    println!("found in {} states", checker.unique_state_count());
+}

@@ -86,7 +86,8 @@ fn every_call_passes_what_the_header_says() {
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();
     let proposal = Token::new(1);
-    calls.add(vote::vote(&keys, VoteArgs { id, lease: LEASE, proposal, owner: id, not_after: 0 }));
+    calls.add(vote::vote(&keys, VoteArgs { id, lease: LEASE, proposal, owner: id, granted: true, not_after: 0 }));
+    calls.add(vote::view(&keys));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
 

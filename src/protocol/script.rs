@@ -80,7 +80,7 @@ impl fmt::Debug for Script {
 /// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define functions.
 /// A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script may have the same
 /// steps once more in a function.
-const FRAGMENTS: [(&str, &str); 22] = [
+const FRAGMENTS: [(&str, &str); 23] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
     ("counter", include_str!("fragments/counter.lua")),
@@ -98,6 +98,7 @@ const FRAGMENTS: [(&str, &str); 22] = [
     ("permits", include_str!("fragments/permits.lua")),
     ("permits_end", include_str!("fragments/permits_end.lua")),
     ("place", include_str!("fragments/place.lua")),
+    ("process", include_str!("fragments/process.lua")),
     ("promote", include_str!("fragments/promote.lua")),
     ("queue", include_str!("fragments/queue.lua")),
     ("read_token", include_str!("fragments/read_token.lua")),

@@ -11,13 +11,14 @@ use super::key::Keys;
 use super::reply::ServerMillis;
 use super::script::scripts;
 use super::token::Token;
-use reply::{Voted, voted};
+use reply::{Looked, Voted, looked, voted};
 
 pub(super) mod facts;
 pub(crate) mod reply;
 
 scripts! {
     "vote", "lock":
+    VIEW = "view",
     VOTE = "vote",
 }
 
@@ -29,6 +30,8 @@ pub(crate) struct VoteArgs {
     pub(crate) proposal: Token,
     /// Identifies the hold on all masters. Its attempt id differs from master to master.
     pub(crate) owner: AttemptId,
+    /// Whether a majority has accepted the token before. Then the master takes the lock for the hold, whatever its counter is.
+    pub(crate) granted: bool,
     pub(crate) not_after: ServerMillis,
 }
 
@@ -38,10 +41,19 @@ pub(super) fn vote(keys: &Keys, args: VoteArgs) -> ScriptCall<'_, Voted> {
         .millis(args.lease)
         .number(args.proposal.get())
         .id(args.owner)
+        .number(args.granted)
         .number(args.not_after)
 }
 
+pub(super) fn view(keys: &Keys) -> ScriptCall<'_, Looked> {
+    ScriptCall::new(&VIEW, [keys.main()].into_iter(), looked)
+}
+
 impl Scripts<'_> {
+    pub(crate) async fn view(self, keys: &Keys) -> Result<Looked, Failure> {
+        self.send(view(keys)).await
+    }
+
     pub(crate) async fn vote(self, keys: &Keys, args: VoteArgs) -> Result<Voted, Failure> {
         self.send(vote(keys, args)).await
     }

@@ -190,11 +190,19 @@ impl Resource {
         sent(self.permits().inspect(&self.keys))
     }
 
-    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`.
-    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt) -> Request {
+    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`. `granted`: a majority has accepted it.
+    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt, granted: bool) -> Request {
         let Attempt { lease, not_after, .. } = attempt;
         let proposal = Token::new(proposal);
-        sent(vote::vote(&self.keys, VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), not_after }))
+        sent(vote::vote(
+            &self.keys,
+            VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), granted, not_after },
+        ))
+    }
+
+    /// Looks whether a master is free to vote.
+    pub fn view(&self) -> Request {
+        sent(vote::view(&self.keys))
     }
 
     /// Exchanges a hold of permits for another one.

@@ -12,11 +12,12 @@ use crate::engine::lease::{Hold, Term};
 use crate::error::{ErrorKind, Result};
 use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::quorum::{Ends, Quorum, QuorumGrant};
-use crate::red_lock::count::{Answer, Verdict, deadline, tally};
+use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, tally};
 use crate::red_lock::keeper::Keeper;
 use crate::red_lock::kept::{Kept, Slot};
 use crate::red_lock::masters::Masters;
@@ -24,8 +25,11 @@ use crate::red_lock::patience::Patience;
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
 
-/// The shortest and the longest pause after a round without a majority.
+/// The shortest and the longest pause after a round without a majority, unless a hold in the way ends before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(150));
+
+/// The shortest pause if the hold in the way is about to end.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 impl Quorum for Masters {
     fn acquire<'a>(
@@ -57,12 +61,13 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
     let keys = |kind| masters.keys(kind, name).map_err(|error| error.during(request.operation));
     let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
     let mut patience = Patience::new(masters);
+    let mut contested = false;
     loop {
         let Some(turn) = take_turn(masters, request, &turns, until, &mut patience).await? else { return Ok(None) };
         patience.renew(masters.now());
         // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from its owner.
         let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
-        match vote(masters, request, &votes, (&turn, owner), &mut patience).await? {
+        match vote(masters, request, &votes, (&turn, owner), (&mut patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let kept = Arc::new(Kept::new(masters.clone(), Arc::new(hold), slots));
@@ -88,13 +93,22 @@ fn check(masters: &Masters, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority.
+/// Why an acquisition has no majority yet.
+enum Lack {
+    /// Other holds prevent a majority. The first of them ends after this time.
+    Contested(Duration),
+    /// Too few masters answered in time or have been up for long enough; perhaps with the reason that one of them gave.
+    TooFew(Option<Failure>),
+}
+
+/// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority. Once the acquisition was
+/// `contested`, it looks at the masters first, and asks for votes when a majority is free.
 async fn vote(
     masters: &Arc<Masters>,
     request: &Request,
     keys: &[Arc<Keys>],
     (turn, owner): (&OwnedHold, AttemptId),
-    patience: &mut Patience,
+    (patience, contested): (&mut Patience, &mut bool),
 ) -> Result<Outcome> {
     let taken = masters.now();
     loop {
@@ -105,51 +119,71 @@ async fn vote(
         if turn.hold.loss(began).is_some() {
             return Ok(Outcome::TurnLost);
         }
-        let Request { renewed, at_most, lease, .. } = *request;
-        let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
-        // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
-        // granted newer holds since, and would still accept an older token.
-        let token = turn.hold.token().after(began - taken);
-        let first = Proposal { token, owner, term, lease };
-        let (round, verdict, token) = rounds(masters, keys, first).await;
-        masters.check_distinct(request.operation)?;
-        let mut failure = None;
-        let pause = match verdict {
-            Verdict::Held => {
-                let Some((votes, until)) = hold_votes(masters, round, token, term) else { continue };
-                return Ok(Outcome::Held { votes, until, token, term });
+        let outlook = if *contested { masters.look(keys, request.lease).await } else { (Outlook::Free, None) };
+        let lack = match outlook {
+            (Outlook::Contested(left), _) => Lack::Contested(left),
+            (Outlook::TooFew, failure) => Lack::TooFew(failure),
+            (Outlook::Free, _) => {
+                let began = masters.now();
+                let Request { renewed, at_most, lease, .. } = *request;
+                let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
+                // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
+                // granted newer holds since, and would still accept an older token.
+                let token = turn.hold.token().after(began - taken);
+                match elect(masters, request, keys, Proposal { token, owner, granted: false, term, lease }).await? {
+                    Ok(held) => return Ok(held),
+                    Err(lack) => lack,
+                }
             }
-            Verdict::Contested(left) => {
+        };
+        let pause = match lack {
+            Lack::Contested(left) => {
+                *contested = true;
                 masters.change_stats(|stats| stats.contested_rounds += 1);
                 patience.renew(masters.now());
                 if !request.wait {
                     return Ok(Outcome::Busy);
                 }
-                drop(round);
                 // A master before the one with the turn answers again, and new acquisitions queue there. In competition with
                 // them, this turn would rarely find the votes free.
                 if !masters.is_first(turn.context()) {
                     return Ok(Outcome::TurnLost);
                 }
-                left
+                left.max(SHORTEST_PAUSE)
             }
-            Verdict::Propose(_) | Verdict::TooFew => {
+            Lack::TooFew(failure) => {
                 masters.change_stats(|stats| stats.failed_rounds += 1);
-                failure = round.failure;
-                // Dropped before the pause, so that the votes are cancelled by the time of the next round.
-                drop(round.casts);
+                if let Some(failure) = failure.filter(|failure| !failure.kind().is_retryable()) {
+                    return Err(failure.into_error(request.operation).with_name(&request.keys.name));
+                }
                 Duration::MAX
             }
         };
-        if let Some(failure) = failure.filter(|failure| !failure.kind().is_retryable()) {
-            return Err(failure.into_error(request.operation).with_name(&request.keys.name));
-        }
         patience.check(masters, request)?;
         // The background cancels the votes during the pause.
         let (shortest, longest) = PAUSES;
         let jittered = shortest + masters.jitter().up_to(longest - shortest);
         masters.executor().sleep(jittered.min(pause)).await;
     }
+}
+
+/// Asks for votes once. Without a majority, the votes are cancelled in the background.
+async fn elect(
+    masters: &Arc<Masters>,
+    request: &Request,
+    keys: &[Arc<Keys>],
+    first: Proposal,
+) -> Result<Result<Outcome, Lack>> {
+    let (round, verdict, token) = rounds(masters, keys, first).await;
+    masters.check_distinct(request.operation)?;
+    Ok(match verdict {
+        Verdict::Held => match hold_votes(masters, round, token, first.term) {
+            Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
+            None => Err(Lack::TooFew(None)),
+        },
+        Verdict::Contested(left) => Err(Lack::Contested(left)),
+        Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew(round.failure)),
+    })
 }
 
 /// Runs one round, or a second one if masters have seen larger tokens. Returns the last round, its verdict and the token
@@ -183,9 +217,8 @@ fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> 
                 *slot = Slot::voted(OwnedHold::new(source.clone(), hold, None), validity.from);
                 validities.push(validity);
             }
-            // The master has seen a larger token, and will never accept this one.
-            Answer::Refused(..) => *slot = Slot::refused(),
-            Answer::Busy(..) => {}
+            // The hold asks this master once more, because it is granted now.
+            Answer::Refused(..) | Answer::Busy(..) => {}
         }
     }
     let until = deadline(masters.all.len(), validities, masters.now())?;

@@ -30,8 +30,8 @@ pub(super) enum Answer {
     Accepted(Validity),
     /// The master took the lock, but has seen a token that is not smaller.
     Refused(Validity, Token),
-    /// Another hold has the lock, with this rest of its lease. If the master has restarted, its vote would count from the
-    /// given time.
+    /// Another hold has the lock, with this rest of its lease; [`Duration::MAX`] if its lease has no end. If the master has
+    /// restarted, its vote would count from the given time.
     Busy(Duration, Option<Instant>),
 }
 
@@ -45,6 +45,26 @@ pub(super) enum Verdict {
     /// Other holds prevent a majority. The first of them ends after this time.
     Contested(Duration),
     /// Too few masters answered in time or have been up for long enough.
+    TooFew,
+}
+
+/// What a look at one master has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// No hold has the lock. If the master has restarted, its vote would count from the given time.
+    Free(Option<Instant>),
+    /// As [`Answer::Busy`].
+    Busy(Duration, Option<Instant>),
+}
+
+/// What a look at all masters has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outlook {
+    /// A majority is free to vote.
+    Free,
+    /// As [`Verdict::Contested`].
+    Contested(Duration),
+    /// As [`Verdict::TooFew`].
     TooFew,
 }
 
@@ -80,6 +100,25 @@ pub(super) fn tally(masters: usize, answers: &[Answer], now: Instant, least: Dur
         _ if taken >= majority => Verdict::Propose(highest.next()),
         Some(left) if taken + busy >= majority => Verdict::Contested(left),
         _ => Verdict::TooFew,
+    }
+}
+
+/// Counts what was seen at the masters.
+pub(super) fn survey(masters: usize, seen: &[Seen], now: Instant) -> Outlook {
+    let (mut free, mut busy, mut left) = (0, 0, None::<Duration>);
+    for seen in seen {
+        match *seen {
+            Seen::Free(from) => free += usize::from(has_come(from, now)),
+            Seen::Busy(rest, from) => {
+                busy += usize::from(has_come(from, now));
+                left = Some(left.map_or(rest, |left| left.min(rest)));
+            }
+        }
+    }
+    match left {
+        _ if free >= majority(masters) => Outlook::Free,
+        Some(left) if free + busy >= majority(masters) => Outlook::Contested(left),
+        _ => Outlook::TooFew,
     }
 }
 

@@ -115,13 +115,15 @@ impl Keeper {
         }
     }
 
-    /// Asks masters for the votes that the hold has lost, with the hold's own token.
+    /// Asks masters for the votes that the hold has lost or never had, with the hold's own token.
+    ///
+    /// A master may have accepted a larger token meanwhile, from an acquisition that has found no majority. It votes for the hold all the
+    /// same: while a majority has this hold, there is no later one that its counter could stand for, and the counter stays as it is.
     async fn regain(&self) {
         let Kept { masters, hold, slots, .. } = &*self.kept;
         let missing: Vec<usize> = {
             let slots = lock(slots);
-            let is_missing = |slot: &Slot| slot.vote.is_none() && !slot.is_barred;
-            slots.iter().enumerate().filter(|(_, slot)| is_missing(slot)).map(|(n, _)| n).collect()
+            slots.iter().enumerate().filter(|(_, slot)| slot.vote.is_none()).map(|(n, _)| n).collect()
         };
         if missing.is_empty() {
             return;
@@ -130,7 +132,12 @@ impl Keeper {
         if mutant::on(Mutant::VoteRegainedWithFreshToken) {
             token = token.next();
         }
-        let proposal = Proposal { token, owner: hold.id, term: hold.term, lease: hold.lease };
+        // A hold that no majority has any more, as after a jump of clocks, may have had successors.
+        let mut granted = self.kept.deadline(masters.now()).is_some();
+        if mutant::on(Mutant::RegainedVoteBarred) {
+            granted = false;
+        }
+        let proposal = Proposal { token, owner: hold.id, granted, term: hold.term, lease: hold.lease };
         let ballots = masters.ballots(&self.keys, missing.into_iter(), hold.lease);
         for cast in masters.cast(ballots, proposal).await.casts {
             self.set_regained(cast);
@@ -151,8 +158,8 @@ impl Keeper {
                 masters.change_stats(|stats| stats.votes_regained += 1);
                 Slot::voted(OwnedHold::new(masters.all[master].source.clone(), vote, None), validity.from)
             }
-            Answer::Refused(..) => Slot::refused(),
-            Answer::Busy(..) => return,
+            // Asked for again at the next count. The drop cancels the refused vote.
+            Answer::Refused(..) | Answer::Busy(..) => return,
         };
         lock(slots)[master] = slot;
     }

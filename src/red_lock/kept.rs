@@ -25,17 +25,11 @@ pub(super) struct Slot {
     pub(super) vote: Option<Arc<OwnedHold>>,
     /// The time from which the vote counts. `None`: at once.
     from: Option<Instant>,
-    /// Whether the master has accepted a larger token, so that it will not vote for this hold.
-    pub(super) is_barred: bool,
 }
 
 impl Slot {
     pub(super) fn voted(vote: OwnedHold, from: Option<Instant>) -> Self {
-        Self { vote: Some(Arc::new(vote)), from, is_barred: false }
-    }
-
-    pub(super) fn refused() -> Self {
-        Self { is_barred: true, ..Self::default() }
+        Self { vote: Some(Arc::new(vote)), from }
     }
 
     /// The time in which the vote counts. `None` if it is lost.

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::mutex::lock;
 use crate::owned::HoldSource;
-use crate::protocol::vote::reply::Voted;
+use crate::protocol::vote::reply::Process;
 use crate::red_lock::standing::Standing;
 
 pub(super) struct Master {
@@ -66,10 +66,10 @@ impl Master {
 
     /// Returns the same as [`counts_from`](Self::counts_from), for the process that has given this answer. The answer of another one may
     /// arrive at any time.
-    pub(super) fn learn(&self, voted: &Voted, now: Instant, longest: Duration) -> Option<Instant> {
+    pub(super) fn learn(&self, process: &Process, now: Instant, longest: Duration) -> Option<Instant> {
         let mut state = lock(&self.state);
         state.heard = Some(now);
-        state.standing.learn(&voted.run_id, voted.uptime, now);
+        state.standing.learn(&process.run_id, process.uptime, now);
         state.standing.counts_from(longest)
     }
 

@@ -18,7 +18,7 @@ use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
-use crate::protocol::vote::reply::Voted;
+use crate::protocol::vote::reply::Process;
 use crate::red_lock::count::majority;
 use crate::red_lock::master::Master;
 use crate::red_lock::settings::Settings;
@@ -93,8 +93,8 @@ impl Masters {
     }
 
     /// Remembers what an answer says of its master. Returns from when on that vote counts, if not at once.
-    pub(super) fn learn(&self, master: usize, voted: &Voted, now: Instant) -> Option<Instant> {
-        self.unless_durable(self.all[master].learn(voted, now, self.settings.longest_lease))
+    pub(super) fn learn(&self, master: usize, process: &Process, now: Instant) -> Option<Instant> {
+        self.unless_durable(self.all[master].learn(process, now, self.settings.longest_lease))
     }
 
     fn unless_durable(&self, from: Option<Instant>) -> Option<Instant> {

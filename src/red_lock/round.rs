@@ -12,7 +12,7 @@ use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 use crate::protocol::vote::VoteArgs;
-use crate::protocol::vote::reply::{Vote, Voted};
+use crate::protocol::vote::reply::Vote;
 use crate::red_lock::count::{Answer, Validity};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
@@ -27,6 +27,8 @@ pub(super) struct Proposal {
     pub(super) token: Token,
     /// Identifies the hold on all masters.
     pub(super) owner: AttemptId,
+    /// Whether the hold has been granted, and asks for votes that it lacks.
+    pub(super) granted: bool,
     pub(super) term: Term,
     pub(super) lease: Duration,
 }
@@ -66,12 +68,6 @@ impl Round<'_> {
     pub(super) fn answers(&self) -> Vec<Answer> {
         self.casts.iter().map(|cast| cast.answer).collect()
     }
-
-    fn set_failed(&mut self, failure: Failure) {
-        if self.failure.as_ref().is_none_or(|failure| failure.kind().is_retryable()) {
-            self.failure = Some(failure);
-        }
-    }
 }
 
 impl Masters {
@@ -98,19 +94,33 @@ impl Masters {
         let votes = together(self.executor(), limit, votes).await;
         let mut round = Round::default();
         for (master, vote) in asked.into_iter().zip(votes) {
-            match vote {
-                Some(Ok(Some(cast))) => round.casts.push(cast),
-                Some(Ok(None)) => {}
-                Some(Err(failure)) => {
-                    if failure.kind() != ErrorKind::Closed {
-                        self.set_down(master);
-                    }
-                    round.set_failed(failure);
-                }
-                None => self.set_down(master),
-            }
+            let vote = self.answered(master, vote, &mut round.failure);
+            round.casts.extend(vote.flatten());
         }
         round
+    }
+
+    /// The usable answer of a master, if there is one. Without one, the master is marked as down.
+    pub(super) fn answered<T>(
+        self: &Arc<Self>,
+        master: usize,
+        answer: Option<Result<T, Failure>>,
+        failed: &mut Option<Failure>,
+    ) -> Option<T> {
+        match answer {
+            Some(Ok(answer)) => return Some(answer),
+            Some(Err(failure)) => {
+                if failure.kind() != ErrorKind::Closed {
+                    self.set_down(master);
+                }
+                // The first failure that a retry cannot cure, else the last one.
+                if failed.as_ref().is_none_or(|failed| failed.kind().is_retryable()) {
+                    *failed = Some(failure);
+                }
+            }
+            None => self.set_down(master),
+        }
+        None
     }
 
     /// Asks one master. `None`: each copy of the request came too late, because the clocks of client and server run apart.
@@ -120,7 +130,7 @@ impl Masters {
         proposal: Proposal,
         limit: Duration,
     ) -> Result<Option<Cast<'a>>, Failure> {
-        let Proposal { token, owner, term, lease } = proposal;
+        let Proposal { token, owner, granted, term, lease } = proposal;
         let context = self.all[ballot.master].context();
         if mutant::on(Mutant::UnusedVotesLeft) {
             // Dropping the attempt cancels nothing after this.
@@ -130,22 +140,21 @@ impl Masters {
             let mut sent = context.now();
             let lease = term.lease(lease, sent);
             let not_after = context.not_after(sent, Some(limit));
-            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, not_after };
+            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, granted, not_after };
             let voted = context.scripts().vote(ballot.keys, args).await?;
-            context.observe(voted.now);
-            let from = self.learn(ballot.master, &voted, context.now());
+            context.observe(voted.process.now);
+            let from = self.learn(ballot.master, &voted.process, context.now());
             if mutant::on(Mutant::VoteFromAnswer) {
                 sent = context.now();
             }
             let validity = Validity { until: deadline(sent, lease), from };
-            let Voted { vote, .. } = voted;
-            let mut answer = match vote {
+            let mut answer = match voted.vote {
                 Vote::Accepted => Answer::Accepted(validity),
                 Vote::Refused(seen) => Answer::Refused(validity, seen),
                 Vote::Busy(left) => {
                     // The master has neither a ticket nor a hold of the attempt.
                     ballot.attempt.forget();
-                    Answer::Busy(left.unwrap_or_default(), from)
+                    Answer::Busy(left.unwrap_or(Duration::MAX), from)
                 }
                 Vote::Stale => continue,
             };

@@ -15,7 +15,8 @@ pub struct RedLockStats {
     pub lost: u64,
     /// Second rounds, because masters had seen a larger token than the proposed one.
     pub second_rounds: u64,
-    /// Rounds without a majority, because other holds were in the way.
+    /// Rounds without a majority, because other holds were in the way. After the first one, an acquisition only looks whether a majority
+    /// of the masters is free, and each look counts as a round.
     pub contested_rounds: u64,
     /// Rounds without a majority, because too few masters answered or have been up for long enough.
     pub failed_rounds: u64,

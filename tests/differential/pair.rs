@@ -153,7 +153,11 @@ impl Pair {
         let args: Vec<Arg<'_>> = args.iter().map(|arg| arg.parse().map_or(Arg::Text(arg), |n| same(arg, n))).collect();
         let call = Call::new(script, &keys, &args);
         let embedded = block_on(self.embedded_connection.run(call)).map_err(code_of);
-        if name == "lock_vote" { (real.map(timeless), embedded.map(timeless)) } else { (real, embedded) }
+        if matches!(name, "lock_vote" | "lock_view") {
+            (real.map(timeless), embedded.map(timeless))
+        } else {
+            (real, embedded)
+        }
     }
 
     fn eval(&mut self, source: &str, args: &[Vec<u8>], slack: &mut Slack) -> (Outcome, Outcome) {
@@ -177,7 +181,7 @@ impl Pair {
     }
 }
 
-/// The reply of a vote without the identity and the uptime of the server's process, which differ.
+/// The reply of a vote or a look without the identity and the uptime of the server's process, which differ.
 fn timeless(reply: Reply) -> Reply {
     let Reply::Array(mut items) = reply else { panic!("{reply:?}") };
     let [_, _, run_id, uptime, _] = &mut items[..] else { panic!("{items:?}") };

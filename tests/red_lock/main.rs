@@ -21,6 +21,7 @@ mod late;
 mod masters;
 mod processes;
 mod turns;
+mod votes;
 mod young;
 
 /// Runs each test over embedded servers on every runtime, and over real ones on tokio.

@@ -34,6 +34,8 @@ pub(crate) struct Program {
     pub(crate) locks: RedLock,
     pub(crate) clients: Vec<Client>,
     pub(crate) counts: Vec<Arc<Counts>>,
+    /// Freezes a master for this program only.
+    pub(crate) gates: Vec<Arc<Gate>>,
 }
 
 impl Masters {
@@ -65,15 +67,16 @@ impl Masters {
     ) -> Program {
         let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(2000));
         let config = configure(config).build().unwrap();
-        let (mut clients, mut counts) = (Vec::new(), Vec::new());
+        let (mut clients, mut counts, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for master in &self.all {
-            let counted = Arc::new(Counts::default());
-            clients.push(master.client(&self.env, &config, counted.clone()).await);
+            let (counted, gate) = (Arc::new(Counts::default()), Arc::new(Gate::default()));
+            clients.push(master.client(&self.env, &config, counted.clone(), gate.clone()).await);
+            gates.push(gate);
             counted.reset();
             counts.push(counted);
         }
         let locks = build(RedLock::builder(clients.clone()).node_timeout(ms(700))).build().unwrap();
-        Program { locks, clients, counts }
+        Program { locks, clients, counts, gates }
     }
 
     /// What is on the masters besides counters.
@@ -96,19 +99,27 @@ impl Masters {
 }
 
 impl Master {
-    async fn client(&self, env: &Env, config: &Config, counts: Arc<Counts>) -> Client {
+    async fn client(&self, env: &Env, config: &Config, counts: Arc<Counts>, gate: Arc<Gate>) -> Client {
         match &self.server {
-            Kind::Embedded(server) => self.connect(env, server.connect(env.executor()), config, counts).await,
+            Kind::Embedded(server) => self.connect(env, server.connect(env.executor()), config, counts, gate).await,
             Kind::Real(server) => {
                 let connection = env.open(&server.user_url(), config).await.unwrap();
-                self.connect(env, connection, config, counts).await
+                self.connect(env, connection, config, counts, gate).await
             }
         }
     }
 
-    async fn connect(&self, env: &Env, inner: impl Connection, config: &Config, counts: Arc<Counts>) -> Client {
+    async fn connect(
+        &self,
+        env: &Env,
+        inner: impl Connection,
+        config: &Config,
+        counts: Arc<Counts>,
+        gate: Arc<Gate>,
+    ) -> Client {
         let topology = inner.topology();
-        let gated = Gated { inner, gate: self.gate.clone(), topology, executor: env.executor() };
+        let inner = Gated { inner, gate: self.gate.clone(), topology, executor: env.executor() };
+        let gated = Gated { inner, gate, topology, executor: env.executor() };
         let connection = Arc::new(Counting { inner: gated, watch: counts });
         let executor: Arc<dyn Executor> = env.executor();
         Client::connect(executor, connection, config.clone()).await.unwrap()
@@ -116,7 +127,7 @@ impl Master {
 
     /// Another client, with another connection.
     pub(crate) async fn another(&self, env: &Env) -> Client {
-        self.client(env, &Config::default(), Arc::default()).await
+        self.client(env, &Config::default(), Arc::default(), Arc::default()).await
     }
 
     pub(crate) fn freeze(&self) {
@@ -179,6 +190,13 @@ impl Master {
             Kind::Real(server) => redis::cmd("EVAL").arg(source).arg(0).query(&mut server.client()).unwrap(),
         };
         counter.split_once(' ').unwrap().1.to_owned()
+    }
+
+    /// Real servers are looked at all the time, and a key without a TTL is an error but for this one.
+    pub(crate) fn allow_forever(&self, key: &str) {
+        if let Kind::Real(server) = &self.server {
+            server.allow_forever(key);
+        }
     }
 
     /// Another program's vote, accepted before.

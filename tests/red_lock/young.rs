@@ -1,6 +1,6 @@
 //! Masters that have restarted, and may have lost what they granted.
 
-use bowline::{ErrorKind, Loss};
+use bowline::{ConfigBuilder, ErrorKind, Loss, MasterState};
 
 use crate::masters::{Masters, ms};
 use crate::support::env::{Env, on_runtime, on_the_embedded_server};
@@ -11,7 +11,11 @@ on_the_embedded_server! {
     durable_masters_count_at_once,
 }
 
-on_runtime! { run, tokio_multi, TokioMulti, real_masters_that_have_just_started_count_after_the_longest_lease }
+on_runtime! {
+    run, tokio_multi, TokioMulti,
+    real_masters_that_have_just_started_count_after_the_longest_lease,
+    a_hold_with_a_waiter_outlives_restarts_of_all_masters_without_data
+}
 
 async fn a_restarted_master_counts_when_it_has_been_up_for_the_longest_lease(env: Env) {
     let mut masters = Masters::three(&env);
@@ -73,5 +77,38 @@ async fn real_masters_that_have_just_started_count_after_the_longest_lease(env: 
     assert!(error.to_string().contains("3 have restarted"), "{error}");
     let program = young_program(&masters).await;
     program.locks.lock("a").await.unwrap().release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_hold_with_a_waiter_outlives_restarts_of_all_masters_without_data(env: Env) {
+    let mut masters = Masters::three(&env);
+    let configure = |config: ConfigBuilder| config.lease(ms(3000)).retry_timeout(ms(60_000));
+    let holder = masters.program_with(configure, |builder| builder).await;
+    let other = masters.program_with(configure, |builder| builder).await;
+    let guard = env.soon("the masters are old enough", holder.locks.lock("a")).await.unwrap();
+    let locks = other.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").timeout(ms(120_000)).await.unwrap() });
+    for n in 0..3 {
+        let regained = holder.locks.stats().votes_regained;
+        holder.gates[n].freeze();
+        masters.all[n].restart(false);
+        // A proposal that finds no majority is the first one there.
+        masters.all[n].set_counter("a", 5_000_000_000_000_000);
+        holder.gates[n].thaw();
+        env.eventually("the vote", async || holder.locks.stats().votes_regained > regained).await;
+        // It counts when the master has been up for the longest lease.
+        env.eventually("the vote counts", async || {
+            let state = holder.locks.inspect("a").await.unwrap();
+            let votes = |master: &MasterState| master.vote.as_ref().map(|vote| vote.token) == Some(guard.token());
+            state.masters.iter().all(|master| votes(master) && master.counts)
+        })
+        .await;
+        assert!(guard.is_valid(), "master {n} has restarted: {:?}", holder.locks.stats());
+    }
+    let token = guard.token();
+    guard.release().await.unwrap();
+    let next = env.soon("the waiter", waiting).await;
+    assert!(next.token() > token);
+    next.release().await.unwrap();
     masters.nothing_is_left().await;
 }

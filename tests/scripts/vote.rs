@@ -2,7 +2,7 @@
 
 use bowline::wire;
 
-use crate::lab::{Attempt, LEASE, Lab, attempt};
+use crate::lab::{Attempt, LEASE, Lab, Words, attempt};
 
 /// The reply, and the server's word on its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,16 @@ fn owner(n: u64) -> Attempt {
 }
 
 fn cast(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Result<Vote, String> {
-    let sent = resource().cast(attempt.wire(), proposal, owner.wire());
+    cast_as(lab, attempt, proposal, owner, false)
+}
+
+/// A vote for a hold that a majority has accepted before.
+fn cast_again(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Vote {
+    cast_as(lab, attempt, proposal, owner, true).unwrap()
+}
+
+fn cast_as(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt, granted: bool) -> Result<Vote, String> {
+    let sent = resource().cast(attempt.wire(), proposal, owner.wire(), granted);
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("lock_vote", &keys, &sent.words(), false, |words| {
         let vote = match &*words.word() {
@@ -43,10 +52,29 @@ fn cast(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Res
             }
             other => panic!("{other}"),
         };
-        assert_eq!(words.word().len(), 40, "a run id");
-        assert!(words.next::<i64>() < 600, "the server has just started");
+        process(words);
         vote
     })
+}
+
+/// The word of the server on its process.
+fn process(words: &mut Words) {
+    assert_eq!(words.word().len(), 40, "a run id");
+    assert!(words.next::<i64>() < 600, "the server has just started");
+}
+
+/// What a look says of the lock: the rest of its lease. `None`: it is free.
+#[track_caller]
+fn look(lab: &mut Lab) -> Option<i64> {
+    let sent = resource().view();
+    let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
+    let looked = lab.run("lock_view", &keys, &sent.words(), false, |words| {
+        let (word, left) = (words.word(), words.next::<i64>());
+        process(words);
+        assert!(word == "BUSY" || (word == "FREE" && left == 0), "{word} {left}");
+        (word == "BUSY").then_some(left)
+    });
+    looked.unwrap()
 }
 
 #[track_caller]
@@ -101,6 +129,47 @@ fn a_hold_may_propose_its_own_token_again() {
     assert_eq!(cast(&mut lab, &attempt(2, 1), 8, &owner(2)), Ok(Vote::Accepted(8)));
     lab.expire_hold();
     assert_eq!(cast(&mut lab, &attempt(1, 4), 7, &mine), Ok(Vote::Refused(8)), "another hold came after it");
+}
+
+#[test]
+fn a_granted_hold_has_its_vote_back_whatever_the_counter_is() {
+    let mut lab = lab();
+    let (mine, fence) = (owner(1), lab.keys[3].clone());
+    let counter = |lab: &mut Lab| redis::from_redis_value::<String>(lab.raw(&["GET", &fence])).unwrap();
+    // A master that has lost everything.
+    assert_eq!(cast_again(&mut lab, &attempt(1, 1), 7, &mine), Vote::Accepted(7));
+    assert_eq!(counter(&mut lab), format!("7 {}", mine.id));
+    for (n, seen) in [(2, 7), (3, 8), (4, 5_000_000_000_000_000)] {
+        lab.expire_hold();
+        lab.raw(&["SET", &fence, &format!("{seen} {}", owner(2).id), "PX", "60000"]);
+        let again = attempt(1, n);
+        assert_eq!(cast_again(&mut lab, &again, 7, &mine), Vote::Accepted(7), "{seen}");
+        let inspected = lab.inspect();
+        assert_eq!((inspected.holder, &*inspected.token), (again.id.clone(), "7"));
+        assert_eq!(counter(&mut lab), format!("{seen} {}", owner(2).id), "later holds have larger tokens than this");
+        assert_eq!(cast_again(&mut lab, &again, 7, &mine), Vote::Accepted(7), "a second copy");
+        lab.expire_hold();
+        assert_eq!(cast(&mut lab, &attempt(2, n), 7, &owner(3)), Ok(Vote::Refused(seen)));
+    }
+    let Vote::Busy(_) = cast_again(&mut lab, &attempt(1, 9), 7, &mine) else { panic!("another hold has the lock") };
+    lab.expire_hold();
+    let late = attempt(1, 10).not_after(lab.now() - 1);
+    assert_eq!(cast_again(&mut lab, &late, 7, &mine), Vote::Stale);
+}
+
+#[test]
+fn a_look_tells_who_is_in_the_way_and_changes_nothing() {
+    let mut lab = lab();
+    assert_eq!(look(&mut lab), None);
+    assert_eq!(lab.server.keys(), [""; 0]);
+    vote(&mut lab, &attempt(1, 1), 7);
+    let before = lab.inspect();
+    let left = look(&mut lab).expect("it is held");
+    assert!((1..=LEASE as i64).contains(&left), "{left}");
+    let after = lab.inspect();
+    assert_eq!((before.holder, before.token), (after.holder, after.token));
+    lab.expire_hold();
+    assert_eq!(look(&mut lab), None);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bowline::Switch;
 
-use crate::red_lock;
 use crate::scenes::{self, SCENES};
 use crate::scripts::Scripts;
 use crate::stage::play;
@@ -27,10 +26,6 @@ impl Row {
         match self.place {
             Place::Run(_, workload, faults) => {
                 let report = run_with(seed, workload, faults, scripts);
-                (report.violation, report.history)
-            }
-            Place::RedLock => {
-                let report = red_lock::run(seed);
                 (report.violation, report.history)
             }
             Place::Scene(name) => {
@@ -59,7 +54,7 @@ impl Row {
     /// As many as the control has: without a mutant they find nothing, so what they find is the mutant's.
     fn seeds(&self) -> u64 {
         match self.place {
-            Place::Run(..) | Place::RedLock => 200,
+            Place::Run(..) => 200,
             Place::Scene(name) => scenes::seeds_of(name),
         }
     }
@@ -67,7 +62,6 @@ impl Row {
     fn place(&self) -> &'static str {
         match self.place {
             Place::Run(name, ..) | Place::Scene(name) => name,
-            Place::RedLock => "red_lock",
         }
     }
 }

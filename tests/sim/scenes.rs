@@ -106,6 +106,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("refused_proposal", |stage| Box::pin(masters::refused_proposal(stage))),
     ("early_turn", |stage| Box::pin(masters::early_turn(stage))),
     ("regained_vote", |stage| Box::pin(masters::regained_vote(stage))),
+    ("barred_vote", |stage| Box::pin(masters::barred_vote(stage))),
+    ("young_votes", |stage| Box::pin(masters::young_votes(stage))),
     ("slow_votes", |stage| Box::pin(masters::slow_votes(stage))),
     ("late_vote", |stage| Box::pin(masters::late_vote(stage))),
     ("late_loss", |stage| Box::pin(masters::late_loss(stage))),

@@ -1,20 +1,17 @@
 -- Votes for a proposed token, and takes the lock for the hold that proposes it: the part of one master in a RedLock.
 -- KEYS: lock fence
--- ARGV: attempt_id lease_ms proposal owner not_after_ms
+-- ARGV: attempt_id lease_ms proposal owner granted not_after_ms
 -- Reply: ACCEPTED proposal run_id uptime_s now | REFUSED counter run_id uptime_s now | BUSY ttl_ms run_id uptime_s now | STALE 0 run_id uptime_s now
 -- REFUSED: the lock is taken, but the proposal is not larger than the counter. owner names the hold on all masters: it may propose
--- what it proposed before. ttl_ms is what is left of the lease of the hold in the way. not_after_ms 0 means no limit. run_id and
--- uptime_s are those of the server process.
+-- what it proposed before. granted 1: a majority has accepted the token already, and this master takes the lock for that hold whatever
+-- its counter is. ttl_ms is what is left of the lease of the hold in the way, -1 if that has no end. not_after_ms 0 means no limit.
+-- run_id and uptime_s are those of the server process.
 
 local lock, fence = KEYS[1], KEYS[2]
-local id, lease, proposal, owner, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local id, lease, proposal, owner, granted, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 --@include clock
 --@include counter
-
--- Only the server knows how long it has been up. A connection cannot tell: the server may restart just before this call.
-local info = redis.call('INFO', 'server')
-local run_id = string.match(info, 'run_id:(%w+)') or ''
-local uptime = tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or 0)
+--@include process
 
 local held = redis.call('HEXISTS', lock, id) == 1
 if not held and redis.call('EXISTS', lock) == 1 then
@@ -28,10 +25,12 @@ local last, by = string.match(redis.call('GET', fence) or '', '^(%d+) (.*)$')
 local highest = counter(last)
 local accepted = highest < tonumber(proposal)
 if highest == tonumber(proposal) and by == owner then accepted = true end
+-- The counter orders grants. A lock that is taken again for a hold that lives is no grant, and leaves a larger counter as it is.
 if accepted then
 --@include counter_ttl
   redis.call('SET', fence, proposal .. ' ' .. owner, 'PX', counter_ttl)
 end
+accepted = accepted or granted == '1'
 
 local token = accepted and proposal or '0'
 --@include hold

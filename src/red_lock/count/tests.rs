@@ -95,3 +95,19 @@ fn a_hold_lasts_for_as_long_as_a_majority_does() {
     assert_eq!(deadline(5, ends(&[9, 5]), now), None);
     assert_eq!(deadline(3, ends(&[9, 5]), now + 5 * SECOND), None, "a lease that has ended is no vote");
 }
+
+#[test]
+fn a_look_finds_a_majority_that_is_free_and_counts() {
+    let now = an_instant();
+    let (free, young) = (Seen::Free(None), Seen::Free(Some(now + SECOND)));
+    let held = |millis| Seen::Busy(Duration::from_millis(millis), None);
+    let three = |seen: &[Seen]| survey(3, seen, now);
+    assert_eq!(three(&[free, free, held(80)]), Outlook::Free);
+    assert_eq!(three(&[free, held(80), held(30)]), Outlook::Contested(Duration::from_millis(30)));
+    assert_eq!(three(&[free, young, held(80)]), Outlook::Contested(Duration::from_millis(80)));
+    assert_eq!(three(&[young, young, held(80)]), Outlook::TooFew);
+    assert_eq!(three(&[free, young]), Outlook::TooFew);
+    assert_eq!(three(&[held(80), Seen::Busy(LEAST, Some(now + SECOND))]), Outlook::TooFew);
+    assert_eq!(survey(5, &[free, free, held(80)], now), Outlook::Contested(Duration::from_millis(80)));
+    assert_eq!(three(&[Seen::Busy(Duration::MAX, None), held(80)]), Outlook::Contested(Duration::from_millis(80)));
+}

@@ -100,6 +100,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         lease(),
         mostly(&["1", "2", "3", "5000000000000000"], &["0", "-1", "", "x", "1.5", "9007199254740993"]),
         mostly(&["c1:1", "c2:1", "c3:1"], &["", "c1:1 2"]),
+        mostly(&["0", "0", "1"], &["", "x"]),
         mostly(&["0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
     ];
     // Votes use the keys of the lock that the other steps use less.
@@ -108,6 +109,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
     let calls = prop_oneof![
         12 => of("lock_acquire", acquire.boxed()),
         6 => voted,
+        1 => Just(("lock_view", vec![KEYS[4].to_owned()], Vec::new())),
         4 => of("lock_release", release.boxed()),
         3 => of("lock_ask_ahead", ask_ahead.boxed()),
         8 => of("lock_cancel", cancel.boxed()),

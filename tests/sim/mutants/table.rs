@@ -16,7 +16,6 @@ pub enum Place {
     /// A run with that workload and these faults.
     Run(&'static str, Workload, Faults),
     Scene(&'static str),
-    RedLock,
 }
 
 pub struct Row {
@@ -380,10 +379,11 @@ pub const MUTANTS: &[Row] = &[
     lua("tickets_for_ever", &[("pcall(outlive, tickets, QUEUE_TTL)", "true")], LATCHES_FAULT_FREE, I9),
 
     // Mistakes with several masters.
-    rust("uptime_ignored", Mutant::UptimeIgnored, Place::RedLock, I1),
+    rust("uptime_ignored", Mutant::UptimeIgnored, scene("young_votes"), I1),
     rust("answers_count_as_votes", Mutant::AnswersCountAsVotes, scene("refused_proposal"), I2),
     rust("vote_from_answer", Mutant::VoteFromAnswer, scene("slow_votes"), I1),
     rust("vote_regained_with_fresh_token", Mutant::VoteRegainedWithFreshToken, scene("regained_vote"), I2),
+    rust("regained_vote_barred", Mutant::RegainedVoteBarred, scene("barred_vote"), I3),
     rust("unused_votes_left", Mutant::UnusedVotesLeft, scene("late_vote"), I3),
     rust("turn_before_votes", Mutant::TurnBeforeVotes, scene("early_turn"), I3),
 

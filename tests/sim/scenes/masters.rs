@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline::embedded::{Content, Entry};
 use bowline::wire::{PREFIX, Resource};
-use bowline::{Config, RedLock};
+use bowline::{Config, LockGuard, RedLock};
 
 use crate::executor::Process;
 use crate::fleet::Fleet;
@@ -71,10 +71,52 @@ pub async fn regained_vote(mut stage: Stage) -> Played {
     let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
     fleet.servers()[2].flush();
     stage.sleep(2 * LEASE).await;
+    must(
+        guard.is_valid() && votes_for(&fleet.servers()[2], &guard),
+        "I2 a master does not vote for the token of the guard",
+    )
+}
+
+/// Two masters restart without their data while the holder stands still and cannot ask for its votes again.
+pub async fn young_votes(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    stage.sleep(2 * LEASE).await;
+    let mut locks = Vec::new();
+    for process in [1, 2] {
+        let clients = fleet.enter(process, &Config::builder().lease(LEASE), &mut stage.random).await;
+        locks.push(RedLock::builder(clients).node_timeout(NODE_TIMEOUT).build().unwrap());
+    }
+    let guard = locks[0].lock(NAME).await.map_err(|error| error.to_string())?;
+    stage.machine.freeze(1, 2 * LEASE);
+    (1..3).for_each(|master| fleet.crash(master, MS, false));
+    // The queue of the other one is at the second master then.
+    fleet.cut_off(0, 2 * LEASE);
+    let next = stage.spawn(2, locks[1].lock(NAME).into_future()).await.map_err(|error| error.to_string())?;
+    must(!guard.is_valid(), "I1 the votes of masters that have forgotten a hold are counted")?;
+    next.release().await.map_err(|error| error.to_string())
+}
+
+fn votes_for(server: &SimServer, guard: &LockGuard) -> bool {
     let token = guard.token().to_string().into_bytes();
-    let vote = vote(&fleet.servers()[2]).map(|entry| entry.content);
-    let votes_for = |content| matches!(content, Content::Hash(fields) if fields.iter().any(|(_, vote)| *vote == token));
-    must(guard.is_valid() && vote.is_some_and(votes_for), "I2 a master does not vote for the token of the guard")
+    let has = |content| matches!(content, Content::Hash(fields) if fields.iter().any(|(_, vote)| *vote == token));
+    vote(server).is_some_and(|entry| has(entry.content))
+}
+
+/// A master loses its data, and an acquisition that finds no majority is the first one there. Its token is larger.
+pub async fn barred_vote(mut stage: Stage) -> Played {
+    let fleet = three(&stage);
+    let one = enter_with(&mut stage, &fleet, 1, LONG).await;
+    let other = enter_with(&mut stage, &fleet, 2, LONG).await;
+    let guard = one.lock(NAME).await.map_err(|error| error.to_string())?;
+    fleet.servers()[2].flush();
+    // The queue of the other one is at the second master then.
+    fleet.cut_off(0, 2 * LEASE);
+    let waiting = stage.spawn(2, other.lock(NAME).into_future());
+    stage.sleep(2 * LONG).await;
+    must(other.stats().contested_rounds > 0, "the scene is not played: the other one has not asked")?;
+    must(guard.is_valid() && votes_for(&fleet.servers()[2], &guard), "I3 a master has no vote for a hold any more")?;
+    guard.release().await.map_err(|error| error.to_string())?;
+    waiting.await.map(drop).map_err(|error| error.to_string())
 }
 
 /// The answers to the votes take long: the guard ends no later than they do.

@@ -1,0 +1,99 @@
+//! Votes that a hold has lost, and waiters that look for free votes.
+
+use crate::masters::{Masters, ms};
+use crate::on_masters;
+use crate::support::env::Env;
+
+on_masters! {
+    a_larger_token_of_no_hold_does_not_bar_a_hold,
+    a_master_that_has_refused_the_proposal_votes_for_the_hold,
+    a_contested_waiter_looks_and_changes_nothing,
+    a_vote_without_an_end_is_no_reason_to_ask_again_at_once,
+}
+
+/// A token in the year 2128.
+const FAR: u64 = 5_000_000_000_000_000;
+
+async fn a_larger_token_of_no_hold_does_not_bar_a_hold(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let guard = program.locks.lock("a").lease(ms(1500)).await.unwrap();
+    // Each master in turn loses the vote, and a proposal that finds no majority gets there first.
+    for (n, votes) in [(0, 1), (1, 2), (2, 3)] {
+        masters.all[n].set_counter("a", FAR);
+        masters.all[n].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+        env.eventually("the vote", async || program.locks.stats().votes_regained == votes).await;
+    }
+    let state = program.locks.inspect("a").await.unwrap();
+    assert!(state.masters.iter().all(|master| master.vote.as_ref().unwrap().token == guard.token()), "{state:?}");
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    let next = program.locks.lock("a").await.unwrap();
+    assert_eq!(next.token().get(), FAR + 1, "a vote that was given back has lowered a counter");
+    next.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_master_that_has_refused_the_proposal_votes_for_the_hold(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    masters.all[2].set_counter("a", FAR);
+    let guard = program.locks.lock("a").lease(ms(1500)).await.unwrap();
+    assert!(guard.token().get() < FAR && program.locks.stats().second_rounds == 0);
+    env.eventually("its vote", async || program.locks.stats().votes_regained == 1).await;
+    // Now another master may fail.
+    masters.all[0].freeze();
+    env.sleep(ms(3000)).await;
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    masters.all[0].thaw();
+    masters.nothing_is_left().await;
+}
+
+/// A hold of another program on the first two masters, whose queue is elsewhere.
+fn hold_of_another(masters: &Masters, end: &str) {
+    for master in &masters.all[..2] {
+        master.allow_forever("bowline:vote:{a}");
+        master.eval(&format!("redis.call('HSET', 'bowline:vote:{{a}}', 'x:1', '5') return redis.call({end})"));
+    }
+}
+
+async fn a_contested_waiter_looks_and_changes_nothing(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hold_of_another(&masters, "'PEXPIRE', 'bowline:vote:{a}', 60000");
+    let locks = program.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").timeout(ms(20_000)).await.unwrap() });
+    env.eventually("looks", async || program.locks.stats().contested_rounds > 5).await;
+    for counts in &program.counts {
+        assert_eq!(counts.of("lock_vote"), 1, "{:?}", counts.all());
+        assert!(counts.of("lock_view") >= 5, "{:?}", counts.all());
+    }
+    let cancelled = program.counts[2].of("lock_cancel");
+    assert!(cancelled <= 1, "only the vote of the first round was in vain");
+    // One of two is not enough, and is not asked either.
+    masters.all[0].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    let guard = env.soon("a majority is free", waiting).await;
+    assert_eq!(program.counts[0].of("lock_vote"), 2);
+    guard.release().await.unwrap();
+    masters.all[1].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    masters.nothing_is_left().await;
+}
+
+/// No script makes such a vote, but an operator's command can.
+async fn a_vote_without_an_end_is_no_reason_to_ask_again_at_once(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    hold_of_another(&masters, "'PTTL', 'bowline:vote:{a}'");
+    let start = env.now();
+    let locks = program.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").timeout(ms(20_000)).await.unwrap() });
+    env.eventually("looks", async || program.locks.stats().contested_rounds >= 5).await;
+    // Each pause is at least 50 ms.
+    assert!(env.now() - start >= ms(200), "it has asked five times within {:?}", env.now() - start);
+    for master in &masters.all[..2] {
+        master.eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    }
+    env.soon("the votes are free", waiting).await.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
