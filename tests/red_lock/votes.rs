@@ -1,6 +1,8 @@
 //! Votes that a hold has lost, and waiters that look for free votes.
 
-use crate::masters::{Masters, ms};
+use bowline::ErrorKind;
+
+use crate::masters::{Masters, ms, waiter};
 use crate::on_masters;
 use crate::support::env::Env;
 
@@ -9,6 +11,11 @@ on_masters! {
     a_master_that_has_refused_the_proposal_votes_for_the_hold,
     a_contested_waiter_looks_and_changes_nothing,
     a_vote_without_an_end_is_no_reason_to_ask_again_at_once,
+    a_lease_that_one_of_three_masters_has_prolonged_is_not_extended,
+    a_release_that_finds_one_vote_gone_succeeds,
+    the_second_round_asks_no_master_that_was_busy,
+    an_acquisition_with_others_in_its_way_waits_for_longer_than_the_retry_timeout,
+    a_turn_is_given_up_when_the_first_master_answers_again,
 }
 
 /// A token in the year 2128.
@@ -95,5 +102,82 @@ async fn a_vote_without_an_end_is_no_reason_to_ask_again_at_once(env: Env) {
         master.eval("return redis.call('DEL', 'bowline:vote:{a}')");
     }
     env.soon("the votes are free", waiting).await.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_lease_that_one_of_three_masters_has_prolonged_is_not_extended(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let guard = program.locks.lock("a").expires_after(ms(3000)).await.unwrap();
+    masters.all[1].freeze();
+    masters.all[2].freeze();
+    let error = guard.extend(ms(3000)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(guard.remaining() < ms(3000));
+    masters.all[1].thaw();
+    masters.all[2].thaw();
+    drop(guard);
+    masters.nothing_is_left().await;
+}
+
+async fn a_release_that_finds_one_vote_gone_succeeds(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    // Each of them is the one that a release hears of first at some time.
+    for n in 0..3 {
+        let guard = program.locks.lock("a").await.unwrap();
+        masters.all[n].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+        guard.release().await.unwrap();
+        masters.nothing_is_left().await;
+    }
+}
+
+async fn the_second_round_asks_no_master_that_was_busy(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    masters.all[0].set_counter("a", FAR);
+    masters.all[1].set_counter("a", FAR);
+    masters.all[2].eval(
+        "redis.call('HSET', 'bowline:vote:{a}', 'x:1', '5') return redis.call('PEXPIRE', 'bowline:vote:{a}', 60000)",
+    );
+    let guard = program.locks.lock("a").await.unwrap();
+    let votes = program.counts.iter().map(|counts| counts.of("lock_vote")).collect::<Vec<_>>();
+    assert_eq!((guard.token().get(), votes), (FAR + 1, vec![2, 2, 1]));
+    guard.release().await.unwrap();
+    masters.all[2].eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    masters.nothing_is_left().await;
+}
+
+async fn an_acquisition_with_others_in_its_way_waits_for_longer_than_the_retry_timeout(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program_with(|config| config.retry_timeout(ms(700)), |builder| builder.durable(true)).await;
+    hold_of_another(&masters, "'PEXPIRE', 'bowline:vote:{a}', 60000");
+    let locks = program.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").timeout(ms(20_000)).await.unwrap() });
+    env.eventually("looks", async || program.locks.stats().contested_rounds > 0).await;
+    let start = env.now();
+    env.eventually("looks for longer", async || env.now() - start > ms(1400)).await;
+    for master in &masters.all[..2] {
+        master.eval("return redis.call('DEL', 'bowline:vote:{a}')");
+    }
+    env.soon("the votes are free", waiting).await.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn a_turn_is_given_up_when_the_first_master_answers_again(env: Env) {
+    let masters = Masters::three(&env);
+    let (one, other) = (masters.program().await, masters.program().await);
+    let first = one.locks.lock("a").await.unwrap();
+    let waiting = waiter(&masters, &other).await;
+    other.gates[0].freeze();
+    env.eventually("rounds against the holder", async || other.locks.stats().contested_rounds > 0).await;
+    other.gates[0].thaw();
+    env.eventually("it queues at the first master", async || {
+        let state = one.locks.inspect("a").await.unwrap();
+        state.masters[0].waiters == 1 && state.masters[1].turn.is_none()
+    })
+    .await;
+    first.release().await.unwrap();
+    env.soon("the waiter", waiting).await.release().await.unwrap();
     masters.nothing_is_left().await;
 }
