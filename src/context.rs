@@ -86,6 +86,12 @@ impl Context {
         self.later.as_ref()?.missing()
     }
 
+    /// Resolves when the client has connected, or will not. `None`: it has. Keeps no client alive.
+    pub(crate) fn connecting(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let later = self.later.clone()?;
+        later.missing().is_some().then(|| later.ended())
+    }
+
     pub(crate) fn scripts(&self) -> Scripts<'_> {
         Scripts { connection: &*self.connection, inbox_prefix: &self.inbox_prefix }
     }

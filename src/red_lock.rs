@@ -16,6 +16,8 @@ use crate::runtime::Executor;
 
 mod acquire;
 mod count;
+mod doubts;
+mod health;
 mod keeper;
 mod kept;
 mod look;
@@ -139,9 +141,10 @@ impl RedLock {
     ///
     /// # Errors
     /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the `retry_timeout`: too few
-    /// masters answer, or have been up for long enough. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run
-    /// `INFO`, which connecting does not check. If what keeps clients from
-    /// [connecting](crate::ConfigBuilder::connect_in_background) leaves no majority, and time does not mend it, that is the error.
+    /// masters answer, or have been up for long enough. All that wait then fail together. [`Denied`](ErrorKind::Denied) can mean that the
+    /// user lacks the right to run `INFO`, which connecting does not check. If what masters deny, and what keeps clients from
+    /// [connecting](crate::ConfigBuilder::connect_in_background), leaves no majority, and time does not mend it, that is the error.
+    /// A minority that refuses or denies is passed over.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }

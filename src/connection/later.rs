@@ -139,6 +139,11 @@ impl Later {
         }
     }
 
+    /// Resolves when there is a connection, or when there will be none.
+    pub(crate) async fn ended(self: Arc<Self>) {
+        self.until(|state| !matches!(state, State::Connecting(_))).await;
+    }
+
     /// Resolves after the next attempt, or if there is a connection.
     async fn attempted(&self) {
         let changed = self.changed.listen();

@@ -12,12 +12,11 @@ use crate::engine::lease::{Hold, Term};
 use crate::error::{ErrorKind, Result};
 use crate::owned::OwnedHold;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::quorum::{Ends, Quorum, QuorumGrant};
-use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, tally};
+use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, majority, tally};
 use crate::red_lock::keeper::Keeper;
 use crate::red_lock::kept::{Kept, Slot};
 use crate::red_lock::masters::Masters;
@@ -63,11 +62,13 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
     let mut patience = Patience::new(masters);
     let mut contested = false;
     loop {
-        let Some(turn) = take_turn(masters, request, &turns, until, &mut patience).await? else { return Ok(None) };
+        let Some(turn) = take_turn(masters, request, (&turns, &votes), until, &mut patience).await? else {
+            return Ok(None);
+        };
         patience.renew(masters.now());
         // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from its owner.
         let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
-        match vote(masters, request, &votes, (&turn, owner), (&mut patience, &mut contested)).await? {
+        match vote(masters, request, (&turns, &votes), (&turn, owner), (&mut patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let kept = Arc::new(Kept::new(masters.clone(), Arc::new(hold), slots));
@@ -97,8 +98,8 @@ fn check(masters: &Masters, request: &Request) -> Result<()> {
 enum Lack {
     /// Other holds prevent a majority. The first of them ends after this time.
     Contested(Duration),
-    /// Too few masters answered in time or have been up for long enough; perhaps with the reason that one of them gave.
-    TooFew(Option<Failure>),
+    /// Too few masters answered in time or have been up for long enough.
+    TooFew,
 }
 
 /// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority. Once the acquisition was
@@ -106,7 +107,7 @@ enum Lack {
 async fn vote(
     masters: &Arc<Masters>,
     request: &Request,
-    keys: &[Arc<Keys>],
+    (turns, keys): (&[Arc<Keys>], &[Arc<Keys>]),
     (turn, owner): (&OwnedHold, AttemptId),
     (patience, contested): (&mut Patience, &mut bool),
 ) -> Result<Outcome> {
@@ -119,11 +120,11 @@ async fn vote(
         if turn.hold.loss(began).is_some() {
             return Ok(Outcome::TurnLost);
         }
-        let outlook = if *contested { masters.look(keys, request.lease).await } else { (Outlook::Free, None) };
+        let outlook = if *contested { masters.look(keys, request.lease).await } else { Outlook::Free };
         let lack = match outlook {
-            (Outlook::Contested(left), _) => Lack::Contested(left),
-            (Outlook::TooFew, failure) => Lack::TooFew(failure),
-            (Outlook::Free, _) => {
+            Outlook::Contested(left) => Lack::Contested(left),
+            Outlook::TooFew => Lack::TooFew,
+            Outlook::Free => {
                 let began = masters.now();
                 let Request { renewed, at_most, lease, .. } = *request;
                 let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
@@ -146,20 +147,18 @@ async fn vote(
                 }
                 // A master before the one with the turn answers again, and new acquisitions queue there. In competition with
                 // them, this turn would rarely find the votes free.
-                if !masters.is_first(turn.context()) {
+                if !masters.is_first(turn.context(), turns) {
                     return Ok(Outcome::TurnLost);
                 }
                 left.max(SHORTEST_PAUSE)
             }
-            Lack::TooFew(failure) => {
+            Lack::TooFew => {
                 masters.change_stats(|stats| stats.failed_rounds += 1);
-                if let Some(failure) = failure.filter(|failure| !failure.kind().is_retryable()) {
-                    return Err(failure.into_error(request.operation).with_name(&request.keys.name));
-                }
                 Duration::MAX
             }
         };
-        patience.check(masters, request)?;
+        masters.check_usable(request, keys, majority(masters.all.len()))?;
+        patience.check(masters, request, keys)?;
         // The background cancels the votes during the pause.
         let (shortest, longest) = PAUSES;
         let jittered = shortest + masters.jitter().up_to(longest - shortest);
@@ -179,10 +178,10 @@ async fn elect(
     Ok(match verdict {
         Verdict::Held => match hold_votes(masters, round, token, first.term) {
             Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
-            None => Err(Lack::TooFew(None)),
+            None => Err(Lack::TooFew),
         },
         Verdict::Contested(left) => Err(Lack::Contested(left)),
-        Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew(round.failure)),
+        Verdict::Propose(_) | Verdict::TooFew => Err(Lack::TooFew),
     })
 }
 

@@ -14,17 +14,16 @@ use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 
 impl Masters {
-    /// Asks all masters that answer whether they are free to vote on these keys. The failure is as that of a round.
-    pub(super) async fn look(self: &Arc<Self>, keys: &[Arc<Keys>], lease: Duration) -> (Outlook, Option<Failure>) {
-        let asked: Vec<usize> = (0..self.all.len()).filter(|master| self.all[*master].is_up()).collect();
+    /// Asks all masters that serve these keys whether they are free to vote.
+    pub(super) async fn look(self: &Arc<Self>, keys: &[Arc<Keys>], lease: Duration) -> Outlook {
+        let (now, limit) = (self.now(), self.node_timeout(lease));
+        let asked: Vec<usize> = (0..self.all.len()).filter(|n| self.all[*n].serves(&keys[*n], now)).collect();
         let looks = asked.iter().map(|master| self.look_at(*master, &keys[*master]));
-        let looks = together(self.executor(), self.node_timeout(lease), looks).await;
-        let mut failure = None;
-        let mut seen = Vec::with_capacity(asked.len());
-        for (master, look) in asked.into_iter().zip(looks) {
-            seen.extend(self.answered(master, look, &mut failure));
-        }
-        (survey(self.all.len(), &seen, self.now()), failure)
+        let looks = together(self.executor(), limit, looks).await;
+        let answers = asked.into_iter().zip(looks);
+        let seen: Vec<Seen> =
+            answers.filter_map(|(master, look)| self.answered(master, &keys[master], look, limit)).collect();
+        survey(self.all.len(), &seen, self.now())
     }
 
     async fn look_at(&self, master: usize, keys: &Keys) -> Result<Seen, Failure> {

@@ -8,7 +8,9 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::mutex::lock;
 use crate::owned::HoldSource;
+use crate::protocol::key::Keys;
 use crate::protocol::vote::reply::Process;
+use crate::red_lock::doubts::{Doubts, Why};
 use crate::red_lock::standing::Standing;
 
 pub(super) struct Master {
@@ -18,11 +20,24 @@ pub(super) struct Master {
 
 #[derive(Default)]
 struct State {
-    /// Whether the master gave no usable answer. Acquisitions do not ask it until it has answered a probe.
-    is_down: bool,
+    /// Set if the master gave no usable answer, whatever the name. Acquisitions do not ask it until it has answered a probe.
+    down: Option<Down>,
+    /// What it does not do for single names.
+    doubts: Doubts,
+    /// Since when it has been of no use for a majority, as far as that was noticed.
+    unable: Option<Instant>,
     /// The last time at which the master answered.
     heard: Option<Instant>,
+    /// When the last check of the master began, and whether it is under way.
+    checked: Option<Instant>,
+    is_checked: bool,
     standing: Standing,
+}
+
+#[derive(Default)]
+struct Down {
+    /// What the master has answered. `None`: nothing.
+    why: Option<Why>,
 }
 
 impl Master {
@@ -35,7 +50,7 @@ impl Master {
     }
 
     /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a single server.
-    pub(super) fn unusable(&self) -> Option<(ErrorKind, String)> {
+    pub(super) fn unusable(&self) -> Option<Why> {
         if let Some(why) = self.context().not_connected() {
             return Some((why.kind(), why.to_string()));
         }
@@ -43,25 +58,104 @@ impl Master {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        !lock(&self.state).is_down
+        lock(&self.state).down.is_none()
     }
 
-    /// Marks the master as down. `false`: it was down already.
-    pub(super) fn set_down(&self) -> bool {
-        !std::mem::replace(&mut lock(&self.state).is_down, true)
+    /// Whether acquisitions with these keys ask it.
+    pub(super) fn serves(&self, keys: &Keys, now: Instant) -> bool {
+        let state = lock(&self.state);
+        state.down.is_none() && state.doubts.about(keys, now).is_none()
+    }
+
+    /// Whether it has served these keys lately, or has not been asked.
+    pub(super) fn may_serve(&self, keys: &Keys, now: Instant) -> bool {
+        let state = lock(&self.state);
+        state.down.is_none() && state.doubts.lately(keys, now).is_none()
+    }
+
+    /// What it or its client has answered to requests with these keys.
+    pub(super) fn refusal(&self, keys: &Keys, now: Instant) -> Option<Why> {
+        if let Some(why) = self.unusable() {
+            return Some(why);
+        }
+        let state = lock(&self.state);
+        match &state.down {
+            Some(down) => down.why.clone(),
+            None => state.doubts.about(keys, now)?.why.clone(),
+        }
+    }
+
+    /// Since when it has not been able to be a part of a majority for these keys. `counts`: whether it has been up for long enough.
+    pub(super) fn unable_since(&self, keys: &Keys, counts: bool, now: Instant) -> Option<Instant> {
+        let mut state = lock(&self.state);
+        if counts && state.down.is_none() {
+            state.unable = None;
+            return state.doubts.lately(keys, now).map(|doubt| doubt.since);
+        }
+        Some(*state.unable.get_or_insert(now))
+    }
+
+    /// Marks the master as down. `false`: it was down already. `counts`: whether it had been up for long enough.
+    pub(super) fn set_down(&self, why: Option<Why>, counts: bool, now: Instant) -> bool {
+        let mut state = lock(&self.state);
+        if state.down.is_some() {
+            return false;
+        }
+        if counts {
+            state.unable = None;
+        }
+        state.unable.get_or_insert(now);
+        state.down = Some(Down { why });
+        true
+    }
+
+    /// Records the answer to a probe that shows that the master is still down.
+    pub(super) fn set_refusal(&self, why: Option<Why>) {
+        if let Some(down) = &mut lock(&self.state).down {
+            down.why = why;
+        }
     }
 
     pub(super) fn set_up(&self) {
-        lock(&self.state).is_down = false;
+        let mut state = lock(&self.state);
+        (state.down, state.unable) = (None, None);
     }
 
+    /// The master does not serve these keys.
+    pub(super) fn add_doubt(&self, keys: &Arc<Keys>, why: Option<Why>, now: Instant, until: Instant) {
+        lock(&self.state).doubts.add(keys, why, now, until);
+    }
+
+    /// The master has served these keys.
+    pub(super) fn served(&self, keys: &Keys) {
+        lock(&self.state).doubts.served(keys);
+    }
+
+    /// The master has answered, and accepts writes.
     pub(super) fn set_heard(&self, now: Instant) {
-        lock(&self.state).heard = Some(now);
+        let mut state = lock(&self.state);
+        state.heard = Some(now);
+        state.doubts.answered();
     }
 
     /// Whether the master has answered since.
     pub(super) fn is_heard_since(&self, since: Instant) -> bool {
         lock(&self.state).heard.is_some_and(|heard| heard >= since)
+    }
+
+    /// Begins a check, unless one is under way or the last one began after `since`. The caller ends it.
+    pub(super) fn begin_check(&self, since: Option<Instant>, now: Instant) -> bool {
+        let mut state = lock(&self.state);
+        let is_recent = since.is_some_and(|since| state.checked.is_some_and(|checked| checked > since));
+        let begins = state.down.is_none() && !state.is_checked && !is_recent;
+        if begins {
+            (state.checked, state.is_checked) = (Some(now), true);
+        }
+        begins
+    }
+
+    pub(super) fn end_check(&self) {
+        lock(&self.state).is_checked = false;
     }
 
     /// Returns the same as [`counts_from`](Self::counts_from), for the process that has given this answer. The answer of another one may

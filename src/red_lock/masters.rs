@@ -5,17 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use event_listener::Event;
-use futures::future::select;
 
 use crate::acquire::request::Request;
-use crate::backoff::Backoff;
 use crate::context::Context;
-use crate::driver::retry::PAUSES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::vote::reply::Process;
@@ -23,22 +19,19 @@ use crate::red_lock::count::majority;
 use crate::red_lock::master::Master;
 use crate::red_lock::settings::Settings;
 use crate::red_lock::stats::RedLockStats;
-use crate::runtime::{Executor, timeout};
-
-/// A master that some acquisition waits for is looked at this often, and so are clients that have not connected yet.
-const LOOK: Duration = Duration::from_secs(1);
+use crate::runtime::Executor;
 
 pub(super) struct Masters {
     pub(super) all: Vec<Master>,
     pub(super) settings: Settings,
     stats: Mutex<RedLockStats>,
-    /// Notified when a master answers again.
-    up: Event,
+    /// Notified when a master is marked as down, and when it answers again.
+    pub(super) changed: Event,
 }
 
 impl Masters {
     pub(super) fn new(all: Vec<Master>, settings: Settings) -> Self {
-        Self { all, settings, stats: Mutex::default(), up: Event::new() }
+        Self { all, settings, stats: Mutex::default(), changed: Event::new() }
     }
 
     pub(super) fn executor(&self) -> &Arc<dyn Executor> {
@@ -50,9 +43,12 @@ impl Masters {
         self.all.iter().any(|master| master.context().engine.is_closed())
     }
 
-    /// Whether this is the client of the first master that answers.
-    pub(super) fn is_first(&self, context: &Arc<Context>) -> bool {
-        self.all.iter().find(|master| master.is_up()).is_none_or(|first| Arc::ptr_eq(first.context(), context))
+    /// Whether this is the client of the first master that serves these keys. One that has denied them counts only when it has served
+    /// them since: a turn that is given up for it would be denied again.
+    pub(super) fn is_first(&self, context: &Arc<Context>, keys: &[Arc<Keys>]) -> bool {
+        let now = self.now();
+        let mut serving = self.all.iter().zip(keys).filter(|(master, keys)| master.may_serve(keys, now));
+        serving.next().is_none_or(|(first, _)| Arc::ptr_eq(first.context(), context))
     }
 
     /// Whether the master of this client answers.
@@ -119,87 +115,39 @@ impl Masters {
     /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server.
     ///
     /// # Errors
-    /// What keeps the clients from connecting, if it leaves no majority and time does not mend it.
-    pub(super) fn check_usable(self: &Arc<Self>, request: &Request) -> Result<()> {
+    /// What masters have answered to requests with these keys, and what keeps clients from connecting, if that leaves fewer than `needed`
+    /// masters and time does not mend it.
+    pub(super) fn check_usable(self: &Arc<Self>, request: &Request, keys: &[Arc<Keys>], needed: usize) -> Result<()> {
         if self.is_closed() {
             return Err(request.error(ErrorKind::Closed));
         }
+        let now = self.now();
         let mut refused = Vec::new();
         for (n, master) in self.all.iter().enumerate() {
-            let Some((kind, reason)) = master.unusable() else { continue };
-            self.set_down(n);
+            if master.unusable().is_some() {
+                self.set_down(n, None);
+            }
+            let Some((kind, reason)) = master.refusal(&keys[n], now) else { continue };
             if !kind.is_retryable() {
                 refused.push((kind, format!("master {}: {reason}", n + 1)));
             }
         }
-        if self.all.len() - refused.len() >= majority(self.all.len()) {
+        if self.all.len() - refused.len() >= needed {
             return Ok(());
         }
         let (kinds, reasons): (Vec<_>, Vec<_>) = refused.into_iter().unzip();
         Err(request.error_because(kinds[0], reasons.join("; ")))
     }
 
-    /// Marks a master as down, because it gave no usable answer. It is not asked again until it has answered a probe in the
-    /// background.
-    pub(super) fn set_down(self: &Arc<Self>, n: usize) {
-        if !self.all[n].set_down() {
-            return;
-        }
-        let (executor, seed) = (self.executor().clone(), self.all[n].context().engine.jitter_seed());
-        let (masters, clock) = (Arc::downgrade(self), executor.clone());
-        executor.spawn(Box::pin(async move {
-            let mut backoff = Backoff::new(PAUSES, seed);
-            loop {
-                clock.sleep(backoff.pause()).await;
-                let Some(masters) = masters.upgrade() else { return };
-                if masters.all[n].context().engine.is_closed() {
-                    return;
-                }
-                if masters.answers(n, masters.settings.node_timeout).await {
-                    masters.all[n].set_up();
-                    masters.up.notify(usize::MAX);
-                    return;
-                }
-            }
-        }));
-    }
-
-    /// Resolves when a master is up again, or after the pause, or when it is time to look at the clients again.
-    pub(super) async fn up_again(&self, pause: Duration) {
-        let up = self.up.listen();
-        select(up, self.executor().sleep(pause.min(LOOK))).await;
-    }
-
-    /// Resolves when the master leaves a question unanswered for `limit`. While it has answered other requests lately, it is
-    /// not asked.
-    pub(super) async fn silent(&self, n: usize, limit: Duration) {
-        let mut pause = limit / 2;
-        loop {
-            let since = self.now();
-            self.executor().sleep(pause).await;
-            if !self.all[n].is_up() || !(self.all[n].is_heard_since(since) || self.answers(n, limit / 2).await) {
-                return;
-            }
-            // Many acquisitions may wait for the same master, and one of them asks for all.
-            pause = self.jitter().spread(LOOK);
-        }
-    }
-
-    /// Whether the master answers within that time and accepts writes.
-    async fn answers(&self, n: usize, within: Duration) -> bool {
-        if self.all[n].unusable().is_some() {
-            return false;
-        }
-        let context = self.all[n].context();
-        let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
-        // No attempt has this id. The server must accept writes to say that.
-        let nothing = AttemptId { client: context.client, n: u64::MAX };
-        let answered = timeout(self.executor(), within, context.scripts().release(&keys, nothing)).await;
-        let answers = matches!(answered, Some(Ok(_)));
-        if answers {
-            self.all[n].set_heard(self.now());
-        }
-        answers
+    /// Since when there has been no majority for these keys. `None`: there is one, as far as is known.
+    pub(super) fn majority_gone(&self, keys: &[Arc<Keys>], now: Instant) -> Option<Instant> {
+        let unable = self.all.iter().enumerate().filter_map(|(n, master)| {
+            let counts = self.counts_from(n).is_none_or(|from| from <= now);
+            master.unable_since(&keys[n], counts, now)
+        });
+        let mut unable: Vec<_> = unable.collect();
+        unable.sort_unstable();
+        unable.get(self.all.len() - majority(self.all.len())).copied()
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::acquire::pending::PendingAttempt;
 use crate::engine::lease::{Term, deadline};
-use crate::error::ErrorKind;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
@@ -60,8 +59,6 @@ impl Cast<'_> {
 #[derive(Default)]
 pub(super) struct Round<'a> {
     pub(super) casts: Vec<Cast<'a>>,
-    /// Why a master did not vote: the first failure that a retry cannot cure, else the last failure.
-    pub(super) failure: Option<Failure>,
 }
 
 impl Round<'_> {
@@ -71,7 +68,7 @@ impl Round<'_> {
 }
 
 impl Masters {
-    /// Opens a ballot for each of these masters that answers. A master whose client is closed gets none.
+    /// Opens a ballot for each of these masters that serves the name. A master whose client is closed gets none.
     pub(super) fn ballots<'a>(
         &'a self,
         keys: &'a [Arc<Keys>],
@@ -82,43 +79,42 @@ impl Masters {
             let attempt = PendingAttempt::open(self.all[master].context(), &keys[master], 1, lease);
             attempt.ok().map(|attempt| Ballot { master, keys: &keys[master], attempt })
         };
-        of.filter(|master| self.all[*master].is_up()).filter_map(open).collect()
+        let now = self.now();
+        of.filter(|master| self.all[*master].serves(&keys[*master], now)).filter_map(open).collect()
     }
 
-    /// Sends the ballots. A master that gives no usable answer within the node timeout is marked as down, and its ballot is
-    /// dropped.
+    /// Sends the ballots. A master that gives no usable answer within the node timeout is not asked again for a while, and its
+    /// ballot is dropped.
     pub(super) async fn cast<'a>(self: &Arc<Self>, ballots: Vec<Ballot<'a>>, proposal: Proposal) -> Round<'a> {
         let limit = self.node_timeout(proposal.lease);
-        let asked: Vec<usize> = ballots.iter().map(|ballot| ballot.master).collect();
+        let asked: Vec<_> = ballots.iter().map(|ballot| (ballot.master, ballot.keys)).collect();
         let votes = ballots.into_iter().map(|ballot| self.vote(ballot, proposal, limit));
         let votes = together(self.executor(), limit, votes).await;
         let mut round = Round::default();
-        for (master, vote) in asked.into_iter().zip(votes) {
-            let vote = self.answered(master, vote, &mut round.failure);
-            round.casts.extend(vote.flatten());
+        for ((master, keys), vote) in asked.into_iter().zip(votes) {
+            round.casts.extend(self.answered(master, keys, vote, limit).flatten());
         }
         round
     }
 
-    /// The usable answer of a master, if there is one. Without one, the master is marked as down.
+    /// The usable answer of a master to a request with these keys, which could wait for `limit`. Without one, the master is not asked again
+    /// for a while.
     pub(super) fn answered<T>(
         self: &Arc<Self>,
         master: usize,
+        keys: &Arc<Keys>,
         answer: Option<Result<T, Failure>>,
-        failed: &mut Option<Failure>,
+        limit: Duration,
     ) -> Option<T> {
         match answer {
-            Some(Ok(answer)) => return Some(answer),
-            Some(Err(failure)) => {
-                if failure.kind() != ErrorKind::Closed {
-                    self.set_down(master);
-                }
-                // The first failure that a retry cannot cure, else the last one.
-                if failed.as_ref().is_none_or(|failed| failed.kind().is_retryable()) {
-                    *failed = Some(failure);
-                }
+            Some(Ok(answer)) => {
+                self.all[master].served(keys);
+                return Some(answer);
             }
-            None => self.set_down(master),
+            Some(Err(failure)) => {
+                self.set_failed(master, keys, (failure.kind(), failure.to_string()), limit);
+            }
+            None => self.set_silent(master, keys, None, limit),
         }
         None
     }

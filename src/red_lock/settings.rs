@@ -37,7 +37,8 @@ impl RedLockBuilder {
     /// 500 ms.
     ///
     /// Set it well above the time of a round trip. A master that does not answer in time is not asked again before it has answered a
-    /// probe in the background, so its silence costs this time once, and not once per acquisition.
+    /// probe in the background, so its silence costs this time once, and not once per acquisition. If the lease leaves less time, a
+    /// master that is late is passed over for that name only, until the probe has been answered.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = timeout;
         self

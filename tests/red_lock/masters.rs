@@ -179,6 +179,24 @@ impl Master {
         }
     }
 
+    /// Sends a command to a real server, past everything that is tested.
+    pub(crate) fn command(&self, words: &[&str]) {
+        let Kind::Real(server) = &self.server else { panic!("only real servers refuse") };
+        redis::cmd(words[0]).arg(&words[1..]).exec(&mut server.client()).unwrap();
+    }
+
+    /// From now on, the user has only the keys of these names, and those of checks.
+    pub(crate) fn allow_only(&self, names: &[&str]) {
+        let keys = names.iter().chain(&["bowline-check"]).map(|name| format!("~bowline:*{{{name}}}*"));
+        let keys: Vec<String> = keys.collect();
+        let words = ["ACL", "SETUSER", "bowline", "resetkeys"].into_iter().chain(keys.iter().map(String::as_str));
+        self.command(&words.collect::<Vec<_>>());
+    }
+
+    pub(crate) fn allow_all(&self) {
+        self.command(&["ACL", "SETUSER", "bowline", "resetkeys", "~bowline:*"]);
+    }
+
     /// By which name the hold was proposed whose token was accepted last.
     pub(crate) fn owner(&self, name: &str) -> String {
         let source = format!("return redis.call('GET', 'bowline:vote:{{{name}}}:fence')");

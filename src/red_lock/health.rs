@@ -1,0 +1,155 @@
+//! What an answer, or none, says of a master: for all names, for one name, or for one request.
+//!
+//! | cause | the master is passed over |
+//! |---|---|
+//! | no answer within the node timeout, no connection, or a refusal such as `OOM` or `READONLY` | for all names, until it has answered a probe: a write that needs memory |
+//! | no answer within the shorter time that a short lease leaves | for that name, until it has answered a probe; for all, if it does not |
+//! | a denial, or an answer that makes no sense | for that name and for a second; for all, if a probe is denied too |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+
+use crate::backoff::Backoff;
+use crate::driver::retry::PAUSES;
+use crate::error::ErrorKind;
+use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::AcquireArgs;
+use crate::protocol::key::Keys;
+use crate::protocol::kind::Kind;
+use crate::red_lock::doubts::Why;
+use crate::red_lock::masters::Masters;
+use crate::runtime::timeout;
+
+/// A master that some acquisition waits for is looked at this often, and so are clients that have not connected yet. For so long, a name
+/// that a master denies is not asked for.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+
+/// The lease of what a probe writes.
+const PROBED: Duration = Duration::from_millis(1);
+
+impl Masters {
+    /// A master gave no usable answer to a request with these keys, which could wait for `limit`. `false`: the answer is not about the
+    /// master.
+    pub(super) fn set_failed(self: &Arc<Self>, n: usize, keys: &Arc<Keys>, why: Why, limit: Duration) -> bool {
+        match why.0 {
+            ErrorKind::Unavailable => self.set_silent(n, keys, Some(why), limit),
+            ErrorKind::Refused => self.set_down(n, Some(why)),
+            ErrorKind::Denied
+            | ErrorKind::Certificate
+            | ErrorKind::WrongType
+            | ErrorKind::Unsupported
+            | ErrorKind::Protocol => {
+                let now = self.now();
+                self.all[n].add_doubt(keys, Some(why), now, now + LOOK);
+                self.check(n, Some(LOOK));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A master left a request with these keys unanswered for `limit`.
+    pub(super) fn set_silent(self: &Arc<Self>, n: usize, keys: &Arc<Keys>, why: Option<Why>, limit: Duration) {
+        let longest = self.settings.node_timeout;
+        if limit >= longest {
+            return self.set_down(n, why);
+        }
+        // What one request can wait for says nothing about a master.
+        let now = self.now();
+        self.all[n].add_doubt(keys, None, now, now + longest);
+        self.check(n, None);
+    }
+
+    /// Marks a master as down, whatever the name. It is not asked again until it has answered a probe in the background.
+    pub(super) fn set_down(self: &Arc<Self>, n: usize, why: Option<Why>) {
+        let now = self.now();
+        let counts = self.counts_from(n).is_none_or(|from| from <= now);
+        if !self.all[n].set_down(why, counts, now) {
+            return;
+        }
+        self.changed.notify(usize::MAX);
+        let (executor, seed) = (self.executor().clone(), self.all[n].context().engine.jitter_seed());
+        let (masters, clock) = (Arc::downgrade(self), executor.clone());
+        let mut connecting = self.all[n].context().connecting().map(Box::pin);
+        executor.spawn(Box::pin(async move {
+            let mut backoff = Backoff::new(PAUSES, seed);
+            loop {
+                let pause = clock.sleep(backoff.pause());
+                match connecting.take() {
+                    None => pause.await,
+                    // A client that connects is not kept waiting by the pauses of one that is down.
+                    Some(mut made) => {
+                        if let Either::Right(_) = select(&mut made, pause).await {
+                            connecting = Some(made);
+                        }
+                    }
+                }
+                let Some(masters) = masters.upgrade() else { return };
+                if masters.all[n].context().engine.is_closed() {
+                    return;
+                }
+                match masters.probe(n, masters.settings.node_timeout).await {
+                    Ok(()) => {
+                        masters.all[n].set_up();
+                        masters.changed.notify(usize::MAX);
+                        return;
+                    }
+                    Err(why) => masters.all[n].set_refusal(why),
+                }
+            }
+        }));
+    }
+
+    /// Probes a master in the background, and marks it as down if it gives no usable answer within the node timeout. `pause`: not if the
+    /// last probe began within that time.
+    pub(super) fn check(self: &Arc<Self>, n: usize, pause: Option<Duration>) {
+        let now = self.now();
+        if !self.all[n].begin_check(pause.and_then(|pause| now.checked_sub(pause)), now) {
+            return;
+        }
+        let masters = self.clone();
+        self.executor().spawn(Box::pin(async move {
+            let checked = Checked { masters, n };
+            let masters = &checked.masters;
+            match masters.probe(n, masters.settings.node_timeout).await {
+                Ok(()) => drop(masters.changed.notify(usize::MAX)),
+                Err(why) => masters.set_down(n, why),
+            }
+        }));
+    }
+
+    /// Succeeds if the master answers within that time and accepts writes that need memory. Otherwise returns what it answered, if it
+    /// did.
+    pub(super) async fn probe(&self, n: usize, within: Duration) -> Result<(), Option<Why>> {
+        if self.all[n].unusable().is_some() {
+            return Err(None);
+        }
+        let context = self.all[n].context();
+        let keys = Keys::scratch(&context.config.prefix, Kind::Lock, context.client);
+        // No attempt has this id.
+        let ticket = keys.kind.ticket(AttemptId { client: context.client, n: u64::MAX }, PROBED, 1);
+        let args = AcquireArgs { ticket, ticket_ttl: PROBED, wait: false, max_waiters: 0, not_after: 0 };
+        match timeout(self.executor(), within, context.scripts().acquire(&keys, args)).await {
+            Some(Ok(_)) => {
+                self.all[n].set_heard(self.now());
+                Ok(())
+            }
+            Some(Err(failure)) => Err(Some((failure.kind(), failure.to_string()))),
+            None => Err(None),
+        }
+    }
+}
+
+/// Ends the check of a master, also if the runtime drops the task.
+struct Checked {
+    masters: Arc<Masters>,
+    n: usize,
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        self.masters.all[self.n].end_check();
+    }
+}
