@@ -82,7 +82,7 @@ impl Client {
             opening.warn();
             context
         };
-        Ok(Self { source: HoldSource::new(context, None) })
+        Ok(Self { source: HoldSource::new(context) })
     }
 
     /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first operation. Sends

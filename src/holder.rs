@@ -16,7 +16,8 @@ use std::task::{Context, Poll};
 /// acquisition is independent: a task that acquires the same lock twice waits for itself. A holder is a plain value. Its copies
 /// are the same holder and can be sent to other tasks.
 ///
-/// Re-entry works within one [`Client`](crate::Client) and its clones. A holder that acquires one name through two clients
+/// Re-entry works within one [`Client`](crate::Client) and its clones, and within all [`RedLock`](crate::RedLock)s of the same clients. A
+/// holder that acquires one name through two clients
 /// waits for itself, even in one process.
 ///
 /// # Examples

@@ -47,7 +47,8 @@ use together::together;
 /// [acknowledge](crate::ConfigBuilder::acknowledged_by) grants, a lock costs less. The masters must not replicate each other.
 /// [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md) compares them, and tells how the scheme was checked.
 ///
-/// A `RedLock` is cheap to clone. The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the masters.
+/// A `RedLock` is cheap to clone. Another one of the same clients is the same to a [`Holder`](crate::Holder) and to a
+/// [`MultiLock`](crate::MultiLock). The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the masters.
 ///
 /// # How it works
 /// An acquisition first waits for its *turn*: an ordinary lock on the first master that answers, with a fair queue. The turn proposes
@@ -233,10 +234,11 @@ impl RedLockBuilder {
     /// Two clients of the same server are found by the first acquisition that reaches both. It fails with `InvalidInput`, too.
     pub fn build(self) -> Result<RedLock> {
         let (clients, settings) = self.checked()?;
-        let masters: Vec<_> = clients.iter().map(|client| Master::new(client.source.clone())).collect();
-        let any = masters[0].context().clone();
-        let masters = Arc::new(Masters::new(masters, settings));
-        Ok(RedLock { source: HoldSource::new(any, Some(masters.clone())), masters })
+        let sources: Vec<_> = clients.iter().map(|client| client.source.clone()).collect();
+        let masters = Arc::new(Masters::new(sources.iter().cloned().map(Master::new).collect(), settings));
+        let source = HoldSource::of_several(&sources, masters.clone());
+        let none = || Error::because(ErrorKind::InvalidInput, "red_lock", "a RedLock has 3 or 5 masters, not 0");
+        Ok(RedLock { source: source.ok_or_else(none)?, masters })
     }
 }
 

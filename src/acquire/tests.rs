@@ -44,7 +44,7 @@ impl Setup {
     }
 
     fn source(&self) -> Arc<HoldSource> {
-        HoldSource::new(self.context.clone(), None)
+        HoldSource::new(self.context.clone())
     }
 
     fn request(&self, timeout: Option<Duration>) -> Request {

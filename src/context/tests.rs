@@ -24,6 +24,8 @@ pub(crate) struct Played {
     executor: Arc<Still>,
     pub(crate) answers: Mutex<VecDeque<Answer>>,
     pub(crate) calls: Mutex<usize>,
+    /// The first key of each call.
+    pub(crate) keys: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) enum Answer {
     Granted,
     /// Like `Granted`, but the answer takes as long as the lease.
     Late,
+    /// Like `Granted`, but the answer takes this long.
+    After(Duration),
     /// The answer to a request that releases the former hold.
     Requeued,
     OverLimit,
@@ -54,14 +58,19 @@ pub(crate) fn unreachable() -> ConnectionError {
 
 #[async_trait]
 impl Connection for Played {
-    async fn run(&self, _: Call<'_>) -> std::result::Result<Reply, ConnectionError> {
+    async fn run(&self, call: Call<'_>) -> std::result::Result<Reply, ConnectionError> {
         *lock(&self.calls) += 1;
+        lock(&self.keys).extend(call.keys.first().map(|key| (*key).to_owned()));
         let answer = lock(&self.answers).pop_front();
         match answer.unwrap_or(Answer::Unreachable) {
             Answer::Queued => Ok(reply("QUEUED", [30_000, 1, 0, 5])),
             Answer::Granted => Ok(reply("GRANTED 1", [5])),
             Answer::Late => {
                 self.executor.advance(LEASE);
+                Ok(reply("GRANTED 1", [5]))
+            }
+            Answer::After(time) => {
+                self.executor.advance(time);
                 Ok(reply("GRANTED 1", [5]))
             }
             Answer::Requeued => Ok(reply("GRANTED 9", [0, 5])),
@@ -113,7 +122,8 @@ pub(crate) fn finish<F: Future>(future: F) -> F::Output {
 
 pub(crate) fn setup() -> Setup {
     let executor = Arc::new(Still::new());
-    let connection = Played { executor: executor.clone(), answers: Mutex::default(), calls: Mutex::default() };
+    let (answers, calls, keys) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let connection = Played { executor: executor.clone(), answers, calls, keys };
     let connection = Arc::new(connection);
     let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
     let context = finish(Context::start(opening)).unwrap();

@@ -20,7 +20,8 @@ pub(super) fn ordered(options: &Options) -> Result<Vec<Part>> {
     let mut known = HashMap::new();
     for part in options.parts() {
         let keys = part.primitive.keys(operation)?;
-        let resource = (Arc::as_ptr(&part.primitive.source), keys.main());
+        // Two `RedLock`s of the same clients are two sources, of the same servers.
+        let resource = (Arc::as_ptr(&part.primitive.source.reentry), keys.main());
         let place = *known.entry(resource).or_insert(ordered.len());
         match ordered.get_mut(place) {
             Some((known, first)) => first.amount = joint(operation, (known, first.amount), (keys, part.amount))?,

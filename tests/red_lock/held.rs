@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use bowline::{ErrorKind, Holder, LockGuard, Loss, MultiLock};
+use bowline::{ErrorKind, Holder, LockGuard, Loss, MultiLock, RedLock};
 use futures::FutureExt;
 
 use crate::masters::{Masters, Program, ms};
@@ -10,6 +10,8 @@ use crate::on_masters;
 use crate::support::env::Env;
 
 on_masters! {
+    two_red_locks_of_the_same_clients_are_one_to_a_holder,
+    the_turn_lasts_as_long_as_a_fixed_lease_that_is_prolonged,
     a_majority_names_the_token_and_a_release_leaves_nothing,
     one_holds_at_a_time_and_tokens_grow,
     five_masters_work_like_three,
@@ -236,5 +238,38 @@ async fn it_is_acquired_together_with_others(env: Env) {
     assert!(all(&other).try_acquire().await.unwrap().is_none());
     masters.env.eventually("one is left", async || one.locks.stats().held == 1 && other.locks.stats().held == 0).await;
     held.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+async fn two_red_locks_of_the_same_clients_are_one_to_a_holder(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let other = RedLock::builder(program.clients.iter().rev().cloned()).durable(true).build().unwrap();
+    let holder = Holder::new();
+    let first = program.locks.lock("a").holder(&holder).await.unwrap();
+    let second = env.soon("re-entry", other.lock("a").holder(&holder)).await.unwrap();
+    assert_eq!(first.token(), second.token());
+    first.release().await.unwrap();
+    assert!(second.is_valid() && program.locks.try_lock("a").await.unwrap().is_none());
+    second.release().await.unwrap();
+    // One hold, however it is named.
+    let both = MultiLock::new().red_lock(&program.locks, "a").red_lock(&other, "a").red_lock(&other, "b");
+    let guard = env.soon("both", both.acquire()).await.unwrap();
+    assert_eq!(guard.names().collect::<Vec<_>>(), ["a", "b"]);
+    guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// The turn is renewed although the hold is not: a waiter would ask for votes in vain.
+async fn the_turn_lasts_as_long_as_a_fixed_lease_that_is_prolonged(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    let guard = program.locks.lock("a").expires_after(ms(2000)).await.unwrap();
+    for _ in 0..2 {
+        guard.extend(ms(3000)).await.unwrap();
+        env.sleep(ms(1200)).await;
+    }
+    assert!(program.locks.inspect("a").await.unwrap().masters[0].turn.is_some());
+    guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }

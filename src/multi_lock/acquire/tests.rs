@@ -1,13 +1,15 @@
+use std::time::Duration;
+
 use super::*;
 use crate::acquire::builder::choices::Part;
-use crate::context::tests::{Answer, Setup, finish, poll, setup};
+use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
 use crate::handle::Primitive;
 use crate::mutex::lock;
 use crate::owned::HoldSource;
 use crate::protocol::kind::Kind;
 
 fn options(setup: &Setup) -> Options {
-    let source = HoldSource::new(setup.context.clone(), None);
+    let source = HoldSource::new(setup.context.clone());
     let part = |name| {
         let primitive = Primitive::new(&source, Kind::Lock, name);
         Part { primitive, amount: 1 }
@@ -51,4 +53,27 @@ fn a_dropped_wait_is_cancelled_before_what_is_held() {
     assert!(cleaned_up(&setup).is_empty());
     drop(waiting);
     assert_eq!(cleaned_up(&setup), ["c", "b", "a"]);
+}
+
+/// All of them are sent at once, and executed in the order in which they are sent.
+#[test]
+fn releases_are_sent_in_the_reverse_order() {
+    let setup = setup();
+    answer(&setup, [Answer::Granted, Answer::Granted, Answer::Granted]);
+    let holds = finish(acquire_all(&options(&setup), true)).unwrap().unwrap();
+    lock(&setup.connection.keys).clear();
+    answer(&setup, [Answer::Never, Answer::Never, Answer::Never]);
+    let mut release = Box::pin(holds.release());
+    assert!(poll(release.as_mut()).is_pending());
+    assert_eq!(*lock(&setup.connection.keys), ["bowline:lock:{c}", "bowline:lock:{b}", "bowline:lock:{a}"]);
+}
+
+/// No task has looked at the clock since.
+#[test]
+fn a_hold_that_expired_before_the_last_answer_is_no_part_of_a_guard() {
+    let setup = setup();
+    let second = Duration::from_secs(1);
+    answer(&setup, [Answer::Granted, Answer::After(second), Answer::After(LEASE - second / 2)]);
+    let error = finish(acquire_all(&options(&setup), true)).unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::Lost, Some("a")));
 }

@@ -10,7 +10,7 @@ struct Handles(Arc<HoldSource>);
 
 impl Handles {
     fn new() -> Self {
-        Self(HoldSource::new(setup().context, None))
+        Self(HoldSource::new(setup().context))
     }
 
     fn part(&self, kind: Kind, name: &str, amount: u32) -> Part {

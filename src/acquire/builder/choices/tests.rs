@@ -11,7 +11,7 @@ type Choose = fn(Choices) -> Choices;
 
 fn primitive(kind: Kind) -> Primitive {
     let Setup { context, .. } = setup();
-    Primitive::new(&HoldSource::new(context, None), kind, "name")
+    Primitive::new(&HoldSource::new(context), kind, "name")
 }
 
 fn request(kind: Kind, amount: u32, wait: bool, choose: Choose) -> Result<Request> {
