@@ -5,8 +5,9 @@
 //! | `slot`, `map`, `redirect`, `refresh`, `host`, `seeds` | pure: slots of keys, who serves them, what answers mean, when to read the map |
 //! | `router` | holds the map and the links |
 //! | `node` | keeps one link up |
-//! | `reading` | reads the map |
+//! | `reading`, `choice` | read the map, and choose between the views of several nodes |
 //! | `calls`, `hand`, `asking` | send calls, and follow redirections |
+//! | `sure` | has late answers confirmed |
 //! | `acknowledging` | sends calls that wait for the replicas of each master |
 //! | `subscription` | hears messages at any master, where the servers have no shard channels |
 //! | `sharding` | finds out whether they have |
@@ -36,7 +37,8 @@ pub(super) use self::seeds::Seeds;
 
 use self::blocking::BlockingCluster;
 use self::calls::Answer;
-use self::reading::View;
+use self::reading::{About, Reader};
+use self::refresh::Found;
 use self::router::Router;
 use self::sharded::Channels;
 
@@ -44,6 +46,7 @@ mod acknowledging;
 mod asking;
 mod blocking;
 mod calls;
+mod choice;
 mod hand;
 mod host;
 mod map;
@@ -58,6 +61,7 @@ mod sharded;
 mod sharding;
 mod signals;
 mod subscription;
+mod sure;
 
 /// The connection to a cluster. Dropping it ends its tasks and closes its sockets.
 pub(super) struct Cluster {
@@ -182,16 +186,16 @@ impl Drop for CloseOnDrop {
 /// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading goes
 /// to `first`. If that reading failed, the task ends.
 async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<First, Failure>>) {
-    let mut newest = 0;
-    let view = match reading::read(router, &mut newest, true).await {
-        Ok(view) => view,
+    let mut reader = Reader::default();
+    let mut reading = match reader.read(router, true).await {
+        Ok(reading) => reading,
         Err(failure) => {
             let _ = first.send(Err(failure));
             return;
         }
     };
-    let View { map, warnings, sharded, .. } = view;
-    router.learn(map);
+    let About { warnings, sharded } = std::mem::take(&mut reading.about);
+    router.learn(reading);
     if first.send(Ok(First { warnings, sharded })).is_err() {
         return;
     }
@@ -201,8 +205,7 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
             continue;
         }
         router.signals.begin();
-        let view = reading::read(router, &mut newest, false).await;
-        let news = view.is_ok_and(|view| router.learn(view.map));
-        router.signals.done(news);
+        let reading = reader.read(router, false).await;
+        router.signals.done(reading.map_or(Found::Down, |reading| router.learn(reading)));
     }
 }

@@ -15,6 +15,7 @@ use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
 use super::router::Router;
+use super::sure::sure;
 use crate::backoff::Backoff;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 
@@ -123,13 +124,22 @@ async fn at_one(
         Some(Err(closed)) => return failed(closed),
         None => return failed(node.link.unavailable()),
     }
-    let answers = node.acknowledging.run(&node.link, calls, Waiting { asking, ..waiting }).await.into_iter();
-    let answers = answers.map(|answer| match answer {
+    let handed = router.executor.now();
+    let answers = node.acknowledging.run(&node.link, calls, Waiting { asking, ..waiting }).await;
+    // A link that waits for replicas is slow when they are, so the generation that counts is that of the link for commands.
+    let sure = match answers.iter().any(Result::is_ok) {
+        true => router.within(waiting.within, sure(router, &node, u64::MAX, handed)).await,
+        false => Some(Ok(())),
+    };
+    let late = || ConnectionError::Unknown("answered late, and no other node has confirmed the master".to_owned());
+    let unsure = sure.unwrap_or_else(|| Err(late())).err();
+    let answers = answers.into_iter().map(|answer| match (answer, &unsure) {
         // Only the link of this node was closed, because the node was replaced.
-        Err(ConnectionError::Closed) if !router.is_closed() => {
+        (Err(ConnectionError::Closed), _) if !router.is_closed() => {
             Err(ConnectionError::Unknown(format!("{}: replaced", node.host)))
         }
-        answer => answer,
+        (Ok(_), Some(unsure)) => Err(unsure.clone()),
+        (answer, _) => answer,
     });
     answers.map(|answer| (answer, Some(Arc::clone(&node)))).collect()
 }

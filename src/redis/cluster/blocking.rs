@@ -22,7 +22,7 @@ use crate::protocol::slot;
 /// Sends each call to the master that the map names. It follows no redirection, so a hold that is not released ends with its
 /// lease.
 pub(super) struct BlockingCluster {
-    map: SlotMap,
+    map: Arc<SlotMap>,
     topology: Topology,
     places: HashMap<Host, Place>,
     deadline: Deadline,
@@ -31,7 +31,7 @@ pub(super) struct BlockingCluster {
 }
 
 impl BlockingCluster {
-    pub(super) fn new(map: SlotMap, seeds: &Seeds, topology: Topology, within: Duration) -> Option<Self> {
+    pub(super) fn new(map: Arc<SlotMap>, seeds: &Seeds, topology: Topology, within: Duration) -> Option<Self> {
         let deadline = Deadline::after(within)?;
         let place = |host: &Host| (host.clone(), Place::new(&seeds.access, host.clone()));
         let places = map.masters().iter().map(place).collect();

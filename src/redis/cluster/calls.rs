@@ -200,6 +200,9 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
             node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
             ConnectionError::Unknown(format!("nothing within {limit:?}"))
         }
+        Progress { unsure: true, .. } => {
+            ConnectionError::Unknown("answered late, and no other node has confirmed the master".to_owned())
+        }
         Progress { refusal: Some(refusal), .. } => refusal,
         Progress { waits_for: Some(node), .. } => match node.link.unavailable() {
             ConnectionError::Closed => ConnectionError::Unreachable(format!("{}: replaced", node.host)),

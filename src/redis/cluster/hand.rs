@@ -15,6 +15,7 @@ use super::super::sending::{self, Around};
 use super::asking;
 use super::node::Node;
 use super::router::{Route, Router};
+use super::sure::sure;
 use crate::backoff::Pauses;
 use crate::connection::{Call, ConnectionError, Reply};
 
@@ -26,6 +27,8 @@ pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), 
 pub(super) struct Progress {
     /// The node that has the call and has not answered, with the generation of the connection.
     pub(super) handed: Option<(Arc<Node>, u64)>,
+    /// Whether the node has answered late, and another one has to confirm that it is a master.
+    pub(super) unsure: bool,
     /// The node whose link the call waits for.
     pub(super) waits_for: Option<Arc<Node>>,
     /// The last answer, which said "later".
@@ -52,11 +55,15 @@ pub(super) async fn hand(
 ) -> Result<Handed<Result<Reply, ConnectionError>>, ConnectionError> {
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
+    let handed = router.executor.now();
     progress.handed = Some((Arc::clone(node), up.generation));
     let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
     let value =
         sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
+    progress.unsure = true;
+    sure(router, node, up.generation, handed).await?;
+    progress.unsure = false;
     Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
 }
 
@@ -70,10 +77,14 @@ pub(super) async fn hand_all(
 ) -> Result<Handed<()>, ConnectionError> {
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
+    let handed = router.executor.now();
     progress.handed = Some((Arc::clone(node), up.generation));
     let sent = sending::send_all(&up, calls, &Around::default(), values).await;
     sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;
+    progress.unsure = true;
+    sure(router, node, up.generation, handed).await?;
+    progress.unsure = false;
     Ok(Handed::Answered((), Arc::clone(node)))
 }
 

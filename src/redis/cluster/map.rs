@@ -1,19 +1,28 @@
 //! The map of slots to masters.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::host::Host;
 use crate::connection::Reply;
 use crate::protocol::slot::SLOTS;
 
-/// The owner of every slot, as one node reports it.
-#[derive(Clone, PartialEq, Eq)]
+pub(super) use self::epochs::Epochs;
+
+mod epochs;
+mod merge;
+
+/// The owner of every slot, as nodes report it.
+#[derive(Clone)]
 pub(super) struct SlotMap {
     /// The masters. Since the map was read, some of them may have lost their last slot.
     masters: Vec<Host>,
+    /// The config epoch of each master. `None`: unknown.
+    epochs: Vec<Option<u64>>,
     replicas: Vec<Host>,
     /// An index into `masters` for each slot, or [`NONE`].
     owners: Vec<u16>,
+    /// The slots whose owner was named by a `MOVED`, with the config epoch of the owner before.
+    moved: BTreeMap<u16, Option<u64>>,
 }
 
 /// The slot has no owner.
@@ -21,12 +30,19 @@ const NONE: u16 = u16::MAX;
 
 impl SlotMap {
     pub(super) fn empty() -> Self {
-        Self { masters: Vec::new(), replicas: Vec::new(), owners: vec![NONE; usize::from(SLOTS)] }
+        let owners = vec![NONE; usize::from(SLOTS)];
+        Self { masters: Vec::new(), epochs: Vec::new(), replicas: Vec::new(), owners, moved: BTreeMap::new() }
     }
 
     /// Reads the answer of the node `answered` to `CLUSTER SLOTS`: lists of a first slot, a last slot, a master and its
-    /// replicas. Addresses go through `public`. `None` if the answer has another form.
-    pub(super) fn parse(reply: &Reply, answered: &Host, public: impl Fn(Host) -> Host) -> Option<Self> {
+    /// replicas. `epochs` are those that the same node knows. Addresses go through `public`. `None` if the answer has another
+    /// form.
+    pub(super) fn parse(
+        reply: &Reply,
+        answered: &Host,
+        epochs: &Epochs,
+        public: impl Fn(Host) -> Host,
+    ) -> Option<Self> {
         let Reply::Array(ranges) = reply else { return None };
         let mut map = Self::empty();
         for range in ranges {
@@ -34,8 +50,9 @@ impl SlotMap {
             let [Reply::Integer(first), Reply::Integer(last), nodes @ ..] = &fields[..] else { return None };
             let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
             let (master, replicas) = nodes.split_first()?;
-            if let Some(master) = host(master, answered)? {
-                let index = map.index_of(public(master))?;
+            if let Some(address) = host(master, answered)? {
+                let index = map.index_of(public(address))?;
+                map.epochs[usize::from(index)] = id(master).and_then(|id| epochs.of(&id));
                 map.owners.get_mut(first..=last)?.fill(index);
             }
             for replica in replicas {
@@ -55,11 +72,18 @@ impl SlotMap {
         if self.owner(slot) == Some(owner) {
             return false;
         }
+        let before = self.epoch(slot);
         let Some(index) = self.index_of(owner.clone()) else { return false };
         if let Some(place) = self.owners.get_mut(usize::from(slot)) {
             *place = index;
         }
+        self.moved.entry(slot).or_insert(before);
         true
+    }
+
+    /// The config epoch of the owner of a slot.
+    fn epoch(&self, slot: u16) -> Option<u64> {
+        *self.epochs.get(usize::from(*self.owners.get(usize::from(slot))?))?
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -91,10 +115,18 @@ impl SlotMap {
     fn index_of(&mut self, host: Host) -> Option<u16> {
         let index = self.masters.iter().position(|other| *other == host).unwrap_or_else(|| {
             self.masters.push(host);
+            self.epochs.push(None);
             self.masters.len() - 1
         });
         u16::try_from(index).ok().filter(|index| *index != NONE)
     }
+}
+
+/// The id of a node.
+fn id(node: &Reply) -> Option<String> {
+    let Reply::Array(fields) = node else { return None };
+    let Some(Reply::Bytes(id)) = fields.get(2) else { return None };
+    String::from_utf8(id.clone()).ok()
 }
 
 /// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None` is another form, the inner

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -21,6 +22,32 @@ pub(super) struct Node {
     pub(super) link: Arc<Shared>,
     /// The links to the same node for calls that wait for its replicas.
     pub(super) acknowledging: Acknowledging,
+    /// The number of answers that count only once another node has confirmed that this one is still a master.
+    doubts: AtomicUsize,
+}
+
+impl Node {
+    pub(super) fn new(host: Host, link: Arc<Shared>) -> Self {
+        Self { host, link, acknowledging: Acknowledging::default(), doubts: AtomicUsize::new(0) }
+    }
+
+    /// While what this returns exists, the node is in doubt.
+    pub(super) fn doubt(&self) -> impl Drop {
+        self.doubts.fetch_add(1, Ordering::SeqCst);
+        Doubt(self)
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.doubts.load(Ordering::SeqCst) > 0
+    }
+}
+
+struct Doubt<'a>(&'a Node);
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        self.0.doubts.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Closes the link when its task is dropped. A runtime drops the task when it shuts down.

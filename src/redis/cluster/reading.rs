@@ -1,8 +1,9 @@
 //! Reads the map of slots from the best node available.
 
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Pipeline, Value};
@@ -13,8 +14,9 @@ use futures::{FutureExt, StreamExt};
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
+use super::choice::{Choice, Heard};
 use super::host::Host;
-use super::map::SlotMap;
+use super::map::{Epochs, SlotMap};
 use super::node::Node;
 use super::place::Place;
 use super::router::Router;
@@ -26,70 +28,144 @@ use crate::error::ErrorKind;
 const STAGGER: Duration = Duration::from_millis(100);
 
 /// The map as one node reports it.
-pub(super) struct View {
-    pub(super) map: SlotMap,
-    /// Whether the node accepts calls. A node that is cut off from the others does not, and its map may be old.
+struct View {
+    host: Host,
+    map: SlotMap,
+    /// Whether the node accepts calls. A node that is cut off from the others does not.
     up: bool,
-    /// The epoch, which grows with each failover. Of two views, the one with the larger epoch is newer.
+    /// The current epoch of the cluster.
     epoch: u64,
-    /// Whether the node has shard channels and the user may use them. Only the first connection asks this.
-    pub(super) sharded: bool,
-    pub(super) warnings: Vec<Warning>,
+    about: About,
 }
 
-impl View {
-    fn rank(&self) -> (bool, u64) {
-        (self.up, self.epoch)
-    }
+/// What only the first connection asks.
+#[derive(Default)]
+pub(super) struct About {
+    pub(super) warnings: Vec<Warning>,
+    /// Whether the node has shard channels and the user may use them.
+    pub(super) sharded: bool,
+}
+
+/// The result of a reading.
+pub(super) struct Reading {
+    pub(super) began: Instant,
+    pub(super) map: SlotMap,
+    /// Whether the map replaces the known one, although it is older.
+    pub(super) anew: bool,
+    /// The nodes that have answered, and accept calls.
+    pub(super) up: Vec<Host>,
+    pub(super) about: About,
+}
+
+/// Reads the map.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// The newest current epoch of the cluster that a node has told.
+    newest: u64,
+    readings: u64,
 }
 
 type Asked<'a> = BoxFuture<'a, Result<View, Failure>>;
 
-/// Asks one node after another until a map is as new as the `newest` one known. If there is none, takes the newest one
-/// found. The error is the most informative one.
-pub(super) async fn read(router: &Router, newest: &mut u64, first: bool) -> Result<View, Failure> {
-    let mut waiting = candidates(router, first).into_iter();
-    let mut asked = FuturesUnordered::new();
-    let mut best: Option<View> = None;
-    let mut failure: Option<Failure> = None;
-    loop {
-        let more = waiting.next().map(|asking| asked.push(asking)).is_some();
-        let answered = if more { router.within(STAGGER, asked.next()).await } else { Some(asked.next().await) };
-        match answered {
-            // The node is late, so another one is asked as well.
-            None => {}
-            Some(None) => return best.ok_or(failure.unwrap_or_else(|| Failure::Io("no node is known".to_owned()))),
-            Some(Some(Ok(view))) if view.up && view.epoch >= *newest => {
-                *newest = view.epoch;
-                return Ok(view);
+impl Reader {
+    /// Asks one node after another, until one has news or enough of them have none ([`choice`](super::choice)). The error is the
+    /// most informative one.
+    pub(super) async fn read(&mut self, router: &Router, first: bool) -> Result<Reading, Failure> {
+        let (began, known) = (router.executor.now(), router.map());
+        self.readings += 1;
+        let Candidates { mut linked, mut others, mut seen } = Candidates::of(router, &known, self.readings);
+        let mut asked: FuturesUnordered<Asked<'_>> = FuturesUnordered::new();
+        let mut choice = Choice::new(&known);
+        let (mut about, mut failure): (Option<(bool, About)>, Option<Failure>) = (None, None);
+        loop {
+            let more = match linked.pop() {
+                Some(node) => Some(over(router, node).boxed()),
+                // A node without a link costs a connection, also the one that is trying to heal.
+                None if choice.up.is_empty() => others.pop().map(|host| at(router, host, first)),
+                None => None,
+            };
+            let is_more = more.is_some();
+            asked.extend(more);
+            let answered = if is_more || about.is_some() {
+                router.within(STAGGER, asked.next()).await
+            } else {
+                Some(asked.next().await)
+            };
+            match answered {
+                // The node is late, so another one is asked as well.
+                None if is_more => {}
+                // All were asked, and what is known will do.
+                None => break,
+                Some(None) if is_more => {}
+                Some(None) => break,
+                Some(Some(Ok(View { host, map, up, epoch, about: told }))) => {
+                    if about.as_ref().is_none_or(|(was_up, _)| up && !was_up) {
+                        about = Some((up, told));
+                    }
+                    if choice.hear(Heard { host, map, up, epoch }, &mut self.newest) {
+                        break;
+                    }
+                    others.extend(choice.disputed().filter(|host| seen.insert((*host).clone())).cloned());
+                }
+                Some(Some(Err(other))) if failure.is_none() || !matches!(other, Failure::Io(_)) => {
+                    failure = Some(other)
+                }
+                Some(Some(Err(_))) => {}
             }
-            Some(Some(Ok(view))) if best.as_ref().is_none_or(|best| best.rank() < view.rank()) => best = Some(view),
-            Some(Some(Err(other))) if failure.is_none() || !matches!(other, Failure::Io(_)) => failure = Some(other),
-            Some(Some(_)) => {}
+        }
+        choice.end();
+        match about {
+            Some((_, about)) => {
+                let Choice { map, anew, up, .. } = choice;
+                Ok(Reading { began, map, anew, up, about })
+            }
+            None => Err(failure.unwrap_or_else(|| Failure::Io("no node is known".to_owned()))),
         }
     }
 }
 
-/// The nodes to ask: those with a link, then the other nodes and the seeds. Each group is shuffled, so that the clients of a
-/// cluster do not all ask the same node.
-fn candidates(router: &Router, first: bool) -> Vec<Asked<'_>> {
-    let mut random = fastrand::Rng::with_seed(router.seed ^ router.signals.gaps());
-    let mut links = router.links();
-    random.shuffle(&mut links);
-    links.retain(|node| matches!(node.link.ready().now_or_never(), Some(Ok(_))));
-    let map = router.map();
-    let mut others: Vec<Host> =
-        map.masters().iter().chain(map.replicas()).chain(&router.seeds.hosts).cloned().collect();
-    others.retain(|host| links.iter().all(|node| node.host != *host));
-    random.shuffle(&mut others);
-    let mut seen: Vec<Host> = Vec::new();
-    others.retain(|host| {
-        let new = !seen.contains(host);
-        seen.push(host.clone());
-        new
-    });
-    let over_links = links.into_iter().map(|node| -> Asked<'_> { Box::pin(over(router, node)) });
-    over_links.chain(others.into_iter().map(|host| -> Asked<'_> { Box::pin(at(router, host, first)) })).collect()
+/// The nodes to ask, in groups. Each group is shuffled, so that the clients of a cluster do not all ask the same node, and no client
+/// asks the same node each time.
+struct Candidates {
+    /// The nodes with a link.
+    linked: Vec<Arc<Node>>,
+    /// The other ones, and the seeds. After them the nodes that cannot speak for themselves, as their answers are in doubt.
+    others: Vec<Host>,
+    seen: HashSet<Host>,
+}
+
+impl Candidates {
+    fn of(router: &Router, known: &SlotMap, number: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(router.seed ^ number);
+        let mut linked = router.links();
+        linked.retain(|node| matches!(node.link.ready().now_or_never(), Some(Ok(_))));
+        let doubted = linked.extract_if(.., |node| node.is_in_doubt());
+        let doubted: Vec<Host> = doubted.map(|node| node.host.clone()).collect();
+        random.shuffle(&mut linked);
+        let mut seen: HashSet<Host> = linked.iter().map(|node| node.host.clone()).chain(doubted.clone()).collect();
+        let hosts = known.masters().iter().chain(known.replicas()).chain(&router.seeds.hosts);
+        let mut others: Vec<Host> = hosts.filter(|host| seen.insert((*host).clone())).cloned().collect();
+        random.shuffle(&mut others);
+        // The last one is asked first.
+        others.splice(0..0, doubted);
+        Self { linked, others, seen }
+    }
+}
+
+/// Asks a node without a link. The first reading makes a connection of its own. Later ones make a link, which is kept for the next
+/// reading, and given up when it is idle.
+fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
+    if first {
+        return at_once(router, host).boxed();
+    }
+    async move {
+        match router.to_host(host).map(|route| route.node) {
+            Ok(Some(node)) => over(router, node).await,
+            Ok(None) => Err(Failure::Io("no node is known".to_owned())),
+            Err(closed) => Err(Failure::Refused(closed)),
+        }
+    }
+    .boxed()
 }
 
 /// Asks a node over its link.
@@ -100,17 +176,17 @@ async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
     asked.unwrap_or_else(|| Err(Failure::Io(format!("no answer within {limit:?}"))))
 }
 
-/// Asks a node over a new connection.
-async fn at(router: &Router, host: Host, first: bool) -> Result<View, Failure> {
+/// Asks a node over a new connection, for the first time.
+async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
     let progress = Arc::default();
     let asked = async {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
         let mut fresh = Fresh { target, connection, driver };
-        let warnings = handshake::prepare(&mut fresh, first).await?;
-        let asked = pin!(ask(router, fresh.connection, &host, first));
+        let warnings = handshake::prepare(&mut fresh, true).await?;
+        let asked = pin!(ask(router, fresh.connection, &host, true));
         match select(asked, fresh.driver).await {
-            Either::Left((view, _)) => view.map(|view| View { warnings, ..view }),
+            Either::Left((view, _)) => view.map(|view| View { about: About { warnings, ..view.about }, ..view }),
             Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
         }
     };
@@ -124,8 +200,9 @@ async fn ask(
     host: &Host,
     first: bool,
 ) -> Result<View, Failure> {
-    let mut pipeline = Pipeline::with_capacity(3);
+    let mut pipeline = Pipeline::with_capacity(7);
     pipeline.cmd("CLUSTER").arg("INFO");
+    pipeline.cmd("CLUSTER").arg("NODES");
     pipeline.cmd("CLUSTER").arg("SLOTS");
     if first {
         sharding::ask(&mut pipeline, &router.config.prefix);
@@ -134,15 +211,18 @@ async fn ask(
     let values = connection.send_packed_commands(&pipeline, 0, count).await;
     let mut values = values.map_err(|error| Failure::Io(error.to_string()))?.into_iter();
     let (up, epoch) = state(convert::reply(values.next().unwrap_or(Value::Nil)));
+    // A user without this right gets no epochs.
+    let epochs = convert::reply(values.next().unwrap_or(Value::Nil))
+        .map_or_else(|_| Epochs::default(), |nodes| Epochs::parse(&nodes));
     let slots = convert::reply(values.next().unwrap_or(Value::Nil)).map_err(Failure::Refused)?;
-    let map = SlotMap::parse(&slots, host, |host| router.public(host));
+    let map = SlotMap::parse(&slots, host, &epochs, |host| router.public(host));
     let map = map.ok_or_else(|| Failure::Unsupported("the answer to CLUSTER SLOTS has another form".to_owned()))?;
     if map.is_empty() {
         let refusal = ConnectionError::refused("CLUSTERDOWN the node knows of no slots");
         return Err(Failure::Refused(refusal));
     }
     let sharded = if first { sharding::is_offered(values)? } else { false };
-    Ok(View { map, up, epoch, sharded, warnings: Vec::new() })
+    Ok(View { host: host.clone(), map, up, epoch, about: About { warnings: Vec::new(), sharded } })
 }
 
 /// Whether the node accepts calls, by its answer to `CLUSTER INFO`. A user without the right to ask gets no answer.

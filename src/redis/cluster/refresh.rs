@@ -11,6 +11,19 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// client that does not know of a failover sends calls to the old master, which may execute them later and lose the writes.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(250);
+/// The longest time between two readings while no node accepts calls. All clients of the cluster read then, at nodes that are busy
+/// with each other.
+const LONGEST_DOWN: Duration = Duration::from_secs(4);
+
+/// What a reading of the map has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    News,
+    /// The map is as it was.
+    Same,
+    /// No node accepts calls.
+    Down,
+}
 
 /// | state | next reading |
 /// |---|---|
@@ -20,7 +33,10 @@ const LONGEST: Duration = Duration::from_millis(250);
 pub(super) struct Refresh {
     last: Instant,
     period: Duration,
+    /// Grows from reading to reading.
     pause: Duration,
+    /// The pause with jitter.
+    wait: Duration,
     asked: bool,
     jitter: Jitter,
 }
@@ -28,23 +44,23 @@ pub(super) struct Refresh {
 impl Refresh {
     /// A map was read `now`.
     pub(super) fn new(now: Instant, jitter: Jitter) -> Self {
-        let mut refresh = Self { last: now, period: PERIOD, pause: SHORTEST, asked: false, jitter };
+        let mut refresh = Self { last: now, period: PERIOD, pause: SHORTEST, wait: SHORTEST, asked: false, jitter };
         refresh.draw();
         refresh
     }
 
     /// Records a sign that the map is old. Returns whether it is the first one since the last reading.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
-        let calm = now.saturating_duration_since(self.last) >= LONGEST;
+        let calm = now.saturating_duration_since(self.last) >= self.pause.max(LONGEST);
         if calm && !self.asked {
-            self.pause = SHORTEST;
+            (self.pause, self.wait) = (SHORTEST, SHORTEST);
         }
         !std::mem::replace(&mut self.asked, true)
     }
 
     /// The time of the next reading.
     pub(super) fn due(&self) -> Instant {
-        self.last + if self.asked { self.pause } else { self.period }
+        self.last + if self.asked { self.wait } else { self.period }
     }
 
     /// Records that a reading begins. A sign from now on asks for another one.
@@ -52,16 +68,21 @@ impl Refresh {
         self.asked = false;
     }
 
-    /// Records that a reading has ended. `news`: it changed the map.
-    pub(super) fn done(&mut self, now: Instant, news: bool) {
+    /// Records that a reading has ended.
+    pub(super) fn done(&mut self, now: Instant, found: Found) {
         self.last = now;
-        self.pause = if news { SHORTEST } else { (self.pause * 2).min(LONGEST) };
+        self.pause = match found {
+            Found::News => SHORTEST,
+            Found::Same => (self.pause * 2).min(LONGEST),
+            Found::Down => (self.pause * 2).min(LONGEST_DOWN),
+        };
         self.draw();
     }
 
-    /// The time is random, so that clients which a cluster redirected at the same time do not all come back at the same
+    /// The times are random, so that clients which a cluster redirected at the same time do not all come back at the same
     /// time.
     fn draw(&mut self) {
+        self.wait = self.jitter.spread(self.pause);
         self.period = PERIOD * 4 / 5 + self.jitter.up_to(PERIOD * 2 / 5);
     }
 }
@@ -82,51 +103,76 @@ mod tests {
             let (last, due) = (refresh.last, refresh.due());
             periods.push(due - last);
             refresh.begin();
-            refresh.done(due, false);
+            refresh.done(due, Found::Same);
         }
         assert!(periods.iter().all(|period| (Duration::from_secs(48)..=Duration::from_secs(72)).contains(period)));
         assert!(periods.iter().any(|period| *period != periods[0]), "they are spread");
     }
 
-    #[test]
-    fn pauses_grow_while_nothing_changes() {
+    /// The pauses between readings that are asked for all the time, and find this.
+    fn pauses(found: Found, seed: u64) -> Vec<Duration> {
         let start = an_instant();
-        let mut refresh = Refresh::new(start, Jitter::new(7));
+        let mut refresh = Refresh::new(start, Jitter::new(seed));
         let mut now = start + Duration::from_secs(10);
         let mut pauses = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..10 {
             assert!(refresh.ask(now));
             assert!(!refresh.ask(now), "asked for already");
             let due = refresh.due().max(now);
-            pauses.push((due - now) / 1_000_000 * 1_000_000);
+            pauses.push(due - now);
             refresh.begin();
-            refresh.done(due, false);
+            refresh.done(due, found);
             now = due;
         }
-        assert_eq!(pauses, [0, 200, 250, 250, 250, 250].map(|ms| MS * ms));
+        pauses
+    }
+
+    #[test]
+    fn pauses_grow_while_nothing_changes() {
+        for (found, most) in [(Found::Same, 250), (Found::Down, 4000)] {
+            let expected =
+                [0, 200, 400, 800, 1600, 3200, 6400, 6400, 6400, 6400].map(|ms| MS * ms).map(|due| due.min(MS * most));
+            for (pause, expected) in pauses(found, 7).into_iter().zip(expected) {
+                assert!((expected * 3 / 4..=expected * 5 / 4).contains(&pause), "{found:?} {pause:?} {expected:?}");
+            }
+        }
+        assert_ne!(pauses(Found::Down, 7), pauses(Found::Down, 8), "clients do not read at the same time");
     }
 
     #[test]
     fn news_and_calm_make_the_pause_short_again() {
         let start = an_instant();
+        let shortest = SHORTEST * 3 / 4..=SHORTEST * 5 / 4;
         let mut refresh = Refresh::new(start, Jitter::new(7));
-        for _ in 0..5 {
-            refresh.begin();
-            refresh.done(start, false);
-        }
+        let down = |refresh: &mut Refresh| {
+            for _ in 0..9 {
+                refresh.begin();
+                refresh.done(start, Found::Down);
+            }
+        };
+        down(&mut refresh);
         refresh.ask(start);
-        assert_eq!(refresh.due(), start + LONGEST);
+        assert!(refresh.due() >= start + LONGEST_DOWN * 3 / 4);
         refresh.begin();
-        refresh.done(start, true);
+        refresh.done(start, Found::News);
         refresh.ask(start);
-        assert_eq!(refresh.due(), start + SHORTEST, "after news");
-        for _ in 0..5 {
-            refresh.begin();
-            refresh.done(start, false);
-        }
-        let later = start + LONGEST;
+        assert!(shortest.contains(&(refresh.due() - start)), "after news");
+        down(&mut refresh);
+        let later = start + LONGEST_DOWN;
         refresh.ask(later);
-        assert_eq!(refresh.due(), start + SHORTEST, "after a calm");
+        assert!(shortest.contains(&(refresh.due() - start)), "after a calm");
+    }
+
+    #[test]
+    fn a_cluster_that_is_up_again_is_asked_as_often_as_before() {
+        let start = an_instant();
+        let mut refresh = Refresh::new(start, Jitter::new(7));
+        for found in [Found::Down; 9].into_iter().chain([Found::Same]) {
+            refresh.begin();
+            refresh.done(start, found);
+        }
+        refresh.ask(start);
+        assert!(refresh.due() <= start + LONGEST * 5 / 4);
     }
 
     #[test]
@@ -136,7 +182,7 @@ mod tests {
         refresh.ask(start);
         refresh.begin();
         assert!(refresh.ask(start + 5 * MS));
-        refresh.done(start + 9 * MS, true);
-        assert_eq!(refresh.due(), start + 109 * MS);
+        refresh.done(start + 9 * MS, Found::News);
+        assert!((start + 84 * MS..=start + 134 * MS).contains(&refresh.due()));
     }
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::super::acknowledging::Acknowledging;
 use super::super::dial::Dial;
 use super::super::link::Shared;
 use super::super::under_way::UnderWay;
@@ -21,6 +20,8 @@ use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
+
+mod learning;
 
 /// A node that gives no answer for so long may be gone: the others are asked.
 pub(super) const SLOW: Duration = Duration::from_millis(500);
@@ -44,10 +45,13 @@ pub(super) struct Router {
 }
 
 struct State {
-    map: SlotMap,
+    /// Shared, because it is large and often looked at.
+    map: Arc<SlotMap>,
     /// The number of changes of the map.
     version: u64,
     links: HashMap<Host, Link>,
+    /// When the last reading that was answered began, and the nodes that answered and accept calls.
+    read: Option<(Instant, Vec<Host>)>,
     closed: bool,
 }
 
@@ -74,7 +78,8 @@ impl Router {
         seed: u64,
     ) -> Self {
         let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
-        let state = State { map: SlotMap::empty(), version: 0, links: HashMap::new(), closed: false };
+        let state =
+            State { map: Arc::new(SlotMap::empty()), version: 0, links: HashMap::new(), read: None, closed: false };
         let (state, reconnects, under_way) = (Mutex::new(state), AtomicU64::new(0), UnderWay::new(SLOW));
         Self { executor, dialer, seeds, config, seed, signals, under_way, state, reconnects }
     }
@@ -111,7 +116,7 @@ impl Router {
         let seed = self.seed.wrapping_add(host.port.into());
         let link = Arc::new(Shared::new(executor, dialer, place, &self.config, seed));
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
-        let node = Arc::new(Node { host: host.clone(), link, acknowledging: Acknowledging::default() });
+        let node = Arc::new(Node::new(host.clone(), link));
         let old = state.links.insert(host, Link { node: Arc::clone(&node), out });
         drop(state);
         old.inspect(|old| self.count(&old.node));
@@ -130,46 +135,13 @@ impl Router {
     /// Records that a node named another master for the slot.
     pub(super) fn moved(&self, slot: u16, owner: &Host) {
         let mut state = lock(&self.state);
-        let news = state.map.set(slot, owner);
+        let news = state.map.owner(slot) != Some(owner) && Arc::make_mut(&mut state.map).set(slot, owner);
         state.version += u64::from(news);
         drop(state);
         if news {
             self.signals.change();
         }
         self.signals.suspect_map();
-    }
-
-    /// Takes over a map that was read. Returns whether slots have other masters than before. The link to a master that was
-    /// replaced is cut at once. The old master may execute the calls that it has not answered when it resumes, and the
-    /// writes behind its answers would be lost.
-    pub(super) fn learn(&self, map: SlotMap) -> bool {
-        let (now, mut cut) = (self.executor.now(), Vec::new());
-        let mut state = lock(&self.state);
-        let State { links, map: old, .. } = &mut *state;
-        links.retain(|host, link| {
-            if map.masters().contains(host) {
-                link.out = None;
-            } else if old.masters().contains(host) {
-                // Before any call can see the new map: the link is closed later.
-                link.node.link.disown(u64::MAX);
-                cut.push(Arc::clone(&link.node));
-                return false;
-            } else {
-                link.out.get_or_insert(now);
-            }
-            true
-        });
-        let (news, replaced) = (old.differs(&map), old.lost_a_master(&map));
-        state.map = map;
-        state.version += u64::from(news);
-        drop(state);
-        self.cut(cut);
-        if replaced {
-            self.signals.gap();
-        } else {
-            self.signals.change();
-        }
-        news
     }
 
     /// Closes the links that are no longer needed. Returns when to check again.
@@ -216,14 +188,13 @@ impl Router {
         links.sum::<u64>() + self.reconnects.load(Ordering::Relaxed)
     }
 
-    /// The links to masters.
+    /// All links, also those to nodes that are not in the map.
     pub(super) fn links(&self) -> Vec<Arc<Node>> {
-        let state = lock(&self.state);
-        state.links.values().filter(|link| link.out.is_none()).map(|link| Arc::clone(&link.node)).collect()
+        lock(&self.state).links.values().map(|link| Arc::clone(&link.node)).collect()
     }
 
-    pub(super) fn map(&self) -> SlotMap {
-        lock(&self.state).map.clone()
+    pub(super) fn map(&self) -> Arc<SlotMap> {
+        Arc::clone(&lock(&self.state).map)
     }
 
     /// The address at which to reach a node that announces this one.

@@ -1,14 +1,14 @@
 //! Signals between links and calls: the map may be old, messages may have been missed, the state has changed.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use event_listener::{Event, EventListener};
 use futures::future::select;
 
-use super::refresh::Refresh;
+use super::refresh::{Found, Refresh};
 use crate::jitter::Jitter;
 use crate::mutex::lock;
 use crate::runtime::Executor;
@@ -21,12 +21,18 @@ pub(super) struct Signals {
     /// The number of events after which messages may have been missed.
     gaps: AtomicU64,
     changed: Event,
+    /// Whether the last reading has found no node that accepts calls.
+    down: AtomicBool,
+    /// Notified after each reading.
+    read: Event,
 }
 
 impl Signals {
     pub(super) fn new(executor: Arc<dyn Executor>, seed: u64) -> Self {
         let refresh = Mutex::new(Refresh::new(executor.now(), Jitter::new(seed)));
-        Self { executor, refresh, asked: Event::new(), gaps: AtomicU64::new(0), changed: Event::new() }
+        let [asked, changed, read] = [(); 3].map(|()| Event::new());
+        let (gaps, down) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { executor, refresh, asked, gaps, changed, down, read }
     }
 
     /// Records a sign that the map is old.
@@ -55,6 +61,17 @@ impl Signals {
         self.changed.listen()
     }
 
+    /// Returns a listener for the end of a reading.
+    pub(super) fn listen_reading(&self) -> EventListener {
+        self.read.listen()
+    }
+
+    /// Whether no node accepts calls, by the last reading. The next one tells more.
+    pub(super) fn is_down(&self) -> bool {
+        self.suspect_map();
+        self.down.load(Ordering::SeqCst)
+    }
+
     /// Waits until a reading of the map is due, or until `early`. Returns whether a reading is due.
     pub(super) async fn due(&self, early: Option<Instant>) -> bool {
         let asked = self.asked.listen();
@@ -72,8 +89,10 @@ impl Signals {
         lock(&self.refresh).begin();
     }
 
-    /// Records that a reading has ended. `news`: it changed the map.
-    pub(super) fn done(&self, news: bool) {
-        lock(&self.refresh).done(self.executor.now(), news);
+    /// Records that a reading has ended.
+    pub(super) fn done(&self, found: Found) {
+        lock(&self.refresh).done(self.executor.now(), found);
+        self.down.store(found == Found::Down, Ordering::SeqCst);
+        self.read.notify(usize::MAX);
     }
 }

@@ -178,7 +178,7 @@ impl Feed {
             let Fresh { connection, driver, .. } = &mut fresh;
             let mut asked = connection.clone();
             let confirmation = pin!(async {
-                if !alive(&mut asked).await? {
+                if !alive(&mut asked).await? && !router.signals.is_down() {
                     return Err(Failure::Io("the node is cut off from the cluster".to_owned()));
                 }
                 connection.subscribe(&self.channel).await.map_err(|error| refused(&error))
@@ -203,10 +203,12 @@ impl Socket {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let heartbeat = async {
             let limit = router.config.command_timeout;
+            let mut cut_off = CutOff::default();
             loop {
                 router.executor.sleep(HEARTBEAT).await;
-                if !matches!(router.within(limit, alive(connection)).await, Some(Ok(true))) {
-                    return;
+                match router.within(limit, alive(connection)).await {
+                    Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {}
+                    _ => return,
                 }
             }
         };
@@ -222,6 +224,20 @@ impl Socket {
             }
         };
         select(select(driver, pin!(heartbeat)), pin!(watched)).await;
+    }
+}
+
+/// Whether a socket is given up because its node says that it is cut off. If no node accepts calls, another socket is no better, and
+/// costs a cluster that is trying to heal a login. The first such answer only asks for a reading of the map, which finds that out.
+#[derive(Default)]
+pub(super) struct CutOff {
+    was_cut_off: bool,
+}
+
+impl CutOff {
+    pub(super) fn is_sure(&mut self, router: &Router, is_alive: bool) -> bool {
+        let was_cut_off = std::mem::replace(&mut self.was_cut_off, !is_alive);
+        !is_alive && !router.signals.is_down() && was_cut_off
     }
 }
 

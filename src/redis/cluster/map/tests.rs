@@ -13,7 +13,7 @@ fn range(first: i64, last: i64, nodes: &[Reply]) -> Reply {
 }
 
 fn parse(ranges: &[Reply]) -> Option<SlotMap> {
-    SlotMap::parse(&Reply::Array(ranges.to_vec()), &Host::new("10.0.0.9", 7000), |host| host)
+    SlotMap::parse(&Reply::Array(ranges.to_vec()), &Host::new("10.0.0.9", 7000), &Epochs::default(), |host| host)
 }
 
 fn two_masters() -> SlotMap {
@@ -62,7 +62,7 @@ fn a_node_whose_name_is_unknown_has_an_address() {
 fn addresses_are_translated() {
     let ranges = Reply::Array(vec![range(0, 16_383, &[node(text("a"), 1, &[]), node(text("b"), 2, &[])])]);
     let public = |host: Host| Host { port: host.port + 100, ..host };
-    let map = SlotMap::parse(&ranges, &Host::new("x", 9), public).unwrap();
+    let map = SlotMap::parse(&ranges, &Host::new("x", 9), &Epochs::default(), public).unwrap();
     assert_eq!((map.masters(), map.replicas()), (&[Host::new("a", 101)][..], &[Host::new("b", 102)][..]));
 }
 

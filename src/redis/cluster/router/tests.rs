@@ -6,6 +6,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, pending, select};
 
 use super::super::super::dial::Dialled;
+use super::super::map::Epochs;
+use super::super::reading::{About, Reading};
+use super::super::refresh::Found;
 use super::*;
 use crate::connection::Reply;
 use crate::runtime::still::Still;
@@ -37,7 +40,12 @@ fn map_of(ports: [u16; 2]) -> SlotMap {
         Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
     };
     let ranges = [range(0, 8_191, ports[0].into()), range(8_192, 16_383, ports[1].into())];
-    SlotMap::parse(&Reply::Array(ranges.into()), &Host::new("a", 1), |host| host).unwrap()
+    SlotMap::parse(&Reply::Array(ranges.into()), &Host::new("a", 1), &Epochs::default(), |host| host).unwrap()
+}
+
+fn learn(router: &Router, map: SlotMap) -> Found {
+    let began = router.executor.now();
+    router.learn(Reading { began, map, anew: false, up: vec![Host::new("a", 1)], about: About::default() })
 }
 
 /// Looks at the nodes when the first of them is closed.
@@ -59,14 +67,14 @@ impl Wake for Look {
 #[test]
 fn no_answer_of_a_replaced_master_counts_once_a_call_can_see_the_new_map() {
     let router = router();
-    assert!(router.learn(map_of([1, 2])));
+    assert_eq!(learn(&router, map_of([1, 2])), Found::News);
     let nodes = [0, 16_383].map(|slot| router.to_slot(slot).unwrap().node.unwrap());
     assert_eq!(nodes.each_ref().map(|node| node.link.is_disowned(1)), [false; 2]);
     let look = Arc::new(Look { router, nodes, seen: Mutex::default() });
     let waker = Waker::from(Arc::clone(&look));
     let mut closed = pin!(select(look.nodes[0].link.closed().boxed(), look.nodes[1].link.closed().boxed()));
     assert!(closed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    assert!(look.router.learn(map_of([3, 4])));
+    assert_eq!(learn(&look.router, map_of([3, 4])), Found::News);
     let seen = lock(&look.seen).clone();
     let first = &seen[..2];
     assert_eq!(first.iter().filter(|[is_closed, _]| *is_closed).count(), 1, "{first:?}");

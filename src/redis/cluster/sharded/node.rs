@@ -15,7 +15,7 @@ use super::super::super::progress::Progress;
 use super::super::host::Host;
 use super::super::redirect::Redirect;
 use super::super::router::Router;
-use super::super::subscription::HEARTBEAT;
+use super::super::subscription::{CutOff, HEARTBEAT};
 use super::channels::Channels;
 use super::socket::{Answer, Said, Socket};
 use crate::backoff::{Backoff, Pauses};
@@ -124,7 +124,7 @@ impl<'a> Subscribed<'a> {
     /// Subscribes the wanted channels and reads messages, until the socket ends or is given up.
     async fn read(mut self) -> Failure {
         let Node { router, channels, .. } = *self.node;
-        let mut heartbeat = router.executor.sleep(HEARTBEAT);
+        let (mut heartbeat, mut cut_off) = (router.executor.sleep(HEARTBEAT), CutOff::default());
         loop {
             let mut changed = pin!(select(channels.listen(), router.signals.listen()));
             match self.adjust().await {
@@ -149,7 +149,7 @@ impl<'a> Subscribed<'a> {
                         continue;
                     }
                     Next::Heartbeat => match router.within(self.node.limit(), self.socket.is_alive()).await {
-                        Some(Ok(true)) => {
+                        Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {
                             heartbeat = router.executor.sleep(HEARTBEAT);
                             continue;
                         }

@@ -1,0 +1,64 @@
+//! Takes over what a reading of the map has found.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::host::Host;
+use super::super::reading::Reading;
+use super::super::refresh::Found;
+use super::{Router, State};
+use crate::mutex::lock;
+
+impl Router {
+    /// Takes over what is newer in a map that was read. The link to a master that was replaced is cut at once. The old master may
+    /// execute the calls that it has not answered when it resumes, and the writes behind its answers would be lost.
+    pub(in super::super) fn learn(&self, reading: Reading) -> Found {
+        let Reading { began, map, anew, up, .. } = reading;
+        let (now, mut cut, is_down) = (self.executor.now(), Vec::new(), up.is_empty());
+        let mut state = lock(&self.state);
+        let State { links, map: old, .. } = &mut *state;
+        // A `MOVED` may have come since the reading began.
+        let map = if anew { map } else { old.merged(&map).map };
+        links.retain(|host, link| {
+            if map.masters().contains(host) {
+                link.out = None;
+            } else if old.masters().contains(host) {
+                // Before any call can see the new map: the link is closed later.
+                link.node.link.disown(u64::MAX);
+                cut.push(Arc::clone(&link.node));
+                return false;
+            } else {
+                link.out.get_or_insert(now);
+            }
+            true
+        });
+        let (news, replaced) = (old.differs(&map), old.lost_a_master(&map));
+        state.map = Arc::new(map);
+        state.version += u64::from(news);
+        state.read = Some((began, up));
+        drop(state);
+        self.cut(cut);
+        if replaced {
+            self.signals.gap();
+        } else if news {
+            self.signals.change();
+        }
+        match news {
+            true => Found::News,
+            false if is_down => Found::Down,
+            false => Found::Same,
+        }
+    }
+
+    /// Whether another node that accepts calls has answered a reading that began at this time or later.
+    pub(in super::super) fn has_read_since(&self, time: Instant, except: &Host) -> bool {
+        let state = lock(&self.state);
+        state.read.as_ref().is_some_and(|(began, up)| *began >= time && up.iter().any(|host| host != except))
+    }
+
+    /// Whether the map names another node, which could take the place of this one.
+    pub(in super::super) fn has_others(&self, host: &Host) -> bool {
+        let state = lock(&self.state);
+        state.map.masters().iter().chain(state.map.replicas()).any(|other| other != host)
+    }
+}
