@@ -209,3 +209,6 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
         router.signals.done(reading.map_or(Found::Down, |reading| router.learn(reading)));
     }
 }
+
+#[cfg(test)]
+mod tests;

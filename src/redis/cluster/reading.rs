@@ -170,6 +170,7 @@ fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
 
 /// Asks a node over its link.
 async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
+    router.use_link(&node.host);
     let up = node.link.ready().await.map_err(Failure::Refused)?;
     let limit = router.config.command_timeout.min(node.link.upkeep);
     let asked = router.within(limit, ask(router, up.connection, &node.host, false)).await;

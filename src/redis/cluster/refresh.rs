@@ -38,13 +38,16 @@ pub(super) struct Refresh {
     /// The pause with jitter.
     wait: Duration,
     asked: bool,
+    /// Whether a reading is under way.
+    reads: bool,
     jitter: Jitter,
 }
 
 impl Refresh {
     /// A map was read `now`.
     pub(super) fn new(now: Instant, jitter: Jitter) -> Self {
-        let mut refresh = Self { last: now, period: PERIOD, pause: SHORTEST, wait: SHORTEST, asked: false, jitter };
+        let mut refresh =
+            Self { last: now, period: PERIOD, pause: SHORTEST, wait: SHORTEST, asked: false, reads: false, jitter };
         refresh.draw();
         refresh
     }
@@ -52,7 +55,7 @@ impl Refresh {
     /// Records a sign that the map is old. Returns whether it is the first one since the last reading.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
         let calm = now.saturating_duration_since(self.last) >= self.pause.max(LONGEST);
-        if calm && !self.asked {
+        if calm && !self.asked && !self.reads {
             (self.pause, self.wait) = (SHORTEST, SHORTEST);
         }
         !std::mem::replace(&mut self.asked, true)
@@ -65,12 +68,12 @@ impl Refresh {
 
     /// Records that a reading begins. A sign from now on asks for another one.
     pub(super) fn begin(&mut self) {
-        self.asked = false;
+        (self.asked, self.reads) = (false, true);
     }
 
     /// Records that a reading has ended.
     pub(super) fn done(&mut self, now: Instant, found: Found) {
-        self.last = now;
+        (self.last, self.reads) = (now, false);
         self.pause = match found {
             Found::News => SHORTEST,
             Found::Same => (self.pause * 2).min(LONGEST),

@@ -98,6 +98,14 @@ impl Router {
         Ok(self.to(self.state()?, host))
     }
 
+    /// Keeps the link to a node that is not in the map for some more time.
+    pub(super) fn use_link(&self, host: &Host) {
+        let now = self.executor.now();
+        if let Some(used) = lock(&self.state).links.get_mut(host).and_then(|link| link.out.as_mut()) {
+            *used = now;
+        }
+    }
+
     fn state(&self) -> Result<MutexGuard<'_, State>, ConnectionError> {
         let state = lock(&self.state);
         if state.closed { Err(ConnectionError::Closed) } else { Ok(state) }

@@ -1,0 +1,104 @@
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+
+use super::*;
+use crate::connection::Reply;
+use crate::mutex::lock;
+use crate::protocol::Script;
+
+use self::lab::Lab;
+
+mod lab;
+
+/// A client of the lab's cluster, and its tasks.
+struct Scene {
+    lab: Arc<Lab>,
+    tasks: FuturesUnordered<BoxFuture<'static, ()>>,
+    cluster: Cluster,
+}
+
+impl Scene {
+    /// Node 1 is the master, and nodes 2 and 3 could take its place.
+    fn new() -> Self {
+        let lab = Lab::new(&[1, 2, 3], 1);
+        let mut tasks = FuturesUnordered::new();
+        let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
+        let config = Config::default();
+        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
+        let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();
+        Self { lab, tasks, cluster }
+    }
+}
+
+/// Runs one call.
+async fn call(cluster: &Cluster) -> Answer {
+    let script = Script::all().next().unwrap();
+    cluster.run(&Call::new(script, &["{a}"], &[])).await
+}
+
+/// All nodes say `fail` for a minute, while a client calls again and again.
+#[test]
+fn a_cluster_that_fails_is_read_seldom_and_over_connections_that_are_kept() {
+    let mut scene = Scene::new();
+    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+    lab.nodes[&3].dead.store(true, Ordering::SeqCst);
+    for node in lab.nodes.values() {
+        node.up.store(false, Ordering::SeqCst);
+        (*lock(&node.logins), *lock(&node.readings)) = (0, 0);
+    }
+    let start = lab.now();
+    scene.lab.run(&mut scene.tasks, async {
+        while lab.now() < start + Duration::from_secs(60) {
+            assert!(matches!(call(cluster).await, Err(ConnectionError::Refused { .. })));
+        }
+    });
+    let (logins, readings) = (lab.sum(|node| &node.logins), lab.sum(|node| &node.readings));
+    assert!(logins <= 2, "{logins} logins: one node had no link, and one cannot be dialled");
+    assert!((20..=60).contains(&readings), "{readings} answers about the map");
+    // All is well again, and is noticed at once.
+    lab.nodes.values().for_each(|node| node.up.store(true, Ordering::SeqCst));
+    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+}
+
+/// The master is frozen, another node takes its place, and it thaws before the client has heard of that: its answer must not count.
+#[test]
+fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
+    for freeze in [150, 450, 2_000].map(Duration::from_millis) {
+        for is_replaced in [true, false] {
+            let mut scene = Scene::new();
+            let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+            scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+            let frozen = &lab.nodes[&1];
+            frozen.frozen.store(true, Ordering::SeqCst);
+            let thaws = async {
+                lab.sleep(freeze).await;
+                if is_replaced {
+                    // The replacement knows, and so does the other one. The old master does not.
+                    for port in [2, 3] {
+                        *lock(&lab.nodes[&port].owner) = (2, 5);
+                    }
+                }
+                frozen.thaw();
+            };
+            let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
+            assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
+            match is_replaced {
+                true => assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{freeze:?} {answer:?}"),
+                false => assert_eq!(answer.unwrap(), Reply::Integer(1), "{freeze:?}"),
+            }
+        }
+    }
+}
+
+/// An answer that comes at once needs no other node.
+#[test]
+fn an_answer_in_time_is_not_confirmed() {
+    let scene = Scene::new();
+    let (lab, mut tasks, cluster) = (scene.lab, scene.tasks, scene.cluster);
+    let before = lab.sum(|node| &node.readings);
+    for _ in 0..100 {
+        lab.run(&mut tasks, call(&cluster)).unwrap();
+    }
+    assert_eq!(lab.sum(|node| &node.readings), before);
+}
