@@ -1,5 +1,6 @@
 //! The guards that processes have, against the holds that the server knows.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::view::{self, WRITE, client_of};
@@ -83,6 +84,17 @@ impl Judge {
         let holds = name.permits.iter().filter(|(id, units)| client_of(id) == known.client && *units == known.units);
         let attempts = holds.filter_map(|(id, _)| state.attempts.get(id));
         attempts.filter(|attempt| attempt.decided.is_none()).filter_map(|attempt| attempt.first_asking).min()
+    }
+
+    /// Whether the client may have another hold of the name with as many units. Of two such holds, none can say which one is a
+    /// guard's. A hold that the client gives up at this moment still counts.
+    pub fn is_ambiguous(&self, known: &Known<'_>) -> bool {
+        let (state, now) = (self.lock(), self.machine.now());
+        let Some(name) = state.names.get(known.key).filter(|_| !known.is_alone()) else { return false };
+        let holds = name.permits.iter().filter(|(id, units)| client_of(id) == known.client && *units == known.units);
+        let ids: BTreeSet<&String> = holds.map(|(id, _)| id).collect();
+        let attempts = ids.into_iter().filter_map(|id| state.attempts.get(id));
+        attempts.filter(|attempt| attempt.decided.is_none_or(|decided| decided >= now)).count() > 1
     }
 
     /// What is left of the lease, for the server; of the longest, if there are several.

@@ -195,14 +195,23 @@ impl Nodes {
         state.is_open(slot).is_some() && state.shards[state.serves(slot)].master == node
     }
 
-    /// What all masters have, each of its own slots.
+    /// What all masters have, each of its own slots, and of a slot that moves here. A master that a failover has promoted may still have
+    /// keys of a slot that moved away before, as in Redis. If that slot moves back, the keys that its present master has are newer.
     pub fn truth(&self) -> Dump {
         let state = self.lock();
         let Some(_) = &state.slots else { return dump(&state.places[state.shards[0].master].server) };
-        let mut all = Dump::new();
+        let (mut all, mut arrived) = (Dump::new(), Dump::new());
         for (at, shard) in state.shards.iter().enumerate() {
-            let own = |key: &String| state.serves(slot(key)) == at || state.is_open(slot(key)) == Some(at);
-            all.extend(dump(&state.places[shard.master].server).into_iter().filter(|(key, _)| own(key)));
+            for (key, entry) in dump(&state.places[shard.master].server) {
+                if state.serves(slot(&key)) == at {
+                    all.insert(key, entry);
+                } else if state.is_open(slot(&key)) == Some(at) {
+                    arrived.insert(key, entry);
+                }
+            }
+        }
+        for (key, entry) in arrived {
+            all.entry(key).or_insert(entry);
         }
         all
     }

@@ -97,6 +97,8 @@ impl World {
             let state = self.state.lock().unwrap();
             let seen = state.guards.get(&key).into_iter().flatten().find(|seen| Arc::ptr_eq(&seen.guard, guard));
             let seen = seen.filter(|seen| !self.waives(&key, seen, state.lost_at));
+            // Two readers of one client have the same token, and one of them can be lost.
+            let seen = seen.filter(|seen| !self.server.judge.is_ambiguous(&seen.known(&key)));
             seen.map(|seen| self.server.left(&seen.known(&key))).unwrap_or_default()
         };
         self.must(loss != Loss::Gone || left.is_zero(), || {
