@@ -56,7 +56,9 @@ pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<De
 /// `None`: the next request is due.
 fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: Answer) -> Result<Option<Decision>> {
     Ok(match answer {
-        Answer::Granted { token, counted_from, replicas } => Some(hold(request, waiter, token, counted_from, replicas)),
+        Answer::Granted { token, counted_from, replicas } => {
+            Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
+        }
         Answer::Busy => {
             waiter.attempt.forget();
             Some(Decision::Busy)
@@ -87,7 +89,9 @@ fn decided(request: &Request, waiter: &mut Waiter<'_>, outcome: Outcome) -> Resu
                 trusted = true;
             }
             let is_held = trusted && left >= request.lease / 2;
-            Ok(is_held.then(|| hold(request, waiter, token, counted_from, 0)))
+            // The lease may count from a heartbeat long before the grant. The limit is about the work, which begins now.
+            let counts = Counts { lease: counted_from, limit: context.now() };
+            Ok(is_held.then(|| hold(request, waiter, token, counts, 0)))
         }
         Outcome::Gone => {
             // If the request was sent twice, a heartbeat may have been answered between the two, and the second copy may have
@@ -111,18 +115,18 @@ fn decided(request: &Request, waiter: &mut Waiter<'_>, outcome: Outcome) -> Resu
     }
 }
 
+/// From when on a hold's lease and its [limit](crate::Acquire::hold_at_most) count.
+struct Counts {
+    lease: Instant,
+    limit: Instant,
+}
+
 /// `acknowledged`: by so many replicas.
-fn hold(
-    request: &Request,
-    waiter: &mut Waiter<'_>,
-    token: Token,
-    counted_from: Instant,
-    acknowledged: u32,
-) -> Decision {
+fn hold(request: &Request, waiter: &mut Waiter<'_>, token: Token, counts: Counts, acknowledged: u32) -> Decision {
     let Request { renewed, lease, at_most, replicas, .. } = *request;
-    let term = if renewed { Term::capped(counted_from, at_most) } else { Term::Fixed };
+    let term = if renewed { Term::capped(counts.limit, at_most) } else { Term::Fixed };
     let amount = waiter.attempt.state.amount;
-    match waiter.attempt.hold(amount, token, Terms { term, lease, replicas }, counted_from) {
+    match waiter.attempt.hold(amount, token, Terms { term, lease, replicas }, counts.lease) {
         Ok(Some(hold)) => Decision::Held { hold, is_acknowledged: acknowledged >= replicas },
         Ok(None) => Decision::Again,
         Err(GrantExpired) => Decision::GrantExpired,

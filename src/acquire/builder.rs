@@ -158,8 +158,7 @@ impl<G> Acquire<G> {
     /// Redis, even if the guard lives on. The acquisition and each renewal ask for the lease or for the rest of the limit,
     /// whichever is shorter.
     ///
-    /// The limit is counted from the moment before the last answered request was sent, as the lease is. After a wait in the
-    /// queue the hold can therefore expire up to a third of the lease earlier.
+    /// The limit is counted from when this process learns of the grant; if it is granted at once, from before the request was sent.
     ///
     /// Re-entry, downgrade and upgrade keep the limit of the hold. A [non-fair](Self::non_fair) acquisition with a limit joins
     /// no cohort.

@@ -28,6 +28,19 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Permits, EVERYTHING, 903, "a late copy of a refused upgrade took effect: mutant refused_change_tried_again"),
     (Locks, ACKNOWLEDGED, 1, "a ticket granted once more by a new master: mutant token_not_compared"),
     (Leases, ACKNOWLEDGED, 69, "the same, with leases that are extended"),
+    (
+        Leases,
+        NONE,
+        9_000_208,
+        "a limit counted from a heartbeat before the grant: unit test a_limit_counts_from_when_the_grant_is_known",
+    ),
+    (Leases, FREEZES, 9_000_180, "the judge: the client has two readers with one token, and one of them is lost"),
+    (
+        Locks,
+        Faults { cluster: true, ..ACKNOWLEDGED },
+        9_000_317,
+        "the judge: a slot moves back to a master that a failover left with old keys of it, and those hid the newer ones",
+    ),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),
 ];

@@ -98,8 +98,8 @@ impl Actor {
         self.ends_in_time(name, &guard, &promise);
         let held = self.executor.now() - promise.from;
         if self.world.calm {
-            // After a wait, the limit may count from up to a third of the lease before the grant, and messages take time.
-            let least = (limit - drift(limit)).saturating_sub(lease / 3 + 8 * self.world.longest_delay + 2 * MS);
+            // A request that is granted at once counts from before it was sent.
+            let least = (limit - drift(limit)).saturating_sub(8 * self.world.longest_delay + 2 * MS);
             self.world.must(kept || held >= least, || format!("I14 {name}: lost after {held:?} of {limit:?}"));
         }
         // Another permit or reader of the client may have exactly the same lease.
