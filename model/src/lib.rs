@@ -5,6 +5,7 @@
 
 mod client;
 mod flaw;
+pub mod history;
 mod master;
 mod scheme;
 mod state;

@@ -19,8 +19,10 @@ use crate::server::SimServer;
 use crate::storm::Storm;
 
 mod guards;
+mod histories;
 
 pub use guards::{Got, Seen};
+use histories::Past;
 
 pub const MS: Duration = Duration::from_millis(1);
 
@@ -109,6 +111,8 @@ pub struct State {
     pub lost_at: Option<Duration>,
     /// When the last release of a name was begun, while a waiter was known.
     pub released_at: HashMap<String, Duration>,
+    /// Every hold of a lock or writer, by key.
+    pub histories: BTreeMap<String, Vec<Past>>,
     pub running: BTreeMap<Process, u64>,
     pub acquired: u64,
     pub fault_count: u64,
@@ -316,6 +320,7 @@ impl World {
             return;
         }
         self.must(ended.is_ok(), || format!("I3 not everybody came to an end: {ended:?}"));
+        self.linearizable();
         let quiet = self.machine.run_until(LIMIT + Duration::from_secs(300), || {
             self.server.look();
             self.machine.live().0 == 0

@@ -61,6 +61,7 @@ impl World {
             let overlaps = state.overlaps(&key, &seen, most, |_, _| false).is_some();
             state.waived += u64::from(broken.is_none() && overlaps);
             let broken = broken.or_else(|| state.token(&key, &seen, highest, waived));
+            state.remember(&key, &seen, now);
             state.guards.entry(key.clone()).or_default().push(seen);
             let released = if got == Got::Granted { state.released_at.remove(&key) } else { None };
             // If half of a short lease is over when the grant arrives, the client asks again.
@@ -143,7 +144,9 @@ impl World {
         let gone = {
             let mut state = self.state.lock().unwrap();
             let seen = state.guards.entry(key.clone()).or_default();
-            seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at))
+            let seen = seen.iter().position(|seen| Arc::ptr_eq(&seen.guard, guard)).map(|at| seen.remove(at));
+            state.ends(&key, guard, self.machine.now());
+            seen
         };
         if let Some(seen) = gone {
             self.backed(&key, &seen);
@@ -155,8 +158,12 @@ impl World {
     /// A hold may overlap with others if it was requested before a loss of data, or if a failover has lost it. If all replicas had to
     /// acknowledge it, a failover may lose it only if its slot had moved and not all keys had arrived at the promoted replica.
     fn waives(&self, key: &str, seen: &Seen, lost_at: Option<Duration>) -> bool {
-        let forsaken = || self.server.judge.is_forsaken(&seen.known(key), self.replicas > 0);
-        lost_at.is_some_and(|lost| seen.started <= lost) || (self.faults.forks && forsaken())
+        self.waives_hold(seen.started, &seen.known(key), lost_at)
+    }
+
+    pub(super) fn waives_hold(&self, started: Duration, known: &Known<'_>, lost_at: Option<Duration>) -> bool {
+        let forsaken = || self.server.judge.is_forsaken(known, self.replicas > 0);
+        lost_at.is_some_and(|lost| started <= lost) || (self.faults.forks && forsaken())
     }
 }
 
