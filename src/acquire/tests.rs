@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::cohort::id::CohortId;
 use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
+use crate::engine::lease::Term;
 use crate::engine::turn::{AttemptHandoff, SharedFailure};
 use crate::mutex::lock;
 use crate::protocol::attempt_id::AttemptId;
@@ -248,6 +249,21 @@ fn a_message_is_trusted_after_one_request_with_half_of_the_lease_left() {
         assert_eq!(poll(acquired.as_mut()).is_ready(), trusted, "{requests} requests, {after:?} later");
         assert_eq!(setup.calls(), requests + usize::from(!trusted));
     }
+}
+
+/// The lease counts from the last request or heartbeat before the grant. The limit is about the work, which begins later.
+#[test]
+fn a_limit_counts_from_when_the_grant_is_known() {
+    let setup = setup();
+    setup.answer([Answer::Queued]);
+    let request = Request { at_most: Some(3 * LEASE), ..setup.request(None) };
+    let mut acquired = pin!(setup.acquire(request));
+    assert!(poll(acquired.as_mut()).is_pending());
+    setup.executor.advance(LEASE / 3);
+    let granted = setup.context.now();
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    let Poll::Ready(Ok(Some(owned))) = poll(acquired.as_mut()) else { panic!("not acquired") };
+    assert_eq!(owned.hold.term, Term::Until(granted + 3 * LEASE));
 }
 
 /// Otherwise the next request would be too late as well.
