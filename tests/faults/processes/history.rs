@@ -2,26 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bowline_model::history::{self, Hold};
+
 /// Holds of one lock, from the histories of several processes: no two overlap, tokens grow in the order of the grants,
 /// and every task was served each time it asked. Returns how many holds there were.
 pub(crate) fn check(histories: &[String]) -> Result<usize, String> {
     // By token, the start and the end of each hold.
     let mut holds: BTreeMap<u64, (u64, Option<u64>)> = BTreeMap::new();
     let (mut asked, mut served) = (BTreeMap::new(), BTreeMap::new());
+    let (mut invoked, mut past): (BTreeMap<(usize, u64), u64>, BTreeMap<u64, Hold>) = Default::default();
     for (process, history) in histories.iter().enumerate() {
         for line in history.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let &[event, at, task, token] = &*words else { return Err(format!("{line:?}")) };
             let [at, task, token] = [at, task, token].map(|word| word.parse::<u64>().unwrap());
             match event {
-                "invoke" => *asked.entry((process, task)).or_insert(0) += 1,
+                "invoke" => {
+                    invoked.insert((process, task), at);
+                    *asked.entry((process, task)).or_insert(0) += 1;
+                }
                 "grant" => {
                     *served.entry((process, task)).or_insert(0) += 1;
                     if holds.insert(token, (at, None)).is_some() {
                         return Err(format!("token {token} twice"));
                     }
+                    let asked = invoked.get(&(process, task)).copied().unwrap_or(at);
+                    past.insert(token, Hold { asked, granted: at, token, ended: None });
                 }
-                "release" => holds.get_mut(&token).ok_or_else(|| format!("{line:?}: not granted"))?.1 = Some(at),
+                "release" => {
+                    holds.get_mut(&token).ok_or_else(|| format!("{line:?}: not granted"))?.1 = Some(at);
+                    past.entry(token).and_modify(|hold| hold.ended = Some((at, at)));
+                }
                 _ => return Err(format!("{line:?}")),
             }
         }
@@ -40,6 +51,7 @@ pub(crate) fn check(histories: &[String]) -> Result<usize, String> {
             return Err(format!("{token} was held until {end:?}, {next} from {begin}"));
         }
     }
+    history::check(&past.into_values().collect::<Vec<_>>())?;
     Ok(holds.len())
 }
 
