@@ -75,9 +75,9 @@ impl Lab {
         self.markers += 1;
         let marker = format!("marker {}", self.markers);
         assert_eq!(self.raw(&["PUBLISH", &inbox.channel, &marker]), Value::Int(inbox.receivers));
-        // Longer than any test.
+        // Longer than any test. The clock may have been set back since the message.
         let (mut read, now) = (Vec::new(), self.now());
-        let when = now.saturating_sub(300_000)..=now;
+        let when = now.saturating_sub(300_000)..=now + 300_000;
         loop {
             let message = inbox.messages.recv_timeout(Duration::from_secs(10)).unwrap();
             if message == marker {
