@@ -34,7 +34,7 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
         // Recorded before the request is sent. If no answer comes, a later clean-up knows for how long the hold may be in
         // Redis.
         hold.asks_for(lease);
-        let holds = [(&*hold.keys, hold.id, lease)];
+        let holds = [hold.renewal_args(lease)];
         let renewed = match hold.replicas {
             0 => context.scripts().renew(&holds, within).await,
             replicas => context.scripts().renew_acknowledged(&holds, replicas, within).await,

@@ -10,7 +10,7 @@ use crate::connection::{Connection, ConnectionError};
 use crate::driver::server_clock::ServerClock;
 use crate::error::Result;
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::{Failure, Scripts};
+use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
 use crate::protocol::key::{Keys, inbox_prefix};
 use crate::protocol::kind::Kind;
 use crate::protocol::reply::ServerMillis;
@@ -50,7 +50,8 @@ pub(crate) async fn check(
 /// Runs `WAIT` for no replica, which needs the same right. Whether enough replicas exist is checked for each grant.
 async fn wait(scripts: Scripts<'_>, keys: &Keys, client: Uuid, within: Duration) -> std::result::Result<(), Failure> {
     let no_hold = AttemptId { client, n: u64::MAX };
-    scripts.renew_acknowledged(&[(keys, no_hold, Duration::from_millis(1))], 0, within).await.map(drop)
+    let lease = Duration::from_millis(1);
+    scripts.renew_acknowledged(&[RenewArgs { keys, id: no_hold, lease, longest: lease }], 0, within).await.map(drop)
 }
 
 async fn rehearse(rehearsal: Rehearsal<'_>) -> std::result::Result<ServerMillis, Failure> {

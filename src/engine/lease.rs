@@ -9,6 +9,7 @@ use event_listener::Event;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
+use crate::protocol::resource::RenewArgs;
 use crate::protocol::token::Token;
 
 mod answer;
@@ -117,6 +118,14 @@ impl Hold {
         // The server counts in whole milliseconds.
         let counted = self.remaining(sent) + count::drift(self.longest()) + Duration::from_millis(1);
         self.renewal(sent).max(counted.min(self.longest()))
+    }
+
+    /// A renewal that asks for `lease`. A renewed hold always asks for the same lease, or less before its end, so the server may
+    /// shorten whatever is longer. A fixed one may be extended by more at any time, and a late copy of this call must not
+    /// undo that.
+    pub(crate) fn renewal_args(&self, lease: Duration) -> RenewArgs<'_> {
+        let longest = if self.term == Term::Fixed { Duration::ZERO } else { self.longest().max(lease) };
+        RenewArgs { keys: &self.keys, id: self.id, lease, longest }
     }
 
     /// See [`Term::interval`]. `None` too once the hold is over.

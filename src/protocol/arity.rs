@@ -12,7 +12,7 @@ use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::limits::WRITE;
 use super::permits::{ChangeArgs, Permits};
-use super::resource::{AcquireArgs, AheadArgs};
+use super::resource::{AcquireArgs, AheadArgs, RenewArgs};
 use super::token::Token;
 use super::vote::VoteArgs;
 use super::{client, mutex, vote};
@@ -43,7 +43,8 @@ impl Calls {
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
             let ahead = AheadArgs { held: id, known: Token::new(1), ticket, not_after: 0 };
             held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
-            self.add(held.renew(&[(&keys, id, LEASE); REPEATS]));
+            let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE };
+            self.add(held.renew(&[renewal; REPEATS]));
         });
     }
 }

@@ -82,7 +82,7 @@ impl Scripts<'_> {
     /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no
     /// use.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
-        let kind = holds.first().map_or(Kind::Lock, |(keys, ..)| keys.kind);
+        let kind = holds.first().map_or(Kind::Lock, |hold| hold.keys.kind);
         if holds.len() < 2 || !self.connection.topology().one_name_per_call {
             return self.send_within(kind.held(|held| held.renew(holds))?, Some(within)).await;
         }
@@ -99,7 +99,7 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Result<Renewed, Failure> {
-        let kind = holds.first().map_or(Kind::Lock, |(keys, ..)| keys.kind);
+        let kind = holds.first().map_or(Kind::Lock, |hold| hold.keys.kind);
         let at_once = if self.connection.topology().one_name_per_call { 1 } else { holds.len().max(1) };
         let calls = holds.chunks(at_once).map(|holds| kind.held(|held| held.renew(holds)));
         let calls = calls.collect::<Result<Vec<_>, _>>()?;

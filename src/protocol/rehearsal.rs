@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::attempt_id::AttemptId;
 use super::failure::Failure;
-use super::resource::{AcquireArgs, Rehearsal};
+use super::resource::{AcquireArgs, Rehearsal, RenewArgs};
 use super::ticket::Ticket;
 
 /// The lease of everything that a rehearsal acquires.
@@ -52,7 +52,8 @@ impl Rehearsal<'_> {
         self.try_acquire(holder).await?;
         self.queue_up(waiter, LEASE, 0).await?;
         scripts.heartbeat(keys, &[(waiter, LEASE)]).await?;
-        scripts.renew(&[(keys, holder.id, LEASE)], self.command_timeout).await?;
+        let renewal = RenewArgs { keys, id: holder.id, lease: LEASE, longest: LEASE };
+        scripts.renew(&[renewal], self.command_timeout).await?;
         scripts.release(keys, holder.id).await?;
         for ticket in tickets {
             scripts.cancel(keys, ticket, false).await?;

@@ -40,8 +40,17 @@ pub(crate) struct AheadArgs {
 /// A ticket with its time to live.
 pub(crate) type TicketArgs = (Ticket, Duration);
 
-/// A hold to renew. With a lease of zero, the server only checks that the hold exists.
-pub(crate) type RenewArgs<'a> = (&'a Keys, AttemptId, Duration);
+/// A hold to renew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RenewArgs<'a> {
+    pub(crate) keys: &'a Keys,
+    pub(crate) id: AttemptId,
+    /// With a lease of zero, the server only checks that the hold exists.
+    pub(crate) lease: Duration,
+    /// A hold that lasts longer is shortened to this. No call about the hold may ever ask for more, because a late copy of this call
+    /// would shorten that. Zero is no limit.
+    pub(crate) longest: Duration,
+}
 
 /// A kind of resource: the scripts that serve it, and the order of their arguments.
 pub(crate) trait Resource {
@@ -76,9 +85,9 @@ pub(crate) trait Held {
     fn renewal(&self) -> &'static Script;
 
     fn renew<'a>(&self, holds: &[RenewArgs<'a>]) -> ScriptCall<'a, Renewed> {
-        let keys = holds.iter().flat_map(|(keys, ..)| keys.renewed());
+        let keys = holds.iter().flat_map(|hold| hold.keys.renewed());
         ScriptCall::new(self.renewal(), keys, reply::renewed)
-            .each(holds, |call, (_, id, lease)| call.id(*id).millis(*lease))
+            .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest))
     }
 }
 

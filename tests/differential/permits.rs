@@ -84,15 +84,13 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         let args = [site, heartbeat_reply].concat();
         ("permit_heartbeat", keys_from(at, 5), args)
     });
-    let renewed = vec(
-        (select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), attempt_id(), prop_oneof![lease(), one("0")]),
-        0..5,
-    )
-    .prop_map(|holds| {
-        let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
-        let args = holds.into_iter().flat_map(|(_, id, lease)| [id, lease]).collect();
-        ("permit_renew", keys, args)
-    });
+    let renewal = (attempt_id(), prop_oneof![lease(), one("0")], prop_oneof![lease(), one("0")]);
+    let renewed =
+        vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), renewal), 0..5).prop_map(|holds| {
+            let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
+            let args = holds.into_iter().flat_map(|(_, (id, lease, longest))| [id, lease, longest]).collect();
+            ("permit_renew", keys, args)
+        });
     let change = [
         vec![attempt_id(), attempt_id(), units(at), lease(), limit(at), not_after()],
         vec![inbox(), counts_everyone()],

@@ -74,6 +74,26 @@ fn nothing_shortens_a_lease_that_was_extended() {
     assert!(lab.lock_ttl() > 89_000);
 }
 
+/// The clock was set back by an hour since the grant: what is left is a lease and an hour.
+#[test]
+fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
+    let (mut lab, a, token) = Lab::held();
+    let lock = lab.keys[0].clone();
+    lab.raw(&["PEXPIRE", &lock, "3630000"]);
+    // A shorter lease than the longest: the last renewal before the end of a limited hold, or a late copy.
+    assert_eq!(lab.renew_within(&a.clone().lease(20_000), 30_000), 1);
+    assert!((25_000..=30_000).contains(&lab.lock_ttl()), "{}", lab.lock_ttl());
+    assert_eq!(lab.stored_token(&a.clone().lease(0)), Ok(token.to_string()));
+    // What a call has asked for stays, however late the copy is.
+    assert_eq!(lab.renew_within(&a.clone().lease(90_000), 90_000), 1);
+    assert_eq!(lab.renew_within(&a.clone().lease(20_000), 90_000), 1);
+    assert!(lab.lock_ttl() > 80_000);
+    // A look changes nothing, and neither does the renewal of another hold.
+    assert_eq!(lab.renew_within(&a.clone().lease(0), 30_000), 1);
+    assert_eq!(lab.renew_within(&attempt(2, 1), 30_000), 0);
+    assert!(lab.lock_ttl() > 80_000);
+}
+
 #[test]
 fn a_renewal_after_the_release_finds_no_hold_and_creates_nothing() {
     let (mut lab, a, _) = Lab::held();

@@ -124,7 +124,7 @@ impl Renewals<'_> {
     /// Renews the holds by one call, and waits for `replicas` replicas.
     async fn send_renewal(self, replicas: u32, holds: &[Arc<Hold>]) -> Result<Renewed, Failure> {
         let sent = self.executor.now();
-        let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| (&*hold.keys, hold.id, hold.asked(sent))).collect();
+        let args: Vec<RenewArgs<'_>> = holds.iter().map(|hold| hold.renewal_args(hold.asked(sent))).collect();
         // A fixed lease is only inspected, so its remaining time does not limit the call.
         let left = holds.iter().filter(|hold| hold.interval().is_some()).map(|hold| hold.remaining(sent)).min();
         let within = left.map_or(self.command_timeout, |left| answer_within(left, self.command_timeout));

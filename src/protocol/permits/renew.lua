@@ -1,16 +1,17 @@
 -- Renews the leases of many holds. Never creates a key; one key of a wrong type does not stop the others.
 -- KEYS: [permits leases]...
--- ARGV: [attempt_id lease_ms]...
+-- ARGV: [attempt_id lease_ms longest_ms]...
 -- Reply: now [held]...
 -- held is a string, the token of the hold, if the attempt id holds permits and its lease is not over; the number 0 if not, -1
--- if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is.
+-- if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no
+-- call about this hold asks for more, so that the server's clock was set back if there is more. longest_ms 0 means no limit.
 -- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
 --@include outlive
 --@include absent
 
-local function renew(permits, leases, id, lease)
+local function renew(permits, leases, id, lease, longest)
   local fields = redis.pcall('HMGET', permits, id, 'limit')
   if fields.err then
     if wrong_type(fields) then return -1 end
@@ -30,15 +31,20 @@ local function renew(permits, leases, id, lease)
     redis.call('PEXPIRE', leases, ttl)
     -- Before Redis 7.2 a script sees the time pass, so that this may be later than before. The other key must not end first.
     outlive(permits, fields[2] and math.max(ttl, LIMIT_TTL) or ttl)
-    -- Never shorter: this may be a late copy, and the lease may have been extended since.
-    if tonumber(ends) <= now + lease then redis.call('ZADD', leases, 'XX', now + lease, id) end
+    -- Not shorter than what any copy of any call asks for: this may be a late one. The keys may outlive the leases.
+    local lasts = tonumber(ends) - now
+    if lasts <= lease + 0 then
+      redis.call('ZADD', leases, 'XX', now + lease, id)
+    elseif longest ~= '0' and lasts > longest + 0 then
+      redis.call('ZADD', leases, 'XX', now + longest, id)
+    end
   end
   return string.match(fields[1], '^%d+ (%d+)$') or ''
 end
 
 local reply = {now}
 for i = 1, #KEYS / 2 do
-  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i])
+  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
   if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end
   reply[i + 1] = held
 end

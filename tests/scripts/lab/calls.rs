@@ -79,20 +79,28 @@ impl Lab {
 
     /// The token that a renewal of the lab's lock reports.
     pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
-        let (keys, args) = ([self.keys[0].clone()], [attempt.id.clone(), attempt.lease.to_string()]);
+        let (keys, args) = ([self.keys[0].clone()], [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned()]);
         self.run("lock_renew", &keys, &args, true, Words::renewed).unwrap()
     }
 
-    /// Key, attempt id and lease of each hold; 1 for each that is held.
+    /// Key, attempt id and lease of each hold; 1 for each that is held. Shortens nothing.
     pub fn renew(&mut self, holds: &[(&str, &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }
 
     pub fn try_renew(&mut self, holds: &[(&str, &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().map(|(key, ..)| (*key).to_owned()).collect();
-        let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
+        let args: Vec<String> =
+            holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string(), "0".to_owned()]).collect();
         let n = holds.len();
         self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
+    }
+
+    /// Renews the lab's lock, and shortens a lease that is longer than `longest`.
+    pub fn renew_within(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        let keys = [self.keys[0].clone()];
+        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string()];
+        is_held(&self.run("lock_renew", &keys, &args, true, Words::renewed).unwrap())
     }
 
     /// Renews the lab's lock.

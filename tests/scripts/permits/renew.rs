@@ -87,6 +87,28 @@ fn a_short_renewal_does_not_shorten_what_a_long_lease_needs() {
     assert!(lab.ttl(PERMITS) > 80_000);
 }
 
+/// The clock was set back by an hour since the grants: what is left is a lease and an hour.
+#[test]
+fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
+    for writes in [false, true] {
+        let mut lab = Permits::read_write();
+        let a = if writes { writer(1, 1) } else { attempt(1, 1) };
+        lab.hold(&[&a]);
+        assert_eq!(lab.renew_one(&a.clone().lease(3_630_000)), 1);
+        let left = |lab: &mut Permits| lab.inspect().holds[0].3;
+        assert_eq!(lab.renew_within(&a.clone().lease(20_000), 30_000), 1);
+        assert!((25_000..=30_000).contains(&left(&mut lab)), "{}", left(&mut lab));
+        // What a call has asked for stays, however late the copy is.
+        assert_eq!(lab.renew_within(&a.clone().lease(90_000), 90_000), 1);
+        assert_eq!(lab.renew_within(&a.clone().lease(20_000), 90_000), 1);
+        assert!(left(&mut lab) > 80_000);
+        // A look changes nothing, and neither does the renewal of another hold.
+        assert_eq!(lab.renew_within(&a.clone().lease(0), 30_000), 1);
+        assert_eq!(lab.renew_within(&attempt(2, 1), 30_000), 0);
+        assert!(left(&mut lab) > 80_000);
+    }
+}
+
 /// Before Redis 7.2 each renewal may move the end of the leases by a millisecond. A hash that ended before them would lose the
 /// holds.
 #[test]

@@ -101,20 +101,28 @@ impl Permits {
 
     /// The token that a renewal reports.
     pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
-        let (keys, args) = (self.keys[..2].to_vec(), [attempt.id.clone(), attempt.lease.to_string()]);
+        let (keys, args) = (self.keys[..2].to_vec(), [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned()]);
         self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap()
     }
 
-    /// Keys, attempt id and lease of each hold; 1 for each that is held.
+    /// Keys, attempt id and lease of each hold; 1 for each that is held. Shortens nothing.
     pub fn renew(&mut self, holds: &[(&[String], &str, u64)]) -> Vec<i64> {
         self.try_renew(holds).unwrap()
     }
 
     pub fn try_renew(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
-        let args: Vec<String> = holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string()]).collect();
+        let args: Vec<String> =
+            holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string(), "0".to_owned()]).collect();
         let n = holds.len();
         self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
+    }
+
+    /// Renews the lab's hold, and shortens a lease that is longer than `longest`.
+    pub fn renew_within(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        let keys = self.keys[..2].to_vec();
+        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string()];
+        is_held(&self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap())
     }
 
     pub fn renew_one(&mut self, attempt: &Attempt) -> i64 {
