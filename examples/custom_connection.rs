@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bowline::{
-    BoxStream, Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning, async_trait,
+    Acknowledged, BoxStream, Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning,
+    async_trait,
 };
 
 #[derive(Debug)]
@@ -38,6 +39,17 @@ impl<C: Connection> Connection for Recording<C> {
         self.inner.run_batch(calls).await
     }
 
+    // A wrapper forwards the methods that have a default as well. Without them the client would have no acknowledged holds, would
+    // renew holds on several nodes as if they were on one, and would release nothing after its runtime is gone.
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        self.inner.run_acknowledged(calls, replicas, within).await
+    }
+
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         self.inner.subscribe(channel).await
     }
@@ -46,12 +58,20 @@ impl<C: Connection> Connection for Recording<C> {
         self.inner.topology()
     }
 
+    fn node_of(&self, key: &str) -> u64 {
+        self.inner.node_of(key)
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         self.inner.warnings()
     }
 
     fn reconnects(&self) -> u64 {
         self.inner.reconnects()
+    }
+
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+        self.inner.without_runtime(within)
     }
 
     fn close(&self) {

@@ -19,6 +19,10 @@ pub use error::ConnectionError;
 /// Implementations use [`#[async_trait]`](crate::async_trait). This crate re-exports it together with
 /// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for an implementation.
 ///
+/// A wrapper around another connection forwards every method, those with a default as well. Otherwise the client silently has
+/// no acknowledged holds ([`run_acknowledged`](Self::run_acknowledged)), renews holds on several servers as if they were on one
+/// ([`node_of`](Self::node_of)), and releases nothing after its runtime is gone ([`without_runtime`](Self::without_runtime)).
+///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does.
 /// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such as `MOVED`

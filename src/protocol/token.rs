@@ -51,6 +51,12 @@ impl Token {
     pub fn get(self) -> u64 {
         self.0
     }
+
+    /// The token as a signed number, which is what SQL's `BIGINT` takes. It is never negative.
+    pub fn as_i64(self) -> i64 {
+        // Below 2^53.
+        self.0.cast_signed()
+    }
 }
 
 impl fmt::Display for Token {
@@ -59,8 +65,28 @@ impl fmt::Display for Token {
     }
 }
 
+impl From<Token> for i64 {
+    fn from(token: Token) -> Self {
+        token.as_i64()
+    }
+}
+
 impl From<Token> for u64 {
     fn from(token: Token) -> Self {
         token.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_is_the_same_number_with_a_sign() {
+        for value in [0, 1, Token::MAX] {
+            let token = Token::new(value);
+            assert_eq!((i64::from(token), u64::from(token)), (token.as_i64(), value));
+            assert_eq!(u64::try_from(token.as_i64()), Ok(value));
+        }
     }
 }

@@ -90,13 +90,23 @@ impl Access {
     }
 }
 
+/// The error about a text that is no URL, or one whose password ends the host.
+fn not_a_url(url: &str) -> Error {
+    let form = "not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..";
+    match url.contains('#') {
+        true => invalid(&format!("{form}; write # in a password as %23")),
+        false => invalid(form),
+    }
+}
+
 impl Target {
     /// Reads a URL. No part of it appears in an error, because after a stray `/`, `?` or `#` in a password any part could
     /// contain the rest of the password.
     pub(super) fn parse(url: &str) -> Result<Self> {
-        let mut url = ::redis::parse_redis_url(url).ok_or_else(|| {
-            invalid("not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..")
-        })?;
+        let mut url = ::redis::parse_redis_url(url).ok_or_else(|| not_a_url(url))?;
+        if url.host_str().is_none_or(str::is_empty) && !url.scheme().ends_with("unix") {
+            return Err(invalid("the URL has no host; for a Unix socket write unix:///path"));
+        }
         match url.fragment() {
             None => {}
             Some("insecure") => return Err(invalid("#insecure is not supported: certificates are always verified")),
@@ -108,7 +118,12 @@ impl Target {
                 "protocol" if matches!(&*value, "3" | "resp3") => {}
                 "protocol" => return Err(invalid("the only protocol is resp3")),
                 "db" | "user" | "pass" if unix => {}
-                _ => return Err(invalid("unknown parameter after the ?; write ? in a password as %3F")),
+                _ => {
+                    return Err(invalid(
+                        "unknown parameter after the ?; there are protocol, and db, user and pass of a unix:// URL; time limits \
+                         are set by Config; write ? in a password as %3F",
+                    ));
+                }
             }
         }
         let tls = matches!(url.scheme(), "rediss" | "valkeys");
@@ -244,6 +259,22 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
             let text = format!("{error} {error:?}");
             assert!(!text.contains("s3cret") && !text.contains("alice"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_url_says_what_to_write_instead() {
+        for (url, instead) in [
+            ("redis:///run/redis.sock", "unix:///path"),
+            ("redis://", "no host"),
+            ("redis://alice:p#w@host", "%23"),
+            ("redis://:p#w@host:6379/0", "%23"),
+            ("redis://:12#w@host", "%23"),
+            ("redis://host?timeout=5", "protocol, and db, user and pass"),
+            ("redis://host?timeout=5", "Config"),
+        ] {
+            let error = Target::parse(url).unwrap_err().to_string();
+            assert!(error.contains(instead), "{url}: {error}");
         }
     }
 
