@@ -91,6 +91,9 @@ pub use protocol::token::Token;
 #[doc(hidden)]
 pub use protocol::wire;
 pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockStats};
+#[cfg(all(feature = "_redis", feature = "_wire"))]
+#[doc(hidden)]
+pub use redis::dialled;
 #[cfg(feature = "_redis")]
 pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;

@@ -58,17 +58,29 @@ pub enum Mutant {
     /// The call that waits for replicas only looks at the hold, so that there is no write to acknowledge.
     WaitAfterARead,
     /// A call of a cluster whose outcome is unknown is sent again by the connection.
-    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     ResentAfterUnknown,
     /// The subscription stays at a node that is no part of the cluster any more.
-    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     SubscriptionLeftBehind,
-    /// The subscription to a slot's inbox stays at the master that served the slot before.
-    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    /// The server's word that it has ended the subscription to a slot's inbox is ignored, so that the inbox stays where the slot was.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     InboxLeftBehind,
     /// The connection says that a slot's inbox is subscribed before the server has subscribed it.
-    #[cfg_attr(not(feature = "_mutants"), expect(dead_code, reason = "the simulation's connection makes it"))]
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     InboxOpenTooSoon,
+    /// A call whose slot has moved is sent to the same node again, and the map is not read anew.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
+    MovedNotFollowed,
+    /// A node that is taking a slot over is taken for its master.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
+    AskUpdatesMap,
+    /// A map of slots that is older than the known one replaces it.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
+    OlderMapTaken,
+    /// No gap follows when a master was replaced, so that what it has granted is not looked at.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
+    ReplacementWithoutGap,
     /// No heartbeat follows the subscription of a slot's inbox, although scripts have passed over the waiters until then.
     NoHeartbeatAfterSubscription,
     /// A node of a cluster is believed to know all subscribers.

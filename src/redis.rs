@@ -20,6 +20,8 @@ mod connecting;
 mod convert;
 mod deadline;
 pub(crate) mod dial;
+#[cfg(feature = "_wire")]
+pub mod dialled;
 mod failure;
 mod gate;
 mod handshake;

@@ -34,7 +34,7 @@ impl RedisConnection {
         check_url(&executor, &dialer, url, config)?;
         let (url, of_attempts) = (url.to_owned(), config.clone());
         let attempts = Arc::clone(&executor);
-        let later = InBackground::start(&executor, config, seed(), move || {
+        let later = InBackground::start(&executor, config, dialer.seed(), move || {
             let (executor, dialer) = (Arc::clone(&attempts), Arc::clone(&dialer));
             let (url, config) = (url.clone(), of_attempts.clone());
             Box::pin(async move {
@@ -70,7 +70,7 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<(Servers, Vec<Warning>)> {
-        let seed = seed();
+        let seed = dialer.seed();
         let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
         let sentinels = Arc::new(sentinels);
         let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
@@ -88,7 +88,8 @@ impl RedisConnection {
     ) -> Result<(Servers, Vec<Warning>)> {
         let target = Arc::new(Target::parse(url)?);
         let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
-        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed());
+        let seed = dialer.seed();
+        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
         match Single::connect(Arc::new(shared)).await {
             Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
             Err(Some(Failure::Cluster)) => {
@@ -104,7 +105,8 @@ impl RedisConnection {
         seeds: Seeds,
         config: &Config,
     ) -> Result<(Servers, Vec<Warning>)> {
-        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed()).await?;
+        let seed = dialer.seed();
+        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed).await?;
         Ok((Servers::Cluster(cluster), warnings))
     }
 }
@@ -137,11 +139,4 @@ async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
 fn slow_timeout(config: &Config) -> Option<Warning> {
     let Config { command_timeout, lease, .. } = *config;
     (command_timeout > lease / 2).then_some(Warning::SlowTimeout { command_timeout, lease })
-}
-
-/// A seed for jitter, so that the connections of many programs do not all come back at once.
-#[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
-fn seed() -> u64 {
-    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
-    high ^ low
 }

@@ -41,6 +41,13 @@ pub(crate) trait Dial: fmt::Debug + Send + Sync + 'static {
     /// Opens a unix socket.
     #[cfg(unix)]
     fn unix<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Dialled>;
+
+    /// A seed for jitter, so that the connections of many programs do not all come back at once.
+    #[expect(clippy::disallowed_methods, reason = "a connection is one of many, and nothing else says which")]
+    fn seed(&self) -> u64 {
+        let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+        high ^ low
+    }
 }
 
 /// The silence after which the kernel begins to probe whether the other side still exists.

@@ -1,88 +1,89 @@
-//! A client of a cluster, which behaves as the adapter does: calls follow `MOVED` and `ASK`, wait out `TRYAGAIN`, and are never
-//! sent again after an unknown outcome; the map is read anew at every sign that it is old; links to masters that were replaced are
-//! cut; one subscription at any master, and one for each slot in which it waits if messages are sharded.
+//! A cluster as its clients see it: the library's own router, over sockets that lead to simulated nodes.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `socket` | one socket: bytes under way, and what can happen to them |
+//! | `session` | a node's end of a socket: commands, subscriptions |
+//! | `resp`, `answers` | how a node speaks, and what it says of the cluster |
+//! | `connection` | the router, watched by the judge |
+//! | `faults` | what is done to the sockets of a process |
+//! | `run`, `storm` | a run over a cluster, and what happens to its nodes |
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::Executor;
-use event_listener::Event;
+use bowline::Call;
+use bowline::dialled::{Stream as AnyStream, Streams};
+use futures::future::BoxFuture;
 
 use crate::census::Counted;
 use crate::executor::{Machine, Process, WORLD};
-use crate::network::{Backend, Link, Reach};
-use crate::nodes::{Map, Node};
+use crate::network::Reach;
+use crate::nodes::Node;
+use crate::request::Request;
 use crate::server::SimServer;
-use at::At;
+use crate::world::MS;
+use session::Session;
+use socket::{Socket, Stream};
 
-mod at;
+mod answers;
 mod connection;
-mod feed;
-mod follow;
+mod faults;
+mod resp;
 mod run;
-mod sharded;
+mod session;
+mod socket;
+mod storm;
 
-pub use connection::SimCluster;
+pub use answers::address;
+pub use connection::connect;
 pub use run::run_on;
-
-/// Between two readings of the map.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Calls that were told to wait while something changed have gone on by then.
 const SETTLED: Duration = Duration::from_millis(60);
 
-/// The mistakes of that name are made here, as the adapter is not in the simulation.
-#[cfg(feature = "_mutants")]
-fn is_on(mutant: bowline::Mutant) -> bool {
-    bowline::Switch::is_on(mutant)
-}
+/// The longest pause before a connection that was lost, or could not be made, is dialled again.
+const REDIAL: Duration = Duration::from_millis(1000);
 
-/// What a process knows of the cluster, and its links to the nodes.
+/// The sockets of a process.
 pub struct Cluster {
     machine: Arc<Machine>,
     server: Arc<SimServer>,
-    executor: Arc<dyn Executor>,
     process: Process,
     delays: (Duration, Duration),
-    /// Carries messages only.
-    inbox: Arc<Link>,
+    seed: u64,
     state: Mutex<State>,
-    changed: Event,
     _counted: Counted,
 }
 
 #[derive(Default)]
 struct State {
-    map: Map,
-    /// Counts the changes of the map.
-    version: u64,
-    links: BTreeMap<Node, Arc<Link>>,
-    /// Carry the messages of one slot each.
-    shards: Vec<Arc<Link>>,
-    /// How much longer than usual everything takes on those that are made.
+    sockets: BTreeMap<u64, Arc<Socket>>,
+    last: u64,
+    /// How many dials are under way.
+    dials: usize,
+    /// The ways to nodes on which nothing gets through, and until when.
+    blocked: BTreeMap<Node, Blocked>,
+    /// How much longer than usual everything takes.
     slow: Duration,
-    /// The map is to be read anew.
-    suspect: bool,
-    /// Counts the events after which messages may have been missed.
-    gaps: u64,
-    /// Where the subscription is.
-    socket: Option<Node>,
+    /// The calls that are under way, by what they ask.
+    awaited: BTreeMap<String, usize>,
+    /// Something was done to the sockets.
+    troubled: bool,
+    /// When the last disturbance was over, or will be.
     disturbed: Duration,
+    /// When the router last dialled, hung up, was sent elsewhere or told to wait, or will have got over it.
+    churned: Duration,
     closed: bool,
 }
 
-fn message_link(
-    machine: &Arc<Machine>,
-    server: &Arc<SimServer>,
-    process: Process,
-    (shortest, longest): (Duration, Duration),
-) -> Arc<Link> {
-    let backend: Arc<dyn Backend> = Arc::new(At { server: server.clone(), node: 0 });
-    let link = Link::new(machine, backend, process, shortest, longest);
-    link.needs_no_proof();
-    link
+struct Blocked {
+    until: Duration,
+    /// Dials are refused at once.
+    refuses: bool,
 }
 
 impl fmt::Debug for Cluster {
@@ -97,22 +98,10 @@ impl Cluster {
         server: &Arc<SimServer>,
         process: Process,
         delays: (Duration, Duration),
+        seed: u64,
     ) -> Arc<Self> {
-        let inbox = message_link(machine, server, process, delays);
-        let state = State { map: server.nodes.map(), ..State::default() };
-        let cluster = Arc::new(Self {
-            machine: machine.clone(),
-            server: server.clone(),
-            executor: machine.process(process),
-            process,
-            delays,
-            inbox,
-            state: Mutex::new(state),
-            changed: Event::new(),
-            _counted: Counted::new("cluster"),
-        });
-        machine.process(WORLD).spawn(Box::pin(cluster.clone().keep_map()));
-        cluster
+        let (machine, server, state) = (machine.clone(), server.clone(), Mutex::default());
+        Arc::new(Self { machine, server, process, delays, seed, state, _counted: Counted::new("cluster") })
     }
 
     fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -120,175 +109,140 @@ impl Cluster {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut self.state.lock().unwrap());
-        self.changed.notify(usize::MAX);
-        changed
+        change(&mut self.state.lock().unwrap())
     }
 
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
-        loop {
-            let changed = self.changed.listen();
-            if self.look(&holds) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    /// The link to a node, made when it is first needed.
-    pub fn link(self: &Arc<Self>, node: Node) -> Arc<Link> {
-        if let Some(link) = self.look(|state| state.links.get(&node).cloned()) {
-            return link;
-        }
-        let backend: Arc<dyn Backend> = Arc::new(At { server: self.server.clone(), node });
-        let link = Link::new(&self.machine, backend, self.process, self.delays.0, self.delays.1);
-        self.change(|state| state.links.insert(node, link.clone()));
-        self.machine.process(WORLD).spawn(Box::pin(self.clone().watch(link.clone())));
-        link
-    }
-
-    /// A link that carries the messages of a slot.
-    fn shard_link(&self) -> Arc<Link> {
-        let link = message_link(&self.machine, &self.server, self.process, self.delays);
+    fn delay(&self) -> Duration {
         let slow = self.look(|state| state.slow);
-        if !slow.is_zero() {
-            link.slow_down(slow, 10 * slow);
-        }
-        self.change(|state| state.shards.push(link.clone()));
-        link
+        self.machine.random(|random| random.between(self.delays.0, self.delays.1)) + slow
     }
 
-    /// From now on, the inboxes of slots are slow when they are opened.
-    pub fn slow_down_inboxes(&self, by: Duration) {
-        self.change(|state| state.slow = by);
+    /// The router does something that takes it a while, and so long from now.
+    fn churned(&self, lasts: Duration) {
+        let until = self.machine.now() + lasts;
+        self.change(|state| state.churned = state.churned.max(until));
     }
 
-    /// Messages may have been missed whenever a link was made anew.
-    async fn watch(self: Arc<Self>, link: Arc<Link>) {
-        let mut connection = 0;
-        while let Some(next) = link.restored(connection).await {
-            connection = next;
-            self.change(|state| state.gaps += 1);
-        }
-    }
-
-    /// The links that there are, and the one that carries messages.
-    pub fn links(&self) -> Vec<Arc<Link>> {
-        self.look(|state| state.links.values().cloned().collect())
-    }
-
-    pub fn inbox(&self) -> &Arc<Link> {
-        &self.inbox
-    }
-
-    /// Those that carry messages of single slots.
-    pub fn shards(&self) -> Vec<Arc<Link>> {
-        self.look(|state| state.shards.clone())
-    }
-
-    /// Where the subscription is.
-    pub fn socket(&self) -> Option<Node> {
-        self.look(|state| state.socket)
-    }
-
-    fn suspect_map(&self) {
-        self.change(|state| state.suspect = true);
-    }
-
-    async fn keep_map(self: Arc<Self>) {
-        let world = self.machine.process(WORLD);
-        loop {
-            self.until(|state| state.suspect || state.closed).await;
-            if self.change(|state| {
-                state.suspect = false;
-                state.closed
-            }) {
-                return;
-            }
-            let map = self.read().await;
-            self.learn(map);
-            world.sleep(PAUSE).await;
-        }
-    }
-
-    /// Asks one node after the other until one says that it is a part of the cluster; the last one is believed anyway.
-    async fn read(&self) -> Map {
-        let world = self.machine.process(WORLD);
-        for _ in 0..20 {
-            let nodes = self.server.nodes.count() as u64;
-            let node = self.machine.random(|random| random.below(nodes)) as Node;
-            let link = self.look(|state| state.links.get(&node).cloned());
-            if link.is_some_and(|link| !link.answers()) {
-                world.sleep(PAUSE).await;
-                continue;
-            }
-            world.sleep(self.inbox.delay()).await;
-            let (map, up) = (self.server.nodes.map(), self.server.nodes.is_up(node));
-            world.sleep(self.inbox.delay()).await;
-            if up {
-                return map;
-            }
-        }
-        self.server.nodes.map()
-    }
-
-    /// Takes over a map that was read. The links to masters that were replaced are cut: what those do is lost.
-    fn learn(&self, map: Map) {
-        let now = self.machine.now();
-        let replaced: Vec<Arc<Link>> = self.change(|state| {
-            if state.map == map {
-                return Vec::new();
-            }
-            let gone: Vec<Node> =
-                state.map.masters.iter().copied().filter(|node| !map.masters.contains(node)).collect();
-            state.gaps += u64::from(!gone.is_empty());
-            state.map = map;
-            state.version += 1;
-            state.disturbed = now;
-            gone.iter().filter_map(|node| state.links.remove(node)).collect()
-        });
-        replaced.iter().for_each(|link| link.kill());
-    }
-
-    /// A node said that another one serves the slot.
-    fn moved(&self, slot: &str, owner: Node) {
+    /// A fault begins or ends.
+    fn disturbed(&self) {
         let now = self.machine.now();
         self.change(|state| {
-            if state.map.owner(slot) != owner {
-                state.map.moved.insert(slot.to_owned(), owner);
-                state.version += 1;
-                state.disturbed = now;
-            }
-            state.suspect = true;
+            state.troubled = true;
+            state.disturbed = state.disturbed.max(now);
         });
     }
 
-    /// The process is gone, or wants no more of it.
-    pub fn kill(&self) {
-        let (links, shards) = self.change(|state| {
-            state.closed = true;
-            (std::mem::take(&mut state.links), std::mem::take(&mut state.shards))
+    /// The node's end of this socket is closed.
+    fn closed(&self, number: u64) {
+        let socket = self.change(|state| state.sockets.remove(&number));
+        drop(socket);
+        self.churned(REDIAL);
+    }
+
+    async fn dial(self: &Arc<Self>, node: Node) -> io::Result<Box<dyn AnyStream>> {
+        let _dialling = Dialling::new(self);
+        let world = self.machine.process(WORLD);
+        world.sleep(self.delay()).await;
+        while let Some((wait, refuses)) = self.blocked(node) {
+            if refuses || node >= self.server.nodes.count() {
+                world.sleep(self.delay()).await;
+                self.churned(REDIAL);
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            world.sleep(wait).await;
+        }
+        world.sleep(self.delay()).await;
+        let socket = self.change(|state| {
+            state.last += 1;
+            let socket = Socket::new(self, state.last, node);
+            state.sockets.insert(state.last, socket.clone());
+            socket
         });
-        links.values().chain(&shards).for_each(|link| link.kill());
-        self.inbox.kill();
+        world.spawn(Box::pin(Session::new(self, &socket).serve()));
+        Ok(Box::new(Stream(socket)))
+    }
+
+    /// For how long nothing gets through to the node, and whether dials are refused.
+    fn blocked(&self, node: Node) -> Option<(Duration, bool)> {
+        let now = self.machine.now();
+        self.look(|state| {
+            let blocked = state.blocked.get(&node).filter(|blocked| blocked.until > now)?;
+            Some((blocked.until - now, blocked.refuses))
+        })
+    }
+
+    /// Whether the process waits for the answer to such a call.
+    fn awaits(&self, call: &Call<'_>) -> bool {
+        let asked = asked(call);
+        self.look(|state| state.awaited.contains_key(&asked))
+    }
+
+    /// The node at which the process hears messages of all names.
+    pub fn socket(&self) -> Option<Node> {
+        self.sockets(Socket::is_subscribed).first().map(|socket| socket.node)
+    }
+
+    fn sockets(&self, which: impl Fn(&Socket) -> bool) -> Vec<Arc<Socket>> {
+        self.look(|state| state.sockets.values().filter(|socket| which(socket)).cloned().collect())
+    }
+}
+
+/// What a call asks.
+fn asked(call: &Call<'_>) -> String {
+    let request = Request::new(call);
+    let words: Vec<String> = request.words();
+    [call.script.sha1(), &call.keys.join("\n"), &words.join("\n")].join("\n")
+}
+
+/// Counts a dial that is under way.
+struct Dialling(Arc<Cluster>);
+
+impl Dialling {
+    fn new(cluster: &Arc<Cluster>) -> Self {
+        cluster.change(|state| state.dials += 1);
+        Self(cluster.clone())
+    }
+}
+
+impl Drop for Dialling {
+    fn drop(&mut self) {
+        self.0.change(|state| state.dials -= 1);
+        self.0.churned(MS);
+    }
+}
+
+/// How the router of a process reaches the nodes.
+#[derive(Debug)]
+struct Network(Arc<Cluster>);
+
+impl Streams for Network {
+    fn open<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn AnyStream>>> {
+        Box::pin(self.0.dial(answers::at(port)))
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
     }
 }
 
 impl Reach for Cluster {
+    /// What the router knows cannot be seen from outside. It counts as disturbed while it dials, hangs up, is sent elsewhere or told to
+    /// wait, and for as long as it may pause after that; but not if nothing was ever done to it.
     fn calm_since(&self) -> Option<Duration> {
-        let (settled, truth) = (self.server.nodes.settled()? + SETTLED, self.server.nodes.map());
+        let (settled, now) = (self.server.nodes.settled()?, self.machine.now());
         let state = self.state.lock().unwrap();
-        let slots = state.map.moved.keys().chain(truth.moved.keys());
-        let same = state.map.masters == truth.masters
-            && slots.into_iter().all(|slot| state.map.owner(slot) == truth.owner(slot));
-        let stands = state.socket.is_some_and(|node| truth.masters.contains(&node));
-        if state.closed || state.suspect || !same || !stands {
+        if state.closed {
             return None;
         }
-        let mut calm = settled.max(state.disturbed).max(self.inbox.undisturbed()?);
-        for link in state.links.values().chain(&state.shards) {
-            calm = calm.max(link.undisturbed()?);
+        if !state.troubled && settled.is_zero() {
+            return Some(Duration::ZERO);
         }
-        (calm <= self.machine.now()).then_some(calm)
+        let is_sound = |socket: &Arc<Socket>| socket.is_ready() && socket.is_sound();
+        let is_blocked = state.blocked.values().any(|blocked| blocked.until > now);
+        if state.dials > 0 || is_blocked || !state.slow.is_zero() || !state.sockets.values().all(is_sound) {
+            return None;
+        }
+        let calm = (settled + SETTLED).max(state.disturbed).max(state.churned);
+        (calm <= now).then_some(calm)
     }
 }

@@ -24,7 +24,7 @@ mod waits;
 pub use grants::{arg, may_be_long};
 pub use known::Known;
 pub use server::{Clock, Executed};
-pub use waits::PAUSE;
+pub use waits::{OPENING, PAUSE};
 
 /// A process, and what it reaches the servers by.
 type Reached = (usize, Weak<dyn Reach>);

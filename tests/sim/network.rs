@@ -20,12 +20,10 @@ use carrier::Sent;
 mod acknowledging;
 mod carrier;
 mod connection;
-mod ends;
 mod faults;
 mod subscription;
 
 pub use connection::SimConnection;
-pub use subscription::carry;
 
 /// As the adapters do it: every call has a deadline.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);

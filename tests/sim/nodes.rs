@@ -4,7 +4,7 @@
 //! the master or not; as with Redis, which replicates both. A failover makes a replica the master. The old master follows it, or
 //! goes on for a while and knows nothing of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -22,13 +22,15 @@ mod failover;
 mod inbox;
 mod place;
 mod slots;
+mod views;
 
 use clocks::Clocks;
 pub use failover::{Failover, Fork};
 pub use inbox::{reader, slot_of};
 pub use place::{LOCAL_KEYS, SHARDED, SPY, dump};
 use slots::Slots;
-pub use slots::{Map, slot};
+pub use slots::slot;
+pub use views::{SLOTS, View};
 
 /// One of the servers. The first is a master until a failover.
 pub type Node = usize;
@@ -46,8 +48,10 @@ pub struct Nodes {
 struct State {
     places: Vec<Place>,
     shards: Vec<Shard>,
-    /// Masters that were replaced and do not know it, with their shard, and how far behind they will be.
-    astray: Vec<(Node, usize, Duration)>,
+    /// Masters that were replaced and do not know it.
+    astray: Vec<Astray>,
+    /// Nodes that stand still, and until when.
+    frozen: BTreeMap<Node, Duration>,
     /// `None`: no cluster, but one master behind one address.
     slots: Option<Slots>,
     /// When something was last done to the masters and the slots.
@@ -56,10 +60,21 @@ struct State {
     clocks: Option<Clocks>,
 }
 
+/// A master that was replaced and does not know it.
+struct Astray {
+    node: Node,
+    shard: usize,
+    /// How far behind it will be.
+    lag: Duration,
+    since: Duration,
+}
+
 /// A master, and those that follow it.
 struct Shard {
     master: Node,
     followers: Vec<Follower>,
+    /// The epoch in which the master got what it serves.
+    epoch: u64,
 }
 
 struct Follower {
@@ -97,9 +112,9 @@ impl State {
 impl Nodes {
     pub fn new(machine: &Arc<Machine>) -> Self {
         let place = Place::new(machine, clocks::START, 0);
-        let shards = vec![Shard { master: 0, followers: Vec::new() }];
-        let (astray, altered) = (Vec::new(), Duration::ZERO);
-        let state = State { places: vec![place], shards, astray, slots: None, altered, clocks: None };
+        let shards = vec![Shard { master: 0, followers: Vec::new(), epoch: 1 }];
+        let (astray, frozen, altered) = (Vec::new(), BTreeMap::new(), Duration::ZERO);
+        let state = State { places: vec![place], shards, astray, frozen, slots: None, altered, clocks: None };
         Self { machine: machine.clone(), state: Mutex::new(state), arrived: Event::new() }
     }
 
@@ -145,6 +160,7 @@ impl Nodes {
         state.places.push(replica);
         let node = state.places.len() - 1;
         state.shards[at].followers.push(Follower { node, lag, stalled: Duration::ZERO, on_the_way: VecDeque::new() });
+        state.nothing_is_new();
     }
 
     /// For a while, nothing arrives at one of the replicas; says which.
@@ -174,7 +190,7 @@ impl Nodes {
         }
         let messages = if state.slots.is_some() {
             // Over the bus of the cluster, unless the node is cut off from it.
-            if !state.astray.iter().any(|(astray, ..)| *astray == node) {
+            if !state.astray.iter().any(|astray| astray.node == node) {
                 self.broadcast(node, messages);
             }
             Vec::new()
@@ -210,7 +226,7 @@ impl Nodes {
         self.machine.process(WORLD).spawn(Box::pin(async move {
             sleep.await;
             let state = nodes.lock();
-            let astray = |node: &Node| state.astray.iter().any(|(astray, ..)| astray == node);
+            let astray = |node: &Node| state.astray.iter().any(|astray| astray.node == *node);
             let others = (0..state.places.len()).filter(|node| *node != from && !astray(node));
             others.for_each(|node| state.places[node].repeat(&messages));
         }));

@@ -94,6 +94,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("handed_over_in_a_moving_slot", |stage| Box::pin(cluster::handed_over_in_a_moving_slot(stage))),
     ("moving_slot", |stage| Box::pin(cluster::moving_slot(stage))),
     ("expired_in_a_moving_slot", |stage| Box::pin(cluster::expired_in_a_moving_slot(stage))),
+    ("thawed_master", |stage| Box::pin(cluster::thawed_master(stage))),
+    ("old_map", |stage| Box::pin(cluster::old_map(stage))),
     ("moved_inbox", |stage| Box::pin(sharded::moved_inbox(stage))),
     ("opening_inbox", |stage| Box::pin(sharded::opening_inbox(stage))),
     ("idle_inbox", |stage| Box::pin(sharded::idle_inbox(stage))),

@@ -9,7 +9,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use uuid::Uuid;
 
-use crate::cluster::{Cluster, SimCluster};
+use crate::cluster::{Cluster, connect};
 use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::fleet::Fleet;
 use crate::guard::What;
@@ -119,13 +119,18 @@ impl Stage {
     /// Starts a process that uses the cluster. Scenes of clusters have no other ones.
     pub async fn enter_cluster(&mut self, lease: Duration) -> Process {
         let process = self.clusters.len() + 1;
-        let cluster = Cluster::new(&self.machine, &self.server, process, (MS / 10, self.hop));
+        let seed = self.random.next();
+        let cluster = Cluster::new(&self.machine, &self.server, process, (MS / 10, self.hop), seed);
         self.clusters.push(cluster.clone());
         let id = Uuid::from_u64_pair(self.random.next(), self.random.next() | 1);
         self.server.judge.introduce(id.to_string(), process, cluster.clone(), self.hop + BUS);
         let config = Config::builder().lease(lease).client_id(id).build().unwrap();
-        let client = Client::connect(self.machine.process(process), Arc::new(SimCluster(cluster)), config);
-        self.clients.push(client.await.unwrap());
+        let executor = self.machine.process(process);
+        let client = self.spawn(process, async move {
+            let connection = connect(cluster, executor.clone(), config.clone()).await;
+            Client::connect(executor, Arc::new(connection), config).await.unwrap()
+        });
+        self.clients.push(client.await);
         process
     }
 

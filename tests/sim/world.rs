@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Client, Config, Connection};
+use futures::future::{BoxFuture, FutureExt, ready};
 use uuid::Uuid;
 
 use crate::actor::Actor;
@@ -181,7 +182,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
         let id = Uuid::from_u64_pair(random.next(), random.next() | 1);
         server.judge.introduce(id.to_string(), process, link.clone(), longest);
         machine.set_rate(process, if clocks_differ { *random.pick(&[-1000, -500, 0, 500, 1000]) } else { 0 });
-        let connection = Arc::new(SimConnection(link));
+        let connection = made(Arc::new(SimConnection(link)));
         world.start(Crew { process, connection, id, lease, names: names.clone(), seeds, operations }, &started);
     }
     let connected = machine.run_until(LIMIT, || *started.lock().unwrap() == processes);
@@ -197,10 +198,18 @@ fn run_on(machine: &Arc<Machine>, seed: u64, workload: Workload, faults: Faults,
     world.report()
 }
 
+/// Makes the connection of a process.
+pub type Connecting = Box<dyn FnOnce(Config) -> BoxFuture<'static, Arc<dyn Connection>> + Send>;
+
+/// There it is.
+pub fn made(connection: Arc<dyn Connection>) -> Connecting {
+    Box::new(|_| ready(connection).boxed())
+}
+
 /// What the tasks of a process do at one server.
 pub struct Crew {
     pub process: Process,
-    pub connection: Arc<dyn Connection>,
+    pub connection: Connecting,
     pub id: Uuid,
     pub lease: Duration,
     pub names: Vec<String>,
@@ -223,6 +232,7 @@ impl World {
                 config = config.handoff_time(10 * MS);
             }
             let config = config.build().unwrap();
+            let connection = connection(config.clone()).await;
             let client = Client::connect(executor.clone(), connection, config).await.unwrap();
             *started.lock().unwrap() += 1;
             for (number, seed) in seeds.into_iter().enumerate() {

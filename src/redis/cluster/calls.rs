@@ -19,6 +19,7 @@ use super::redirect::Redirect;
 use super::router::{Router, SLOW};
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
+use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
@@ -117,7 +118,11 @@ async fn follow(
                     Some(host) => (router.to_host(host)?, true),
                     None => (router.to_slot(slot)?, false),
                 };
-                match hand(router, &route, call, asking, progress).await? {
+                let handed = hand(router, &route, call, asking, progress).await;
+                if matches!(handed, Err(ConnectionError::Unknown(_))) && mutant::on(Mutant::ResentAfterUnknown) {
+                    continue;
+                }
+                match handed? {
                     Handed::Answered(Ok(reply), _) => return Ok(reply),
                     Handed::Answered(Err(refusal), node) => (refusal, node),
                     Handed::Rerouted => continue,
@@ -133,6 +138,10 @@ async fn follow(
         match Redirect::of(&refusal, &node.host) {
             None => return Err(refusal),
             Some(Redirect::HalfWay) => return Err(ConnectionError::Unknown(refusal.to_string())),
+            Some(Redirect::Moved(_)) if mutant::on(Mutant::MovedNotFollowed) => {}
+            Some(Redirect::Ask(Some(host))) if mutant::on(Mutant::AskUpdatesMap) => {
+                router.moved(slot, &router.public(host));
+            }
             Some(Redirect::Moved(Some(owner))) => {
                 router.moved(slot, &router.public(owner));
                 moves += 1;

@@ -10,6 +10,7 @@
 
 use super::host::Host;
 use super::map::SlotMap;
+use crate::mutant::{self, Mutant};
 
 /// The most nodes that have to agree that nothing has changed. One of them may not have heard of a change.
 const AGREE: usize = 3;
@@ -65,6 +66,10 @@ impl Choice {
         }
         if !map.has_epochs() {
             return self.hear_without_epochs(map, up, epoch, newest);
+        }
+        if mutant::on(Mutant::OlderMapTaken) && up {
+            (self.map, self.anew, self.accepted) = (map, true, true);
+            return true;
         }
         let merged = self.map.merged(&map);
         if up && merged.older && !merged.news {

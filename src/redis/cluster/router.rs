@@ -1,11 +1,12 @@
 //! A client's knowledge of its cluster: the map of slots, and the links to the nodes. It decides where a call goes.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
 use super::super::link::Shared;
@@ -49,7 +50,7 @@ struct State {
     map: Arc<SlotMap>,
     /// The number of changes of the map.
     version: u64,
-    links: HashMap<Host, Link>,
+    links: FxHashMap<Host, Link>,
     /// When the last reading that was answered began, and the nodes that answered and accept calls.
     read: Option<(Instant, Vec<Host>)>,
     closed: bool,
@@ -78,8 +79,8 @@ impl Router {
         seed: u64,
     ) -> Self {
         let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
-        let state =
-            State { map: Arc::new(SlotMap::empty()), version: 0, links: HashMap::new(), read: None, closed: false };
+        let (map, links) = (Arc::new(SlotMap::empty()), FxHashMap::default());
+        let state = State { map, version: 0, links, read: None, closed: false };
         let (state, reconnects, under_way) = (Mutex::new(state), AtomicU64::new(0), UnderWay::new(SLOW));
         Self { executor, dialer, seeds, config, seed, signals, under_way, state, reconnects }
     }

@@ -10,7 +10,6 @@
 //! One task of a client runs them all. It only compares what is wanted, by the map of slots, with what there is: a new
 //! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it.
 
-use std::collections::HashSet;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,10 +20,12 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
+use rustc_hash::FxHashSet;
 
 use super::host::Host;
 use super::router::Router;
 use crate::connection::{ConnectionError, Notice};
+use crate::mutant::{self, Mutant};
 
 pub(super) use self::channels::Channels;
 
@@ -73,6 +74,9 @@ pub(super) async fn subscribe(
     // From here on, dropping this future ends the subscription.
     let wanted = Wanted { channels: Arc::clone(channels), channel, id };
     let limit = router.config.command_timeout;
+    if mutant::on(Mutant::InboxOpenTooSoon) {
+        return Ok(Subscription { notices, _wanted: wanted });
+    }
     match router.within(limit, confirmed).await {
         Some(Ok(Ok(()))) => Ok(Subscription { notices, _wanted: wanted }),
         Some(Ok(Err(failure))) => Err(failure.into()),
@@ -107,7 +111,7 @@ impl Drop for CloseOnDrop {
 /// Keeps the channels subscribed at every master that serves some of them.
 async fn keep_all(router: &Router, channels: &Channels) {
     let mut nodes = FuturesUnordered::<BoxFuture<'_, Host>>::new();
-    let mut kept = HashSet::new();
+    let mut kept = FxHashSet::default();
     loop {
         let (changed, map_changed) = (channels.listen(), router.signals.listen());
         for host in channels.owners(router) {

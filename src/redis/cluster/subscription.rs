@@ -32,6 +32,7 @@ use super::reading::is_up;
 use super::router::Router;
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice, Reply};
+use crate::mutant::{self, Mutant};
 
 /// How often a node is asked whether it still belongs to the cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -208,6 +209,7 @@ impl Socket {
                 router.executor.sleep(HEARTBEAT).await;
                 match router.within(limit, alive(connection)).await {
                     Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {}
+                    _ if mutant::on(Mutant::SubscriptionLeftBehind) => {}
                     _ => return,
                 }
             }
@@ -216,7 +218,8 @@ impl Socket {
             let mut gaps = self.gaps;
             loop {
                 router.disturbed(gaps, &self.host).await;
-                if !router.map().masters().contains(&self.host) || router.is_closed() {
+                let is_master = router.map().masters().contains(&self.host);
+                if router.is_closed() || !(is_master || mutant::on(Mutant::SubscriptionLeftBehind)) {
                     return;
                 }
                 gaps = router.signals.gaps();

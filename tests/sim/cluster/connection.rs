@@ -1,25 +1,32 @@
-//! A process's end of its links to a cluster, as a connection.
+//! The library's own connection to a cluster, and what the judge has to know of its calls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bowline::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
-use futures::StreamExt;
-use futures::channel::mpsc;
-use futures::future::join_all;
+use bowline::{
+    Acknowledged, Call, Config, Connection, ConnectionError, Executor, Notice, RedisConnection, Reply, Topology,
+    dialled,
+};
 use futures::stream::BoxStream;
 
-use super::feed::Feed;
-use super::{Cluster, sharded};
-use crate::executor::WORLD;
-use crate::network::{Backend, COMMAND_TIMEOUT};
-use crate::nodes::{slot, slot_of};
-use crate::request::Request;
+use super::answers::address;
+use super::{Cluster, Network, asked};
+use crate::network::Backend;
 
-/// A process's own handle: closes the links when dropped, as sockets would be.
+/// Connects a process.
+pub async fn connect(cluster: Arc<Cluster>, executor: Arc<dyn Executor>, config: Config) -> SimCluster {
+    let url = format!("redis-cluster://{},{}", address(0), address(1));
+    let streams = Arc::new(Network(cluster.clone()));
+    let router = dialled::open(executor, streams, &url, &config).await;
+    SimCluster { router: router.expect("the nodes can be reached"), cluster }
+}
+
 #[derive(Debug)]
-pub struct SimCluster(pub Arc<Cluster>);
+pub struct SimCluster {
+    router: RedisConnection,
+    cluster: Arc<Cluster>,
+}
 
 impl Drop for SimCluster {
     fn drop(&mut self) {
@@ -27,20 +34,61 @@ impl Drop for SimCluster {
     }
 }
 
+/// Calls that the process has made and whose answers it awaits.
+struct Awaited<'a>(&'a Cluster, Vec<String>);
+
+impl<'a> Awaited<'a> {
+    fn new(cluster: &'a Cluster, calls: &[Call<'_>]) -> Self {
+        calls.iter().for_each(|call| cluster.server.called(*call));
+        let asked: Vec<String> = calls.iter().map(asked).collect();
+        cluster.change(|state| {
+            for call in &asked {
+                *state.awaited.entry(call.clone()).or_default() += 1;
+            }
+        });
+        Self(cluster, asked)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| {
+            for call in &self.1 {
+                if let Some(count) = state.awaited.get_mut(call) {
+                    *count -= 1;
+                    if *count == 0 {
+                        state.awaited.remove(call);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl SimCluster {
+    fn answered<'r>(&self, calls: &[Call<'_>], replies: impl Iterator<Item = Option<&'r Reply>>) {
+        for (call, reply) in calls.iter().zip(replies) {
+            if let Some(reply) = reply {
+                self.cluster.server.answered(*call, reply);
+            }
+        }
+    }
+}
+
 #[async_trait]
 impl Connection for SimCluster {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.0.server.called(call);
-        let within = call.within.map_or(COMMAND_TIMEOUT, |within| within.min(COMMAND_TIMEOUT));
-        let send = |link: Arc<crate::network::Link>, asking, left| {
-            let request = Request::new(&call);
-            Box::pin(async move { link.run(request, asking, left).await }) as _
-        };
-        self.0.follow(slot(call.keys[0]), within, &send).await
+        let _awaited = Awaited::new(&self.cluster, &[call]);
+        let reply = self.router.run(call).await;
+        self.answered(&[call], std::iter::once(reply.as_ref().ok()));
+        reply
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        join_all(calls.iter().map(|call| self.run(*call))).await
+        let _awaited = Awaited::new(&self.cluster, calls);
+        let replies = self.router.run_batch(calls).await;
+        self.answered(calls, replies.iter().map(|reply| reply.as_ref().ok()));
+        replies
     }
 
     async fn run_acknowledged(
@@ -49,46 +97,35 @@ impl Connection for SimCluster {
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        let one = |call: &Call<'_>| {
-            self.0.server.called(*call);
-            let (request, slot) = (Arc::new(Request::new(call)), slot(call.keys[0]).to_owned());
-            async move {
-                let send = |link: Arc<crate::network::Link>, asking, left| {
-                    let request = request.clone();
-                    Box::pin(async move {
-                        let (keys, args) = (request.keys(), request.args());
-                        let call = [Call::new(request.script, &keys, &args)];
-                        link.run_acknowledged(&call, asking, replicas, left).await.remove(0)
-                    }) as _
-                };
-                self.0.follow(&slot, within.min(COMMAND_TIMEOUT), &send).await
-            }
-        };
-        join_all(calls.iter().map(one)).await
+        let _awaited = Awaited::new(&self.cluster, calls);
+        let replies = self.router.run_acknowledged(calls, replicas, within).await;
+        self.answered(calls, replies.iter().map(|reply| reply.as_ref().ok().map(|acknowledged| &acknowledged.reply)));
+        replies
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        if let Some(slot) = slot_of(channel) {
-            return sharded::subscribe(&self.0, slot, channel).await;
-        }
-        let (sender, receiver) = mpsc::unbounded();
-        let feed = Feed::new(&self.0, channel, sender);
-        self.0.machine.process(WORLD).spawn(Box::pin(feed.run()));
-        Ok(receiver.boxed())
+        self.router.subscribe(channel).await
     }
 
     fn topology(&self) -> Topology {
-        match self.0.server.nodes.is_sharded() {
-            true => Topology::sharded_cluster(),
-            false => Topology::cluster(),
-        }
+        self.router.topology()
     }
 
     fn node_of(&self, key: &str) -> u64 {
-        self.0.look(|state| state.map.owner(slot(key))) as u64
+        self.router.node_of(key)
+    }
+
+    fn reconnects(&self) -> u64 {
+        self.router.reconnects()
+    }
+
+    /// Sockets of the system are not simulated.
+    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
+        None
     }
 
     fn close(&self) {
-        self.0.kill();
+        self.router.close();
+        self.cluster.change(|state| state.closed = true);
     }
 }

@@ -10,7 +10,7 @@ use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::network::SimConnection;
 use crate::random::Random;
 use crate::scripts::Scripts;
-use crate::world::{Crew, Faults, LIMIT, MS, Report, Workload, World};
+use crate::world::{Crew, Faults, LIMIT, MS, Report, Workload, World, made};
 
 /// Faults happen until then.
 const FAULTS_END: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {
             let (link, id) = fleet.link(process, number, &mut random);
             let seeds = (0..=random.below(2)).map(|_| random.next()).collect();
             let (names, operations) = (vec!["name 0".to_owned()], 2 + random.below(6));
-            let connection = Arc::new(SimConnection(link));
+            let connection = made(Arc::new(SimConnection(link)));
             world.start(Crew { process, connection, id, lease, names, seeds, operations }, &started);
         }
     }

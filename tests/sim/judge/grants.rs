@@ -32,7 +32,10 @@ pub fn arg<'a>(call: &Call<'a>, n: usize) -> &'a str {
 pub fn number(call: &Call<'_>, n: usize) -> u64 {
     match call.args[n] {
         Arg::Number(number) => number,
-        Arg::Text(_) => panic!("argument {n} of {} is no number", call.script.name()),
+        // As a server receives it.
+        Arg::Text(text) => {
+            text.parse().unwrap_or_else(|_| panic!("argument {n} of {} is no number: {text}", call.script.name()))
+        }
     }
 }
 

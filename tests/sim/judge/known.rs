@@ -97,6 +97,12 @@ impl Judge {
         attempts.filter(|attempt| attempt.decided.is_none_or(|decided| decided >= now)).count() > 1
     }
 
+    /// Whether a replaced master that did not know it was asked about the hold.
+    pub fn is_astray(&self, known: &Known<'_>) -> bool {
+        let state = self.lock();
+        known.holds(&state).any(|hold| state.attempts.get(&hold.id).is_some_and(|attempt| attempt.astray))
+    }
+
     /// What is left of the lease, for the server; of the longest, if there are several.
     pub fn left(&self, known: &Known<'_>, server: Duration) -> Duration {
         let state = self.lock();

@@ -90,6 +90,9 @@ pub struct Moment {
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two heartbeats.
 pub const BACKOFF: Duration = Duration::from_millis(1250);
 pub const PAUSE: Duration = Duration::from_millis(75);
+/// How many messages it takes until the inbox of a slot is open, one after the other: a socket is dialled, logged in and looked at, the node
+/// is asked whether it belongs to the cluster, and subscribes the channel.
+pub const OPENING: u32 = 10;
 /// The longest wait between two tries to open the inbox of a slot, and the last try; and the same of one that was open before, which the
 /// connection opens again.
 const OPENED: Duration = Duration::from_secs(9);
@@ -153,7 +156,7 @@ impl Moment {
             (false, true) => OPENED,
             (false, false) => REOPENED,
         };
-        let waited = self.over(told.max(calm).max(silent_since), self.messages(4) + again)?;
+        let waited = self.over(told.max(calm).max(silent_since), self.messages(OPENING) + again)?;
         Some(format!("I3 {} waits, and for {waited:?} its client has not listened where it is granted", ticket.id))
     }
 
@@ -180,7 +183,8 @@ impl Moment {
         if self.now > decided + attempt.lease - attempt.lease / 500 {
             return None;
         }
-        let waited = self.over(decided.max(client?.calm), BACKOFF + PAUSE + self.messages(6))?;
+        // With acknowledgement, what cleans up stands behind calls that wait for replicas.
+        let waited = self.over(decided.max(client?.calm), BACKOFF + PAUSE + self.messages(6) + self.replicas)?;
         Some(format!("I7 {id} was given up {waited:?} ago, and is still there"))
     }
 }

@@ -33,8 +33,6 @@ const LOSSES: Place = Place::Run("losses", Workload::Locks, crate::LOSSES);
 
 const ACKNOWLEDGED: Place = Place::Run("acknowledged", Workload::Locks, crate::ACKNOWLEDGED);
 
-const SHARDED_MOVES: Place = Place::Run("sharded_moves", Workload::Permits, Faults { network: true, ..crate::SHARDED });
-
 const PERMITS_FAULT_FREE: Place = Place::Run("permits_fault_free", Workload::Permits, crate::NONE);
 const PERMITS_NETWORK: Place = Place::Run("permits_network", Workload::Permits, crate::NETWORK);
 
@@ -137,7 +135,11 @@ pub const MUTANTS: &[Row] = &[
     rust("resent_after_unknown", Mutant::ResentAfterUnknown, scene("lost_reply"), LOST),
     rust("receivers_believed", Mutant::ReceiversBelieved, scene("heard_elsewhere"), I3),
     rust("subscription_left_behind", Mutant::SubscriptionLeftBehind, scene("cut_off_listener"), I3),
-    rust("inbox_left_behind", Mutant::InboxLeftBehind, SHARDED_MOVES, I3),
+    rust("moved_not_followed", Mutant::MovedNotFollowed, scene("moving_slot"), I3),
+    rust("ask_updates_map", Mutant::AskUpdatesMap, scene("moving_slot"), LOST),
+    rust("older_map_taken", Mutant::OlderMapTaken, scene("old_map"), I3),
+    rust("replacement_without_gap", Mutant::ReplacementWithoutGap, scene("thawed_master"), I1),
+    rust("inbox_left_behind", Mutant::InboxLeftBehind, scene("moved_inbox"), I3),
     rust("inbox_open_too_soon", Mutant::InboxOpenTooSoon, scene("opening_inbox"), I3),
     rust("no_heartbeat_after_subscription", Mutant::NoHeartbeatAfterSubscription, scene("opening_inbox"), I3),
     rust("one_link_redialled", Mutant::OneLinkRedialled, scene("parted_links"), I3),

@@ -58,12 +58,12 @@ impl Nodes {
     /// What the clock of the master shows that has the key.
     pub fn now_of(&self, key: &str) -> Duration {
         let state = self.lock();
-        state.places[state.master_of(key)].server.now()
+        state.places[state.master_with(key)].server.now()
     }
 
     /// The clock of the master that has the key.
     pub fn clock_of(&self, key: &str) -> Process {
         let state = self.lock();
-        state.places[state.master_of(key)].clock
+        state.places[state.master_with(key)].clock
     }
 }

@@ -1,9 +1,10 @@
 //! A replica becomes the master.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Follower, Node, Nodes, Record, dump};
+use super::{Astray, Follower, Node, Nodes, Record, dump};
 use crate::judge::view::Dump;
 
 /// What becomes of the last writes, and of the old master.
@@ -30,7 +31,7 @@ pub struct Fork {
 
 impl Nodes {
     /// Those who are connected stay where they are. `draw` says which replica. `None` while an old master has not been told yet.
-    pub fn fail_over(&self, how: Failover, draw: u64) -> Option<Fork> {
+    pub fn fail_over(self: &Arc<Self>, how: Failover, draw: u64) -> Option<Fork> {
         let mut state = self.lock();
         let at = (draw / 8 % state.shards.len() as u64) as usize;
         let moving = state.slots.as_ref().is_some_and(|slots| slots.is_moving());
@@ -53,40 +54,56 @@ impl Nodes {
         let moved = state.slots.as_mut().map(|slots| slots.late_arrivals(old, arrived)).unwrap_or_default();
         let fork = Fork { had: dump(&state.places[old].server), has: dump(&state.places[new].server), late, moved };
         state.shards[at].master = new;
-        state.altered = self.machine.now();
+        (state.shards[at].epoch, state.altered) = (state.next_epoch(), self.machine.now());
         let mut lag = promoted.lag;
         for follower in followers {
             lag = follower.lag;
             state.follow(at, follower.node, lag);
         }
         if how == Failover::Split {
-            state.astray.push((old, at, lag));
+            state.astray.push(Astray { node: old, shard: at, lag, since: self.machine.now() });
         } else {
             state.follow(at, old, lag);
         }
         drop(state);
+        self.announce(&[new, old][..if how == Failover::Split { 1 } else { 2 }]);
         self.arrived.notify(usize::MAX);
         Some(fork)
     }
 
+    /// The master that a failover with this draw replaces.
+    pub fn master_of(&self, draw: u64) -> Node {
+        let state = self.lock();
+        state.shards[(draw / 8 % state.shards.len() as u64) as usize].master
+    }
+
     /// A master that was replaced is told so. What it has done since is lost.
-    pub fn heal(&self) -> Option<Node> {
+    pub fn heal(self: &Arc<Self>) -> Option<Node> {
         let mut state = self.lock();
-        let (node, at, lag) = state.astray.pop()?;
-        state.follow(at, node, lag);
+        let Astray { node, shard, lag, .. } = state.astray.pop()?;
+        state.follow(shard, node, lag);
         state.altered = self.machine.now();
         drop(state);
+        self.announce(&[node]);
         self.arrived.notify(usize::MAX);
         Some(node)
     }
 
     /// Whether the server executes what a newer master knows nothing of.
     pub fn is_astray(&self, node: Node) -> bool {
-        self.lock().astray.iter().any(|(astray, ..)| *astray == node)
+        self.lock().astray.iter().any(|astray| astray.node == node)
     }
 }
 
 impl super::State {
+    /// The number of a change of who serves what.
+    pub(super) fn next_epoch(&mut self) -> u64 {
+        self.slots.as_mut().map_or(0, |slots| {
+            slots.epoch += 1;
+            slots.epoch
+        })
+    }
+
     /// The server becomes a copy of the master, and follows it.
     fn follow(&mut self, at: usize, node: Node, lag: Duration) {
         let master = self.shards[at].master;

@@ -3,7 +3,7 @@
 use bowline::wire::{PREFIX, Resource};
 
 /// The names of runs and scenes over a cluster. Each has a slot of its own.
-const NAMES: [&str; 7] = ["name 0", "name 1", "name 2", "name 3", "name 4", "name 5", "scene"];
+pub(super) const NAMES: [&str; 7] = ["name 0", "name 1", "name 2", "name 3", "name 4", "name 5", "scene"];
 
 /// The client that reads the channel.
 pub fn reader(channel: &str) -> &str {

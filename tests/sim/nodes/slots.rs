@@ -4,20 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::views::{Gossip, first, number};
 use super::{Node, Nodes, Shard, State, dump};
+use crate::cluster::address;
 use crate::judge::view::Dump;
 
 /// Which shard serves which slot.
 #[derive(Default)]
 pub struct Slots {
     /// Those that have moved; the others are where they were at first.
-    moved: BTreeMap<String, usize>,
+    pub(super) moved: BTreeMap<String, usize>,
     /// For each slot that has moved: its new master, and the number of the write that stored its last key there.
     arrivals: BTreeMap<String, (Node, u64)>,
     /// Moves now, and to which shard.
     open: Option<(String, usize)>,
     /// Until then no master takes calls.
-    down: Duration,
+    pub(super) down: Duration,
+    /// Counts the changes of who serves what.
+    pub(super) epoch: u64,
+    pub(super) gossip: Gossip,
     /// Messages go through shard channels.
     sharded: bool,
 }
@@ -59,11 +64,6 @@ pub fn slot(key: &str) -> &str {
     key.split(['{', '}']).nth(1).unwrap_or(key)
 }
 
-/// The shard of a slot that has never moved.
-fn first(slot: &str, shards: usize) -> usize {
-    slot.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 1_000_003) % shards
-}
-
 impl State {
     fn serves(&self, slot: &str) -> usize {
         let moved = self.slots.as_ref().and_then(|slots| slots.moved.get(slot).copied());
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// The master that has the key.
-    pub(super) fn master_of(&self, key: &str) -> Node {
+    pub(super) fn master_with(&self, key: &str) -> Node {
         let shard = if self.slots.is_some() { self.serves(slot(key)) } else { 0 };
         self.shards[shard].master
     }
@@ -89,9 +89,11 @@ impl Nodes {
             let place = state.place(&self.machine);
             state.places.push(place);
             let master = state.places.len() - 1;
-            state.shards.push(Shard { master, followers: Vec::new() });
+            let epoch = state.shards.len() as u64 + 1;
+            state.shards.push(Shard { master, followers: Vec::new(), epoch });
         }
-        state.slots = Some(Slots::default());
+        state.slots = Some(Slots { epoch: shards as u64, ..Slots::default() });
+        state.nothing_is_new();
     }
 
     /// From now on messages are sharded.
@@ -105,17 +107,6 @@ impl Nodes {
         self.lock().slots.as_ref().is_some_and(|slots| slots.sharded)
     }
 
-    /// Until the server knows that it does not serve the slot any more.
-    pub async fn left(&self, node: Node, slot: &str) {
-        loop {
-            let changed = self.arrived.listen();
-            if self.map().owner(slot) != node && !self.is_astray(node) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
     pub fn is_master(&self, node: Node) -> bool {
         self.lock().shards.iter().any(|shard| shard.master == node)
     }
@@ -124,20 +115,13 @@ impl Nodes {
         self.lock().places.len()
     }
 
-    /// Whether the server says that it is a part of a cluster which takes calls.
-    pub fn is_up(&self, node: Node) -> bool {
-        let state = self.lock();
-        let down = state.slots.as_ref().is_some_and(|slots| slots.down > self.machine.now());
-        !down && state.astray.iter().all(|(astray, ..)| *astray != node)
-    }
-
     /// Those that are on the bus of the cluster, or the primary.
     pub fn on_the_bus(&self) -> Vec<Node> {
         let state = self.lock();
         if state.slots.is_none() {
             return vec![state.shards[0].master];
         }
-        (0..state.places.len()).filter(|node| state.astray.iter().all(|(astray, ..)| astray != node)).collect()
+        (0..state.places.len()).filter(|node| state.astray.iter().all(|astray| astray.node != *node)).collect()
     }
 
     /// As every node knows it that is not cut off.
@@ -149,11 +133,13 @@ impl Nodes {
         Map { masters, moved }
     }
 
-    /// Since when masters and slots are what they are; `None` while a slot moves or the cluster is down.
+    /// Since when masters and slots are what they are, and all nodes know it; `None` while a slot moves, a node stands still or is cut
+    /// off, or the cluster is down.
     pub fn settled(&self) -> Option<Duration> {
         let state = self.lock();
         let slots = state.slots.as_ref()?;
-        (slots.open.is_none() && slots.down <= self.machine.now()).then_some(state.altered.max(slots.down))
+        let is_calm = slots.open.is_none() && slots.down <= self.machine.now() && state.frozen.is_empty();
+        (is_calm && state.astray.is_empty() && state.all_know()).then_some(state.altered.max(slots.down))
     }
 
     /// What a server says instead of executing a call.
@@ -161,31 +147,40 @@ impl Nodes {
         let state = self.lock();
         let slots = state.slots.as_ref()?;
         let slot = slot(keys[0]);
-        let owner = state.serves(slot);
-        if let Some((_, was, _)) = state.astray.iter().find(|(astray, ..)| *astray == node) {
-            // The node has not heard of the move.
-            return (*was != owner).then(|| format!("MOVED {slot} {}", state.shards[owner].master));
+        let (owner, known) = (state.serves(slot), state.view(node).owner(slot));
+        let moved = |to: Node| format!("MOVED {} {}", number(slot), address(to));
+        let ask = |shard: usize| format!("ASK {} {}", number(slot), address(state.shards[shard].master));
+        if let Some(astray) = state.astray.iter().find(|astray| astray.node == node) {
+            // The node has not heard of the failover.
+            return (astray.shard != owner)
+                .then(|| moved(if known == node { state.shards[owner].master } else { known }));
         }
         if slots.down > self.machine.now() {
             return Some("CLUSTERDOWN The cluster is down".to_owned());
         }
-        let has = dump(&state.places[node].server);
-        let missing = keys.iter().filter(|key| !has.contains_key(**key)).count();
+        let missing = || {
+            let has = dump(&state.places[node].server);
+            keys.iter().filter(|key| !has.contains_key(**key)).count()
+        };
         let later = || Some("TRYAGAIN Multiple keys request during rehashing of slot".to_owned());
         let is = |shard: usize| state.shards[shard].master == node;
         match state.is_open(slot) {
-            Some(_) if is(owner) && missing == 0 => None,
-            Some(to) if is(owner) && missing == keys.len() => Some(format!("ASK {slot} {}", state.shards[to].master)),
-            Some(_) if is(owner) => later(),
+            Some(to) if is(owner) => match missing() {
+                0 => None,
+                missing if missing == keys.len() => Some(ask(to)),
+                _ => later(),
+            },
             Some(to) if is(to) && asking => {
-                if keys.len() > 1 && missing > 0 {
+                if keys.len() > 1 && missing() > 0 {
                     later()
                 } else {
                     None
                 }
             }
             _ if is(owner) => None,
-            _ => Some(format!("MOVED {slot} {}", state.shards[owner].master)),
+            // All keys have gone to another node, and this one has not been told yet that the slot is there.
+            _ if known == node => Some(ask(owner)),
+            _ => Some(moved(known)),
         }
     }
 
@@ -240,11 +235,13 @@ impl Nodes {
         let keys: Vec<_> = all.iter().filter(|(key, _)| slot(key) == open).collect();
         if keys.is_empty() {
             state.altered = self.machine.now();
+            state.shards[to].epoch = state.next_epoch();
             if let Some(slots) = &mut state.slots {
                 slots.open = None;
                 slots.moved.insert(open, to);
             }
             drop(state);
+            self.announce(&[to_node]);
             self.arrived.notify(usize::MAX);
             return false;
         }

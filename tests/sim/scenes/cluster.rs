@@ -1,5 +1,7 @@
 //! Scenes about a cluster.
 
+use std::time::Duration;
+
 use bowline::LockGuard;
 use futures::future::BoxFuture;
 
@@ -25,11 +27,11 @@ pub async fn lost_reply(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(LONG).await;
     let guard = stage.lock(process).lock().await.unwrap();
-    let link = stage.cluster(process).link(owner(&stage));
-    link.silence();
+    let (cluster, owner) = (stage.cluster(process).clone(), owner(&stage));
+    cluster.silence(owner);
     let released = stage.spawn(process, guard.release());
     stage.until_locked(false).await;
-    link.cut(true, false, MS);
+    cluster.cut(owner, MS, false);
     released.await.map_err(|error| format!("a lease is lost as its release was executed twice: {error}"))
 }
 
@@ -103,7 +105,11 @@ pub async fn moving_slot(mut stage: Stage) -> Played {
         stage.sleep(10 * MS).await;
     }
     must(owner(&stage) != from, "the slot has not moved")?;
-    guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    let released = stage.spawn(holder, guard.release());
+    // Sent on by the old master, over a new connection.
+    let late = "I3 a call does not find the new master";
+    let released = stage.within(14 * stage.hop + 60 * MS, late, released).await?;
+    released.map_err(|error| format!("a lease is lost: {error}"))?;
     drop(stage.within(2 * lease, "I3 no client gets a lock whose slot has moved", waiting).await?);
     Ok(())
 }
@@ -145,4 +151,69 @@ pub async fn expired_in_a_moving_slot(mut stage: Stage) -> Played {
     while stage.server.move_key(0) {}
     must(next.is_valid(), "I1 a grant is not valid")?;
     next.release().await.map_err(|error| format!("a lease is lost: {error}"))
+}
+
+/// The shard that serves the lock of the scene, as a draw of a failover.
+fn shard(stage: &Stage) -> u64 {
+    let masters = stage.server.nodes.map().masters;
+    8 * masters.iter().position(|master| *master == owner(stage)).unwrap_or(0) as u64
+}
+
+/// The master of the lock stands still with a call in its buffer, is replaced, and goes on. The client stands still as well, and finds both
+/// the answer of the old master and the news that it was replaced. A grant that the new master does not have is soon known to be lost.
+pub async fn thawed_master(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(LONG).await;
+    drop(stage.lock(process).lock().await.unwrap());
+    stage.until_locked(false).await;
+    let (old, draw) = (owner(&stage), shard(&stage));
+    let (replaced, stops) = (stage.random.between(500 * MS, 800 * MS), stage.random.between(Duration::ZERO, 250 * MS));
+    // While the map is being read, which is most of the time.
+    stage.cluster(process).slow_down(100 * MS);
+    let thaws = replaced + stops + 8 * stage.hop;
+    stage.server.freeze_node(old, thaws);
+    let acquiring = stage.acquires(process);
+    stage.sleep(replaced).await;
+    stage.server.fail_over(Failover::Split, draw);
+    stage.sleep(stops).await;
+    stage.machine.freeze(process, 300 * MS + 16 * stage.hop);
+    stage.sleep(300 * MS + 20 * stage.hop).await;
+    stage.cluster(process).slow_down(Duration::ZERO);
+    // The old master is told, and the client loses its connection to it.
+    stage.server.heal_after(Duration::ZERO);
+    stage.sleep(MS).await;
+    stage.cluster(process).cut(old, MS, true);
+    let guard = stage.within(3000 * MS, "I3 the client does not get the lock from the new master", acquiring).await?;
+    stage.sleep(1000 * MS + 20 * stage.hop).await;
+    let holds = stage.server.keys().contains(&What::Lock.key(NAME));
+    must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
+}
+
+/// A node has come back with an old map, which names a master that stands still. A client that knows better does not go back to that one.
+pub async fn old_map(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(LONG).await;
+    drop(stage.lock(process).lock().await.unwrap());
+    stage.until_locked(false).await;
+    let (old, draw) = (owner(&stage), shard(&stage));
+    let neighbours: Vec<Node> = stage.server.nodes.map().masters.into_iter().filter(|node| *node != old).collect();
+    stage.server.fail_over(Failover::Orderly, draw);
+    stage.sleep(MS).await;
+    // Sent to the new master by the old one, the client reads the map.
+    drop(stage.lock(process).lock().await.unwrap());
+    stage.sleep(500 * MS + 20 * stage.hop).await;
+    let forgetful = *stage.random.pick(&neighbours);
+    stage.server.nodes.forgets(forgetful);
+    stage.server.freeze_node(old, 10 * LONG);
+    for _ in 0..3 {
+        let new = owner(&stage);
+        stage.cluster(process).cut(new, MS, true);
+        stage.sleep(300 * MS + 20 * stage.hop).await;
+        let acquiring = stage.acquires(process);
+        let late = "I3 the client has gone back to a master that was replaced";
+        let guard = stage.within(300 * MS + 20 * stage.hop, late, acquiring).await?;
+        guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+        stage.sleep(1500 * MS).await;
+    }
+    Ok(())
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::judge::PAUSE;
+use crate::judge::{OPENING, PAUSE};
 use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
-/// How long a request to open an inbox is under way, and so is the answer.
-const SLOW: Duration = Duration::from_millis(200);
+/// How much longer than usual everything of the waiter takes while its inbox is opened.
+const SLOW: Duration = Duration::from_millis(80);
 
 /// Three masters, each with a replica.
 fn spread(stage: &Stage) {
@@ -28,7 +28,7 @@ pub async fn moved_inbox(mut stage: Stage) -> Played {
     let guard = stage.lock(holder).lock().await.unwrap();
     let waiting = stage.acquires(waiter);
     stage.until_waiting(1).await;
-    stage.sleep(4 * stage.hop).await;
+    stage.sleep((OPENING + 1) * stage.hop).await;
     let moves = (0..3).any(|to| stage.server.move_slot(NAME, to, MS));
     must(moves, "the slot does not move")?;
     while stage.server.nodes.settled().is_none() {
@@ -45,15 +45,15 @@ pub async fn moved_inbox(mut stage: Stage) -> Played {
 pub async fn opening_inbox(mut stage: Stage) -> Played {
     spread(&stage);
     let (holder, waiter) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
-    stage.cluster(waiter).slow_down_inboxes(SLOW);
+    stage.cluster(waiter).slow_down(SLOW);
     let guard = stage.lock(holder).lock().await.unwrap();
     let waiting = stage.acquires(waiter);
     stage.until_waiting(1).await;
-    let opening = stage.random.between(Duration::ZERO, 2 * SLOW);
+    let opening = stage.random.between(Duration::ZERO, OPENING * SLOW);
     stage.sleep(opening).await;
     let _release = stage.spawn(holder, guard.release());
     let late = "I3 the waiter was passed over while its inbox was not open";
-    drop(stage.within(2 * SLOW + 8 * stage.hop + PAUSE + MS, late, waiting).await?);
+    drop(stage.within((OPENING + 4) * (SLOW + stage.hop) + PAUSE + MS, late, waiting).await?);
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub async fn idle_inbox(mut stage: Stage) -> Played {
         let guard = stage.lock(holder).lock().await.unwrap();
         let waiting = stage.acquires(waiter);
         stage.until_waiting(1).await;
-        stage.sleep(4 * stage.hop).await;
+        stage.sleep((OPENING + 1) * stage.hop).await;
         must(listeners(&stage) == 1, "I3 no inbox is open in a slot in which a client waits")?;
         let _release = stage.spawn(holder, guard.release());
         drop(stage.within(4 * stage.hop + MS, "I3 the waiter is not granted the lock", waiting).await?);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::SimServer;
 use crate::executor::WORLD;
-use crate::nodes::Failover;
+use crate::nodes::{Failover, Node};
 
 impl SimServer {
     /// From now on every master has one replica more, which is as far behind.
@@ -85,6 +85,31 @@ impl SimServer {
             Failover::Split => "are lost, and the old master goes on",
         };
         format!("{} writes {what}", fork.late)
+    }
+
+    /// A node stands still for so long. What reaches it is executed afterwards.
+    pub fn freeze_node(&self, node: Node, duration: Duration) {
+        self.judge.look(&self.clock());
+        self.judge.server_stands_still(self.machine.now() + duration);
+        self.nodes.freeze(node, duration);
+    }
+
+    /// A master stands still, and is replaced after `replaced`. Later it goes on, executes what has reached it, and learns after `told`
+    /// that it is a replica. Says which one it is.
+    pub fn replace_frozen(self: &Arc<Self>, draw: u64, replaced: Duration, frozen: Duration, told: Duration) -> String {
+        let node = self.nodes.master_of(draw);
+        let frozen = frozen.max(replaced);
+        self.freeze_node(node, frozen);
+        let (server, world) = (self.clone(), self.machine.process(WORLD));
+        self.machine.process(WORLD).spawn(Box::pin(async move {
+            world.sleep(replaced).await;
+            let promoted = server.fail_over(Failover::Split, draw);
+            server.machine.log(format!("-- node {node} is replaced: {promoted}"));
+            if promoted != "none" {
+                server.heal_after(frozen - replaced + told);
+            }
+        }));
+        format!("node {node}, after {replaced:?}, for {frozen:?}, told {told:?} later")
     }
 
     /// After that time a master that was replaced is told so.

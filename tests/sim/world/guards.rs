@@ -10,7 +10,7 @@ use crate::actor::Actor;
 use crate::executor::Process;
 use crate::guard::{Guard, What};
 use crate::judge::view::WRITE;
-use crate::judge::{Known, PAUSE};
+use crate::judge::{Known, OPENING, PAUSE};
 
 /// A guard and its owner.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl World {
             let messages = if self.workload == Workload::Leases { 4 } else { 2 };
             let bound = messages * self.longest_delay + MS / 10;
             // The inbox of the slot may have been opened meanwhile. The gap behind that is followed by a heartbeat.
-            let bound = if self.faults.sharded { bound + 6 * self.longest_delay + PAUSE } else { bound };
+            let bound = if self.faults.sharded { bound + (OPENING + 2) * self.longest_delay + PAUSE } else { bound };
             let late = released.map(|released| now - released).filter(|took| *took > bound);
             broken.or_else(|| Some(format!("I3 {key}: handed over after {:?}, not {bound:?}", late?)))
         };
@@ -100,6 +100,8 @@ impl World {
             let seen = seen.filter(|seen| !self.waives(&key, seen, state.lost_at));
             // Two readers of one client have the same token, and one of them can be lost.
             let seen = seen.filter(|seen| !self.server.judge.is_ambiguous(&seen.known(&key)));
+            // A replaced master knows nothing of what the new one grants.
+            let seen = seen.filter(|seen| !self.server.judge.is_astray(&seen.known(&key)));
             seen.map(|seen| self.server.left(&seen.known(&key))).unwrap_or_default()
         };
         self.must(loss != Loss::Gone || left.is_zero(), || {

@@ -7,6 +7,7 @@ use super::super::host::Host;
 use super::super::reading::Reading;
 use super::super::refresh::Found;
 use super::{Router, State};
+use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 
 impl Router {
@@ -38,7 +39,7 @@ impl Router {
         state.read = Some((began, up));
         drop(state);
         self.cut(cut);
-        if replaced {
+        if replaced && !mutant::on(Mutant::ReplacementWithoutGap) {
             self.signals.gap();
         } else if news {
             self.signals.change();

@@ -1,10 +1,10 @@
 //! The table of shard channels, shared by the subscriptions and the task that keeps them.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use event_listener::{Event, EventListener};
+use rustc_hash::FxHashSet;
 
 use super::super::host::Host;
 use super::super::router::Router;
@@ -36,13 +36,13 @@ impl Channels {
     }
 
     /// The masters of all channels.
-    pub(super) fn owners(&self, router: &Router) -> HashSet<Host> {
+    pub(super) fn owners(&self, router: &Router) -> FxHashSet<Host> {
         let map = router.map();
         self.look(|table| table.wanted().filter_map(|(_, slot)| map.owner(slot)).cloned().collect())
     }
 
     /// The channels whose slots this master serves.
-    pub(super) fn wanted_at(&self, router: &Router, host: &Host) -> HashSet<Arc<str>> {
+    pub(super) fn wanted_at(&self, router: &Router, host: &Host) -> FxHashSet<Arc<str>> {
         let map = router.map();
         let here = |slot| map.owner(slot) == Some(host);
         self.look(|table| table.wanted().filter(|(_, slot)| here(*slot)).map(|(channel, _)| channel.clone()).collect())

@@ -1,6 +1,5 @@
 //! Keeps the channels of one master's slots subscribed there.
 
-use std::collections::HashSet;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
+use rustc_hash::FxHashSet;
 
 use super::super::super::failure::Failure;
 use super::super::super::link::RECONNECT;
@@ -19,6 +19,7 @@ use super::super::subscription::{CutOff, HEARTBEAT};
 use super::channels::Channels;
 use super::socket::{Answer, Said, Socket};
 use crate::backoff::{Backoff, Pauses};
+use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
 
 /// The pauses before a channel that a node did not subscribe is tried there again.
@@ -44,9 +45,9 @@ struct Node<'a> {
 struct Subscribed<'a> {
     node: &'a Node<'a>,
     socket: Socket,
-    here: HashSet<Arc<str>>,
+    here: FxHashSet<Arc<str>>,
     /// Wanted channels that must not be tried again before the pause is over.
-    put_off: HashSet<Arc<str>>,
+    put_off: FxHashSet<Arc<str>>,
     /// Resolves when the channels that were put off are to be tried again.
     again: BoxFuture<'static, ()>,
     backoff: Backoff,
@@ -73,7 +74,7 @@ impl Node<'_> {
         }
     }
 
-    fn wanted(&self) -> HashSet<Arc<str>> {
+    fn wanted(&self) -> FxHashSet<Arc<str>> {
         self.channels.wanted_at(self.router, self.host)
     }
 
@@ -118,7 +119,14 @@ impl Node<'_> {
 impl<'a> Subscribed<'a> {
     fn new(node: &'a Node<'a>, socket: Socket) -> Self {
         let backoff = Backoff::new(PAUSES, node.router.seed);
-        Self { node, socket, here: HashSet::new(), put_off: HashSet::new(), again: pending().boxed(), backoff }
+        Self {
+            node,
+            socket,
+            here: FxHashSet::default(),
+            put_off: FxHashSet::default(),
+            again: pending().boxed(),
+            backoff,
+        }
     }
 
     /// Subscribes the wanted channels and reads messages, until the socket ends or is given up.
@@ -167,6 +175,9 @@ impl<'a> Subscribed<'a> {
     /// Records that the server has ended the subscription by itself, because the slot has another master or soon will.
     fn lose(&mut self, channel: &str) {
         let Node { router, channels, host } = *self.node;
+        if mutant::on(Mutant::InboxLeftBehind) {
+            return;
+        }
         if self.here.remove(channel) {
             channels.look(|table| table.left(channel, host));
             router.signals.suspect_map();

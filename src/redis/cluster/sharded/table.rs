@@ -5,11 +5,11 @@
 //! | wanted | the last drop of a subscription to it; its refusal, if no subscription was confirmed before |
 //! | subscribed at a master | the end of that subscription, after which it is wanted |
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::channel::oneshot;
+use rustc_hash::FxHashMap;
 
 use super::super::super::failure::Failure;
 use super::super::host::Host;
@@ -18,7 +18,7 @@ use crate::protocol::slot;
 
 #[derive(Default)]
 pub(super) struct Table {
-    channels: HashMap<Arc<str>, Channel>,
+    channels: FxHashMap<Arc<str>, Channel>,
     last_id: u64,
     closed: bool,
 }
