@@ -189,6 +189,24 @@ pub async fn thawed_master(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
 }
 
+/// A failover loses the grant. The client loses its connection to the old master, finds the new one in the map, and looks at what it holds.
+pub async fn lost_with_its_master(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(LONG).await;
+    drop(stage.lock(process).lock().await.unwrap());
+    stage.until_locked(false).await;
+    stage.sleep(4 * stage.hop).await;
+    let (old, draw) = (owner(&stage), shard(&stage));
+    let acquiring = stage.acquires(process);
+    stage.until_locked(true).await;
+    stage.server.fail_over(Failover::Lossy, draw);
+    let guard = stage.within(3000 * MS, "I3 the client does not get the lock", acquiring).await?;
+    stage.cluster(process).cut(old, LONG, true);
+    stage.sleep(1000 * MS + 20 * stage.hop).await;
+    let holds = stage.server.keys().contains(&What::Lock.key(NAME));
+    must(holds || !guard.is_valid(), "I1 a grant is counted on that a failover has lost")
+}
+
 /// A node has come back with an old map, which names a master that stands still. A client that knows better does not go back to that one.
 pub async fn old_map(mut stage: Stage) -> Played {
     spread(&stage);
