@@ -2,7 +2,7 @@
 
 use crate::world::Workload::{Latches, Leases, Locks, Permits};
 use crate::world::{Faults, Workload, run};
-use crate::{ACKNOWLEDGED, CRASHES, EVERYTHING, FREEZES, LOSSES, NETWORK, NONE};
+use crate::{ACKNOWLEDGED, CRASHES, EVERYTHING, FREEZES, LOSSES, NETWORK, NONE, SHARDED_ACKNOWLEDGED};
 
 const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Locks, NETWORK, 1, "a ticket queued up after it was said to be gone: mutant gone_trusted_after_resend"),
@@ -37,9 +37,9 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
     (Leases, FREEZES, 9_000_180, "the judge: the client has two readers with one token, and one of them is lost"),
     (
         Locks,
-        Faults { cluster: true, ..ACKNOWLEDGED },
-        9_000_317,
-        "the judge: a slot moves back to a master that a failover left with old keys of it, and those hid the newer ones",
+        SHARDED_ACKNOWLEDGED,
+        1103,
+        "the time was over when a master was replaced: the client was said to be closed",
     ),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),

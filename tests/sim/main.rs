@@ -271,6 +271,8 @@ fn cluster_acknowledged() {
 /// In a slot, only its master publishes, and clients listen there.
 const SHARDED: Faults = Faults { cluster: true, sharded: true, ..NONE };
 
+const SHARDED_ACKNOWLEDGED: Faults = Faults { acknowledged: true, network: true, forks: true, ..SHARDED };
+
 #[test]
 fn sharded_fault_free() {
     seeds("sharded_fault_free", Workload::Locks, SHARDED);
@@ -288,11 +290,7 @@ fn sharded() {
 
 #[test]
 fn sharded_acknowledged() {
-    seeds(
-        "sharded_acknowledged",
-        Workload::Locks,
-        Faults { acknowledged: true, network: true, forks: true, ..SHARDED },
-    );
+    seeds("sharded_acknowledged", Workload::Locks, SHARDED_ACKNOWLEDGED);
 }
 
 /// Several servers, each with faults of its own.
@@ -313,6 +311,12 @@ fn runs_repeat() {
     for workload in [Workload::Locks, Workload::Permits, Workload::Leases, Workload::Latches] {
         for seed in 0..if cfg!(debug_assertions) { 1 } else { 5 } {
             let again = || run(seed, workload, EVERYTHING).history;
+            assert_eq!(again(), again());
+        }
+    }
+    for sharded in [false, true] {
+        for seed in 0..if cfg!(debug_assertions) { 1 } else { 5 } {
+            let again = || run(seed, Workload::Locks, Faults { sharded, cluster: true, ..FORKS }).history;
             assert_eq!(again(), again());
         }
     }

@@ -122,7 +122,15 @@ async fn at_one(
         Some(Ok(Some(_))) => {}
         Some(Ok(None)) => return failed(ConnectionError::Unreachable(format!("{}: replaced", node.host))),
         Some(Err(closed)) => return failed(closed),
-        None => return failed(node.link.unavailable()),
+        None => {
+            return failed(match node.link.unavailable() {
+                // Only the link of this node was closed.
+                ConnectionError::Closed if !router.is_closed() => {
+                    ConnectionError::Unreachable(format!("{}: replaced", node.host))
+                }
+                error => error,
+            });
+        }
     }
     let handed = router.executor.now();
     let answers = node.acknowledging.run(&node.link, calls, Waiting { asking, ..waiting }).await;
