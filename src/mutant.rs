@@ -78,6 +78,9 @@ pub enum Mutant {
     /// A map of slots that is older than the known one replaces it.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     OlderMapTaken,
+    /// An answer that came late counts, although its master may have been replaced meanwhile.
+    #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
+    LateAnswerBelieved,
     /// No gap follows when a master was replaced, so that what it has granted is not looked at.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     ReplacementWithoutGap,

@@ -95,6 +95,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("moving_slot", |stage| Box::pin(cluster::moving_slot(stage))),
     ("expired_in_a_moving_slot", |stage| Box::pin(cluster::expired_in_a_moving_slot(stage))),
     ("thawed_master", |stage| Box::pin(cluster::thawed_master(stage))),
+    ("thawed_answer", |stage| Box::pin(cluster::thawed_answer(stage))),
     ("lost_with_its_master", |stage| Box::pin(cluster::lost_with_its_master(stage))),
     ("old_map", |stage| Box::pin(cluster::old_map(stage))),
     ("moved_inbox", |stage| Box::pin(sharded::moved_inbox(stage))),

@@ -138,6 +138,7 @@ pub const MUTANTS: &[Row] = &[
     rust("moved_not_followed", Mutant::MovedNotFollowed, scene("moving_slot"), I3),
     rust("ask_updates_map", Mutant::AskUpdatesMap, scene("moving_slot"), LOST),
     rust("older_map_taken", Mutant::OlderMapTaken, scene("old_map"), I3),
+    rust("late_answer_believed", Mutant::LateAnswerBelieved, scene("thawed_answer"), I1),
     rust("replacement_without_gap", Mutant::ReplacementWithoutGap, scene("lost_with_its_master"), I1),
     rust("inbox_left_behind", Mutant::InboxLeftBehind, scene("moved_inbox"), I3),
     rust("inbox_open_too_soon", Mutant::InboxOpenTooSoon, scene("opening_inbox"), I3),

@@ -189,6 +189,26 @@ pub async fn thawed_master(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
 }
 
+/// As [`thawed_master`], but nothing tells the client that the master was replaced: it has read the map a moment before. The answer comes
+/// late, so the others are asked before it counts.
+pub async fn thawed_answer(mut stage: Stage) -> Played {
+    spread(&stage);
+    let process = stage.enter_cluster(LONG).await;
+    drop(stage.lock(process).lock().await.unwrap());
+    stage.until_locked(false).await;
+    let (old, draw) = (owner(&stage), shard(&stage));
+    let (replaced, thaws) = (stage.random.between(200 * MS, 700 * MS), stage.random.between(Duration::ZERO, 40 * MS));
+    stage.server.freeze_node(old, replaced + thaws);
+    let acquiring = stage.acquires(process);
+    stage.sleep(replaced).await;
+    stage.server.fail_over(Failover::Split, draw);
+    stage.server.heal_after(thaws + 200 * MS);
+    let guard = stage.within(3000 * MS, "I3 the client does not get the lock from the new master", acquiring).await?;
+    stage.sleep(2000 * MS).await;
+    let holds = stage.server.keys().contains(&What::Lock.key(NAME));
+    must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
+}
+
 /// A failover loses the grant. The client loses its connection to the old master, finds the new one in the map, and looks at what it holds.
 pub async fn lost_with_its_master(mut stage: Stage) -> Played {
     spread(&stage);
