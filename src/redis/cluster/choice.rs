@@ -67,11 +67,11 @@ impl Choice {
         if !map.has_epochs() {
             return self.hear_without_epochs(map, up, epoch, newest);
         }
-        if mutant::on(Mutant::OlderMapTaken) && up {
+        let merged = self.map.merged(&map);
+        if merged.older && mutant::on(Mutant::OlderMapTaken) {
             (self.map, self.anew, self.accepted) = (map, true, true);
             return true;
         }
-        let merged = self.map.merged(&map);
         if up && merged.older && !merged.news {
             self.older.push((host, map));
             return self.is_made_anew();
