@@ -12,17 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
+use ::redis::aio::MultiplexedConnection;
 use event_listener::Event;
-use futures::future::select;
 
 use super::dial::Dial;
 use super::failure::Failure;
 use super::gate::Gate;
-use super::handshake::{self, Fresh};
 use super::loaded::Loaded;
 use super::locate::Locate;
-use super::progress::{Progress, Stage};
 use super::under_way::UnderWay;
 use crate::backoff::Pauses;
 use crate::config::Config;
@@ -30,6 +27,8 @@ use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 use crate::trace;
+
+mod dialling;
 
 /// The pauses between attempts to reconnect.
 pub(super) const RECONNECT: Pauses =
@@ -199,44 +198,6 @@ impl Shared {
     /// Runs `future`. `None` after `timeout`.
     pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
         runtime::timeout(&self.executor, timeout, future).await
-    }
-
-    /// Finds the server, connects and logs in. Messages go to `push`, if it is given.
-    pub(super) async fn dial(
-        &self,
-        push: Option<Arc<dyn AsyncPushSender>>,
-        progress: &Arc<Progress>,
-    ) -> Result<Fresh, Failure> {
-        progress.enter(Stage::Locate);
-        let target = self.locate.locate().await?;
-        progress.enter(Stage::Dial);
-        let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
-        dialled.map_err(|failure| self.locate.explain(&target, failure))
-    }
-
-    /// Waits before the next dial. Returns early if there is another server to dial.
-    pub(super) async fn pause(&self, pause: Duration) {
-        select(self.executor.sleep(pause), self.locate.moved()).await;
-    }
-
-    /// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
-    /// too short, the next attempt may take longer. Otherwise no attempt would succeed on a slow network, or while the
-    /// server has to answer thousands of clients.
-    pub(super) async fn attempt<T>(
-        &self,
-        limit: &mut Duration,
-        progress: &Progress,
-        attempt: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let (started, allowed) = (self.executor.now(), *limit);
-        let made = self.within(allowed, attempt).await;
-        let least = match &made {
-            Some(Ok(_)) => self.executor.now().saturating_duration_since(started) * 2,
-            Some(Err(_)) => allowed,
-            None => allowed * 2,
-        };
-        *limit = least.max(self.upkeep).min(self.timeout);
-        made.unwrap_or_else(|| Err(progress.late(allowed)))
     }
 
     /// The shortest silence that can be a sign of a dead connection for commands.

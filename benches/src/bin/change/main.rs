@@ -1,8 +1,8 @@
 //! What a server that changes costs: gaps in the subscription, a reconnect with many waiters, a close with many
-//! waiters, and latches that are counted down for no use.
+//! waiters, latches that are counted down for no use, and masters that are restarted.
 //!
 //! `cargo run --release -p bowline-benches --bin change -- [part of a case's name]... [names=20000] [holds=600]
-//! [seconds=30] [waiters=40000] [counts=200000]`
+//! [seconds=30] [waiters=40000] [counts=200000] [rounds=2]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::args::Args;
@@ -15,6 +15,7 @@ mod close;
 mod gaps;
 mod latch;
 mod reconnect;
+mod rolling;
 
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
@@ -23,7 +24,7 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 type Line = (String, &'static str, f64);
 
 fn main() -> Result<()> {
-    let args = Args::parse(&["names", "holds", "seconds", "waiters", "counts"])?;
+    let args = Args::parse(&["names", "holds", "seconds", "waiters", "counts", "rounds"])?;
     let (names, holds): (usize, usize) = (args.value("names", 20_000)?, args.value("holds", 600)?);
     let (seconds, waiters): (u64, usize) = (args.value("seconds", 30)?, args.value("waiters", 40_000)?);
     let counts: u32 = args.value("counts", 200_000)?;
@@ -55,6 +56,12 @@ fn main() -> Result<()> {
         let (server, case) = (Server::find()?, format!("latch-{counts}"));
         let (url, probe) = (server.url.clone(), server.probe()?);
         add(runtime.run(move |executor| latch::measure(executor, url, probe, case, counts)))?;
+    }
+    for masters in [3, 5] {
+        if args.wants(&format!("rolling-{masters}")) {
+            let rounds: u32 = args.value("rounds", 2)?;
+            add(runtime.run(move |executor| rolling::measure(executor, masters, rounds)))?;
+        }
     }
     report.print_tables();
     Ok(())

@@ -1,0 +1,110 @@
+//! The masters of a `RedLock` are restarted without their data, one after another, while a hold is kept and tasks compete.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bowline::{Client, Config, Executor, RedLock};
+use bowline_benches::runtime::Runtime;
+use bowline_benches::{Result, clients};
+use bowline_testkit::server::Server;
+
+use crate::Line;
+
+/// Short, because a master counts again when it has been up for as long.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// Half of them wait for the hold, and half acquire another name all the time.
+const TASKS: usize = 20;
+
+/// What the tasks have seen.
+struct Seen {
+    began: Instant,
+    grants: AtomicU64,
+    failed: AtomicU64,
+    /// When the last grant was, and the longest time between two grants, in milliseconds.
+    last: AtomicU64,
+    gap: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Seen {
+    fn new() -> Self {
+        let [grants, failed, last, gap] = [0; 4].map(AtomicU64::new);
+        Self { began: Instant::now(), grants, failed, last, gap, over: AtomicBool::new(false) }
+    }
+
+    fn add_grant(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last = self.last.swap(now, Ordering::Relaxed);
+        self.gap.fetch_max(now.saturating_sub(last), Ordering::Relaxed);
+        self.grants.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds: u32) -> Result<Vec<Line>> {
+    let mut servers: Vec<Server> = (0..masters).map(|_| Server::start()).collect();
+    let config = Config::builder().lease(LEASE).build()?;
+    let holder = program(&executor, &servers, &config).await?;
+    let others = program(&executor, &servers, &config).await?;
+    // New servers count after the longest lease.
+    let guard = holder.lock("bench:held").await?;
+    let seen = Arc::new(Seen::new());
+    for n in 0..TASKS {
+        let (locks, seen, clock) = (others.clone(), Arc::clone(&seen), Arc::clone(&executor));
+        executor.spawn(Box::pin(async move {
+            if n % 2 == 0 {
+                // Waits to the end.
+                let waiting = locks.lock("bench:held").timeout(Duration::from_secs(3600)).await;
+                seen.failed.fetch_add(u64::from(waiting.is_err()), Ordering::Relaxed);
+            } else {
+                compete(&locks, &seen, &*clock).await;
+            }
+        }));
+    }
+    let mut lost = 0.0;
+    for _ in 0..rounds {
+        for server in &mut servers {
+            server.restart();
+            // It counts after the longest lease, and says its age in whole seconds.
+            executor.sleep(LEASE + Duration::from_millis(1500)).await;
+        }
+        lost = f64::from(u8::from(!guard.is_valid()));
+        if lost > 0.0 {
+            break;
+        }
+    }
+    seen.over.store(true, Ordering::Relaxed);
+    let released = guard.release().await;
+    executor.sleep(LEASE).await;
+    let case = format!("rolling-{masters}");
+    let count = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
+    Ok(vec![
+        (case.clone(), "rounds", f64::from(rounds)),
+        (case.clone(), "holds_lost", lost.max(f64::from(u8::from(released.is_err())))),
+        (case.clone(), "acquisitions_failed", count(&seen.failed)),
+        (case.clone(), "grants", count(&seen.grants)),
+        (case, "longest_gap_in_leases", count(&seen.gap) / LEASE.as_millis() as f64),
+    ])
+}
+
+async fn program(executor: &Arc<dyn Executor>, servers: &[Server], config: &Config) -> Result<RedLock> {
+    let mut all: Vec<Client> = Vec::new();
+    for server in servers {
+        all.push(clients::plain_with(Runtime::TokioMulti, executor, &server.url(), config.clone()).await?);
+    }
+    Ok(RedLock::new(all)?)
+}
+
+async fn compete(locks: &RedLock, seen: &Seen, clock: &dyn Executor) {
+    while !seen.over.load(Ordering::Relaxed) {
+        match locks.lock("bench:wanted").await {
+            Ok(guard) => {
+                seen.add_grant();
+                clock.sleep(Duration::from_millis(1)).await;
+                drop(guard.release().await);
+            }
+            Err(_) => drop(seen.failed.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}

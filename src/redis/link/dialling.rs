@@ -1,0 +1,53 @@
+//! Attempts at a connection: where they go, how long they may take, and the pauses between them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::aio::AsyncPushSender;
+use futures::future::select;
+
+use super::super::failure::Failure;
+use super::super::handshake::{self, Fresh};
+use super::super::progress::{Progress, Stage};
+use super::Shared;
+
+impl Shared {
+    /// Finds the server, connects and logs in. Messages go to `push`, if it is given.
+    pub(in super::super) async fn dial(
+        &self,
+        push: Option<Arc<dyn AsyncPushSender>>,
+        progress: &Arc<Progress>,
+    ) -> Result<Fresh, Failure> {
+        progress.enter(Stage::Locate);
+        let target = self.locate.locate().await?;
+        progress.enter(Stage::Dial);
+        let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
+        dialled.map_err(|failure| self.locate.explain(&target, failure))
+    }
+
+    /// Waits before the next dial. Returns early if there is another server to dial.
+    pub(in super::super) async fn pause(&self, pause: Duration) {
+        select(self.executor.sleep(pause), self.locate.moved()).await;
+    }
+
+    /// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
+    /// too short, the next attempt may take longer. Otherwise no attempt would succeed on a slow network, or while the
+    /// server has to answer thousands of clients.
+    pub(in super::super) async fn attempt<T>(
+        &self,
+        limit: &mut Duration,
+        progress: &Progress,
+        attempt: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let (started, allowed) = (self.executor.now(), *limit);
+        let made = self.within(allowed, attempt).await;
+        let least = match &made {
+            Some(Ok(_)) => self.executor.now().saturating_duration_since(started) * 2,
+            Some(Err(_)) => allowed,
+            None => allowed * 2,
+        };
+        *limit = least.max(self.upkeep).min(self.timeout);
+        made.unwrap_or_else(|| Err(progress.late(allowed)))
+    }
+}
