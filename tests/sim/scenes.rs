@@ -50,6 +50,7 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("frozen_work", |stage| Box::pin(leases::frozen_work(stage))),
     ("broken_renewal", |stage| Box::pin(leases::broken_renewal(stage))),
     ("refused_renewal", |stage| Box::pin(leases::refused_renewal(stage))),
+    ("clock_set_back", |stage| Box::pin(leases::clock_set_back(stage))),
     ("closed_release", |stage| Box::pin(leases::closed_release(stage))),
     ("resent_release", |stage| Box::pin(leases::resent_release(stage))),
     ("missed_grant", |stage| Box::pin(queue::missed_grant(stage))),

@@ -77,6 +77,12 @@ pub const MUTANTS: &[Row] = &[
         "local held = redis.pcall('HGET', lock, id) or 0\n",
         "local held = redis.pcall('HGETALL', lock)[2] or 0\n",
     )], scene("lost_data"), I1),
+    lua("renewal_keeps_what_the_clock_added", &[
+        ("longest ~= '0' and left > longest + 0 and longest or left end\n", "left end\n"),
+    ], scene("clock_set_back"), I3),
+    lua("permit_renewal_keeps_what_the_clock_added", &[
+        ("    elseif longest ~= '0' and lasts > longest + 0 then\n", "    elseif false then\n"),
+    ], scene("clock_set_back"), I3),
     lua("renewal_creates_a_key", &[(
         "  if type(held) == 'string' and lease ~= '0' then\n",
         "  if lease ~= '0' then\n    redis.call('HSET', lock, id, '1')\n    held = '1'\n",

@@ -216,6 +216,31 @@ pub async fn silent_renewal(mut stage: Stage) -> Played {
     must(guard.is_valid(), "a lease is lost although a new connection would have renewed it")
 }
 
+/// The server's clock is set back by an hour, the holder renews, and dies.
+pub async fn clock_set_back(mut stage: Stage) -> Played {
+    let lease = 3000 * MS;
+    let (holder, other) = (stage.enter(lease).await, stage.enter(lease).await);
+    let lock = stage.lock(holder).lock().await.unwrap();
+    let permit = stage.semaphore(holder, 1).acquire().await.unwrap();
+    let held = stage.random.between(Duration::ZERO, 2 * lease);
+    stage.sleep(held).await;
+    stage.server.step_clock(Duration::from_secs(3600), false);
+    stage.sleep(lease).await;
+    must(lock.is_valid() && permit.is_valid(), "a lease is lost that the server has had all the time")?;
+    stage.kill(holder);
+    let semaphore = stage.semaphore(other, 1);
+    let (next, granted) =
+        (stage.acquires(other), stage.spawn(other, async move { semaphore.acquire().await.unwrap() }));
+    let in_the_way = lease + lease / 2 + 8 * stage.hop;
+    drop(stage.within(in_the_way, "I3 a dead holder is in the way for as long as the clock was set back", next).await?);
+    drop(
+        stage
+            .within(in_the_way, "I3 a dead holder is in the way for as long as the clock was set back", granted)
+            .await?,
+    );
+    Ok(())
+}
+
 /// The answer to a release is lost.
 pub async fn resent_release(mut stage: Stage) -> Played {
     let process = stage.enter(LONG).await;
