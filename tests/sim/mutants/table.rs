@@ -153,7 +153,7 @@ pub const MUTANTS: &[Row] = &[
 
     // Mistakes about the length of a hold.
     lua("refusal_taken_for_loss", &[
-        ("    redis.call('PEXPIRE', lock, left > lease", "    lease = redis.pcall('PEXPIRE', lock, left > lease"),
+        ("left end\n    redis.call('PEXPIRE', lock", "left end\n    lease = redis.pcall('PEXPIRE', lock"),
         ("  if type(held) == 'number' then takes_writes(lock) end\n", "  if type(lease) == 'table' then held = -1 end\n"),
         ("  local held = renew(KEYS", "  local _, held = pcall(renew, KEYS"),
         (
