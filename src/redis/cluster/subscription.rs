@@ -208,8 +208,8 @@ impl Socket {
             loop {
                 router.executor.sleep(HEARTBEAT).await;
                 match router.within(limit, alive(connection)).await {
-                    Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {}
                     _ if mutant::on(Mutant::SubscriptionLeftBehind) => {}
+                    Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {}
                     _ => return,
                 }
             }
