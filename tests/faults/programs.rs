@@ -9,6 +9,7 @@ mod scenes;
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,14 +22,15 @@ use scenes::Scene;
 const PROGRAM: &str = "BOWLINE_TEST_PROGRAM";
 const URLS: &str = "BOWLINE_TEST_URLS";
 
-/// Programs that run at the same time.
-const AT_ONCE: usize = 4;
+/// Programs that run at the same time, of all tests together: those of other files measure time beside them.
+const AT_ONCE: usize = 2;
+static ONE_TEST: Mutex<()> = Mutex::new(());
 
 /// The good-bye of a program may take as long. The machine may be busy.
 const SHUTDOWN: Duration = ms(10_000);
 
 /// How often each program ends, unless the environment says more.
-const FEW: usize = 5;
+const FEW: usize = 3;
 
 /// How often each program ends.
 fn times() -> usize {
@@ -92,6 +94,7 @@ fn nothing_is_left(scene: Scene, runtimes: &'static [Runtime], ends: &'static [E
             assert_eq!(left, [] as [&str; 0], "{scene:?}: {of:?}");
         }
     };
+    let _one = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     // Bounded by the programs themselves if each ends more often.
     if times() > FEW { work() } else { bounded(work) }
 }
