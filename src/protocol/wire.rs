@@ -11,7 +11,7 @@ use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
 use super::latch::{Latch, LatchCall};
 use super::permits::{ChangeArgs, Permits};
-use super::resource::{AcquireArgs, TicketArgs};
+use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
 use super::token::Token;
 use super::vote::VoteArgs;
@@ -19,15 +19,13 @@ use super::{client, mutex, vote};
 use crate::error::Result;
 
 mod ahead;
-mod renew;
 mod reply;
 mod request;
 mod shared;
 
-pub use renew::renew;
 pub use reply::in_full;
 pub use request::Request;
-pub use shared::PREFIX;
+pub use shared::{PREFIX, client, inbox};
 
 /// An acquisition attempt.
 #[derive(Clone, Copy, Debug)]
@@ -280,14 +278,17 @@ impl Copy {
     }
 }
 
-/// A client id for a test.
-pub fn client(n: u128) -> Uuid {
-    Uuid::from_u128(n)
+/// Renews holds, with the resource and the lease of each attempt. `None` if they cannot be renewed in one call.
+pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
+    let (first, _) = holds.first()?;
+    let renewal = first.keys.kind.renewal();
+    let all = renewal.is_some() && holds.iter().all(|(resource, _)| resource.keys.kind.renewal() == renewal);
+    let holds: Vec<_> = holds.iter().map(|(resource, attempt)| renewal_of(&resource.keys, *attempt)).collect();
+    first.keys.kind.with(|resource| resource.held().filter(|_| all).map(|held| sent(held.renew(&holds))))
 }
 
-/// The channel on which a client receives messages about its grants.
-pub fn inbox(prefix: &str, client: Uuid) -> String {
-    key::inbox(&inbox_prefix(prefix), None, client)
+fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {
+    RenewArgs { keys, id: id(attempt), lease: attempt.lease, longest: attempt.lease }
 }
 
 fn id(attempt: Attempt) -> AttemptId {
