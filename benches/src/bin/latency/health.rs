@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bowline::{Client, Config, Executor, RedLock};
+use bowline::{Config, Executor, RedLock};
 use bowline_benches::measure::Samples;
 use bowline_benches::runtime::Runtime;
 use bowline_benches::server::Server;
 use bowline_benches::{Result, clients};
 
 use crate::Metrics;
+use crate::red_lock::over;
 
 /// What is wrong with the first master, and the commands that begin and end it. A frozen process is told by a signal.
 struct Cause {
@@ -90,11 +91,6 @@ fn change(master: &Server, command: &[&str], begins: bool) -> Result<()> {
         ([], false) => master.thaw(),
         _ => master.probe()?.ask::<String>(command).map(drop),
     }
-}
-
-fn over(clients: &[Client]) -> Result<RedLock> {
-    // The servers were just started, so they have lost nothing.
-    Ok(RedLock::builder(clients.to_vec()).durable(true).build()?)
 }
 
 async fn times(locks: &RedLock, pairs: u32) -> Result<Samples> {

@@ -65,7 +65,7 @@ pub(crate) async fn measure(
     Ok(metrics)
 }
 
-fn over(clients: &[Client]) -> Result<RedLock> {
+pub(crate) fn over(clients: &[Client]) -> Result<RedLock> {
     // The servers were just started, so they have lost nothing.
     Ok(RedLock::builder(clients.to_vec()).durable(true).build()?)
 }
