@@ -143,8 +143,8 @@ impl ConfigBuilder {
     /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
     /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
     ///
-    /// An acquisition waits in the round trip of its request while no other one waits, and otherwise in another one. `WAIT` runs on a connection of its own for each number of
-    /// replicas, and one `WAIT` confirms all grants that are waiting. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout), or
+    /// A lone acquisition needs no extra round trip: its request waits for the replicas. Acquisitions at the same time share one more.
+    /// `WAIT` runs on a connection of its own for each number of replicas. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout), or
     /// [`command_timeout`](Self::command_timeout) if that is longer, is released, and fails with
     /// [`Unacknowledged`](ErrorKind::Unacknowledged). So does one whose lease ends before. The user needs the
     /// right to run `WAIT`, which is checked when the client connects. Whether there are enough replicas is not.

@@ -17,7 +17,7 @@ pub use error::ConnectionError;
 /// A connection to one Redis-compatible server, or to a cluster if the implementation supports that.
 ///
 /// Implementations use [`#[async_trait]`](crate::async_trait). This crate re-exports it together with
-/// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for an implementation.
+/// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for a wrapper.
 ///
 /// A wrapper around another connection forwards every method, those with a default as well. Otherwise the client silently has
 /// no acknowledged holds ([`run_acknowledged`](Self::run_acknowledged)), renews holds on several servers as if they were on one

@@ -35,9 +35,9 @@ use crate::protocol::token::Token;
 ///
 /// # Fairness
 /// Acquisitions queue in Redis in the order of arrival across all processes. A waiter whose client is not subscribed when its
-/// turn comes is passed over and keeps its place. Each call chooses between [`fair`](Acquire::fair), the default, and
+/// turn comes is skipped and keeps its place. Each call chooses between [`fair`](Acquire::fair), the default, and
 /// [`non_fair`](Acquire::non_fair). Both exclude each other. Non-fair acquisitions of one client share tickets: they cost
-/// less, and pass other waiters for a limited number of grants and a limited time.
+/// less, and go before other waiters for a limited number of grants and a limited time.
 ///
 /// # Redis keys
 /// - `<prefix>:lock:{<name>}`, the hold, expires with the lease.
