@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use futures::future::{join_all, ready};
+use futures::future::{join_all, ready, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::hand::{Handed, PAUSES, Progress, hand, hand_all};
+use super::hand::{Handed, PAUSES, PAUSES_DOWN, Progress, hand, hand_all};
 use super::node::Node;
 use super::redirect::Redirect;
 use super::router::{Router, SLOW};
@@ -109,6 +109,7 @@ async fn follow(
 ) -> Answer {
     let slot = slot_of(call);
     let mut backoff = Backoff::new(PAUSES, router.seed.wrapping_add(slot.into()));
+    let mut down = Backoff::new(PAUSES_DOWN, router.seed.wrapping_add(slot.into()));
     let (mut moves, mut asked) = (0, None);
     loop {
         let (refusal, node) = match answered.take() {
@@ -157,10 +158,15 @@ async fn follow(
                 }
             }
             Some(Redirect::Later) => {}
-            Some(Redirect::Moved(None) | Redirect::Ask(None) | Redirect::Down) => router.signals.suspect_map(),
+            Some(Redirect::Moved(None) | Redirect::Ask(None) | Redirect::Down) => {
+                (moves, progress.refusal) = (0, Some(refusal));
+                let read = router.signals.listen_reading();
+                router.signals.suspect_map();
+                select(router.executor.sleep(down.pause()), read).await;
+                continue;
+            }
         }
-        moves = 0;
-        progress.refusal = Some(refusal);
+        (moves, progress.refusal) = (0, Some(refusal));
         router.executor.sleep(backoff.pause()).await;
     }
 }
@@ -199,14 +205,18 @@ fn limit(router: &Router, calls: &[Call<'_>]) -> Duration {
 /// The error of a call whose `limit` is over.
 fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) -> ConnectionError {
     // A sleep ends early only when the runtime is shut down.
-    let shut_down = router.executor.now().saturating_duration_since(started) < limit;
+    let now = router.executor.now();
+    let shut_down = now.saturating_duration_since(started) < limit;
     if shut_down || router.is_closed() {
         return ConnectionError::Closed;
     }
     match progress {
-        Progress { handed: Some((node, generation)), .. } => {
-            // The node may have vanished silently, and would then answer no later call either.
-            node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+        Progress { handed: Some((node, generation, since)), .. } => {
+            // The node may have vanished silently, and would then answer no later call either. Before, it may have answered the same call
+            // many times that it accepts none, so only its last silence counts.
+            if now.saturating_duration_since(since) >= limit.min(SLOW) {
+                node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+            }
             ConnectionError::Unknown(format!("nothing within {limit:?}"))
         }
         Progress { unsure: true, .. } => {

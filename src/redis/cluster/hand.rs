@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::redis::Value;
 use futures::FutureExt;
@@ -21,12 +21,16 @@ use crate::connection::{Call, ConnectionError, Reply};
 
 /// The pauses before a call is sent again to a node that has said "later".
 pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
+/// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then. A reading of the map
+/// ends the pause.
+pub(super) const PAUSES_DOWN: Pauses =
+    Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
 
 /// The state of a call, which decides its error when the time is over.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The node that has the call and has not answered, with the generation of the connection.
-    pub(super) handed: Option<(Arc<Node>, u64)>,
+    /// The node that has the call and has not answered, with the generation of the connection, and since when.
+    pub(super) handed: Option<(Arc<Node>, u64, Instant)>,
     /// Whether the node has answered late, and another one has to confirm that it is a master.
     pub(super) unsure: bool,
     /// The node whose link the call waits for.
@@ -56,7 +60,7 @@ pub(super) async fn hand(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     let handed = router.executor.now();
-    progress.handed = Some((Arc::clone(node), up.generation));
+    progress.handed = Some((Arc::clone(node), up.generation, handed));
     let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
     let value =
         sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
@@ -78,7 +82,7 @@ pub(super) async fn hand_all(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     let handed = router.executor.now();
-    progress.handed = Some((Arc::clone(node), up.generation));
+    progress.handed = Some((Arc::clone(node), up.generation, handed));
     let sent = sending::send_all(&up, calls, &Around::default(), values).await;
     sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
     progress.handed = None;

@@ -61,6 +61,37 @@ fn a_cluster_that_fails_is_read_seldom_and_over_connections_that_are_kept() {
     scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
 }
 
+/// A cluster that fails says so again and again to one call. Its time may be over while one of these answers is on the way.
+#[test]
+fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_about_the_link() {
+    let mut scene = Scene::new();
+    let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+    scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+    let (lab, node) = (&lab, &lab.nodes[&1]);
+    *lock(&node.logins) = 0;
+    let freeze = |after| {
+        lab.nodes.values().for_each(|node| node.up.store(false, Ordering::SeqCst));
+        async move {
+            lab.sleep(after).await;
+            node.frozen.store(true, Ordering::SeqCst);
+        }
+    };
+    let limit = Config::default().command_timeout;
+    // Calls are sent again after at most 625 ms.
+    for (silence, logins) in [(Duration::from_millis(450), 0), (limit, 1)] {
+        // At some of these times, the last request is on the way.
+        for _ in 0..5 {
+            let (answer, ()) =
+                scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), freeze(limit - silence)));
+            assert!(answer.is_err());
+            node.thaw();
+            node.up.store(true, Ordering::SeqCst);
+            scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+        }
+        assert_eq!(*lock(&node.logins), logins * 5, "{silence:?}");
+    }
+}
+
 /// The master is frozen, another node takes its place, and it thaws before the client has heard of that: its answer must not count.
 #[test]
 fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {

@@ -1,8 +1,9 @@
 //! What a server that changes costs: gaps in the subscription, a reconnect with many waiters, a close with many
-//! waiters, latches that are counted down for no use, and masters that are restarted.
+//! waiters, latches that are counted down for no use, masters that are restarted, and a cluster without a shard.
 //!
 //! `cargo run --release -p bowline-benches --bin change -- [part of a case's name]... [names=20000] [holds=600]
-//! [seconds=30] [waiters=40000] [counts=200000] [rounds=2]`
+//! [seconds=30] [waiters=40000] [counts=200000] [rounds=2]
+//! [clients=100]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::args::Args;
@@ -16,6 +17,7 @@ mod gaps;
 mod latch;
 mod reconnect;
 mod rolling;
+mod storm;
 
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
@@ -24,7 +26,7 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 type Line = (String, &'static str, f64);
 
 fn main() -> Result<()> {
-    let args = Args::parse(&["names", "holds", "seconds", "waiters", "counts", "rounds"])?;
+    let args = Args::parse(&["names", "holds", "seconds", "waiters", "counts", "rounds", "clients"])?;
     let (names, holds): (usize, usize) = (args.value("names", 20_000)?, args.value("holds", 600)?);
     let (seconds, waiters): (u64, usize) = (args.value("seconds", 30)?, args.value("waiters", 40_000)?);
     let counts: u32 = args.value("counts", 200_000)?;
@@ -62,6 +64,10 @@ fn main() -> Result<()> {
             let rounds: u32 = args.value("rounds", 2)?;
             add(runtime.run(move |executor| rolling::measure(executor, masters, rounds)))?;
         }
+    }
+    let clients: usize = args.value("clients", 100)?;
+    if args.wants(&format!("storm-{clients}")) {
+        add(runtime.run(move |executor| storm::measure(executor, clients, seconds)))?;
     }
     report.print_tables();
     Ok(())
