@@ -25,6 +25,7 @@ mod executor;
 mod fleet;
 mod found;
 mod guard;
+mod histories;
 mod judge;
 mod latches;
 mod leases;

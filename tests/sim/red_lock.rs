@@ -12,6 +12,7 @@ use bowline::{Config, ErrorKind, LockGuard, RedLock};
 use crate::actor::GiveUp;
 use crate::executor::{Machine, Process, WORLD, on_new_machine};
 use crate::fleet::{Fleet, Number};
+use crate::histories::{Histories, Planted};
 use crate::random::Random;
 use crate::scripts::Scripts;
 use crate::world::{LIMIT, MS, Report};
@@ -35,6 +36,7 @@ struct State {
     guards: Vec<Seen>,
     /// By name.
     highest: HashMap<String, u64>,
+    histories: Histories<LockGuard, Process>,
     connected: Process,
     /// Tasks that are not done.
     running: u64,
@@ -68,6 +70,8 @@ impl Ring {
             let mut others = state.guards.iter().filter(|seen| seen.name == name && seen.guard.is_valid());
             let other =
                 others.next().map(|seen| format!("process {} until +{:?}", seen.process, seen.guard.remaining()));
+            let now = self.machine.now();
+            state.histories.remember(name, guard, process, started, now);
             let highest = state.highest.insert(name.to_owned(), token).unwrap_or(0);
             state.guards.push(Seen { process, name: name.to_owned(), guard: guard.clone() });
             (other.filter(|_| guard.is_valid()), highest)
@@ -78,8 +82,10 @@ impl Ring {
         self.must(2 * votes > all || !guard.is_valid(), || format!("I1 {name}: {votes} of {all} masters have voted"));
     }
 
-    fn gone(&self, guard: &Arc<LockGuard>) {
-        self.state.lock().unwrap().guards.retain(|seen| !Arc::ptr_eq(&seen.guard, guard));
+    fn gone(&self, name: &str, guard: &Arc<LockGuard>) {
+        let mut state = self.state.lock().unwrap();
+        state.guards.retain(|seen| !Arc::ptr_eq(&seen.guard, guard));
+        state.histories.ends(name, guard, self.machine.now());
     }
 
     /// How many masters have accepted the token, or may have lost since then that they had.
@@ -100,6 +106,10 @@ impl Ring {
         if self.state.lock().unwrap().violation.is_some() || self.fleet.violation().is_some() {
             return;
         }
+        let histories = std::mem::take(&mut self.state.lock().unwrap().histories);
+        if let Err(error) = histories.check(|_, _| false) {
+            self.must(false, || error);
+        }
         let quiet = self.machine.run_until(LIMIT + Duration::from_secs(300), || self.machine.live().0 == 0);
         self.must(quiet.is_ok(), || format!("I7 tasks are left after the last handle is gone: {quiet:?}"));
         let world = self.machine.process(WORLD);
@@ -114,14 +124,15 @@ impl Ring {
 }
 
 pub fn run(seed: u64) -> Report {
-    on_new_machine(seed, |machine| run_on(machine, seed))
+    on_new_machine(seed, |machine| run_on(machine, seed, None))
 }
 
-fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {
+fn run_on(machine: &Arc<Machine>, seed: u64, planted: Option<Planted>) -> Report {
     let mut random = Random::new(!seed);
     let longest = *random.pick(&[MS / 2, 2 * MS, 10 * MS]);
     let fleet = Fleet::new(machine, *random.pick(&[3, 3, 5]), (MS / 10, longest), &Scripts::default());
     let ring = Arc::new(Ring { machine: machine.clone(), fleet: fleet.clone(), state: Mutex::default() });
+    ring.state.lock().unwrap().histories.plant(planted);
     let lease = *random.pick(&[1000 * MS, 3000 * MS]);
     // They must agree to well within a tenth of the longest lease.
     fleet.clocks_differ(seed, lease / 20);
@@ -230,4 +241,13 @@ impl Storm {
 /// Whether an operation may fail like that.
 fn is_expected(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::TimedOut | ErrorKind::Unavailable | ErrorKind::Lost)
+}
+
+/// The histories of the locks are looked at.
+#[test]
+fn planted_mistakes_are_found() {
+    for planted in [Planted::Overlap, Planted::StaleToken] {
+        let found = on_new_machine(1, |machine| run_on(machine, 1, Some(planted))).violation;
+        assert!(found.as_ref().is_some_and(|found| found.starts_with("I15 ")), "{planted:?}: {found:?}");
+    }
 }

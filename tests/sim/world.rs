@@ -12,6 +12,8 @@ use crate::actor::Actor;
 use crate::census::Counted;
 use crate::cluster;
 use crate::executor::{Machine, Process, Stuck, WORLD, on_new_machine};
+use crate::guard::Guard;
+use crate::histories::Histories;
 use crate::judge::view::is_latch;
 use crate::network::{COMMAND_TIMEOUT, Link, SimConnection};
 use crate::random::Random;
@@ -23,7 +25,7 @@ mod guards;
 mod histories;
 
 pub use guards::{Got, Seen};
-use histories::Past;
+use histories::Owner;
 
 pub const MS: Duration = Duration::from_millis(1);
 
@@ -113,7 +115,7 @@ pub struct State {
     /// When the last release of a name was begun, while a waiter was known.
     pub released_at: HashMap<String, Duration>,
     /// Every hold of a lock or writer, by key.
-    pub histories: BTreeMap<String, Vec<Past>>,
+    pub histories: Histories<Guard, Owner>,
     pub running: BTreeMap<Process, u64>,
     pub acquired: u64,
     pub fault_count: u64,

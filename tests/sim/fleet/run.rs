@@ -7,6 +7,7 @@ use bowline::{Config, LockGuard};
 
 use super::{Fleet, Number};
 use crate::executor::{Machine, Process, WORLD, on_new_machine};
+use crate::histories::Planted;
 use crate::network::SimConnection;
 use crate::random::Random;
 use crate::scripts::Scripts;
@@ -19,10 +20,10 @@ const FAULTS_END: Duration = Duration::from_secs(20);
 const FAULTS: Faults = Faults { network: true, freezes: true, losses: true, ..crate::NONE };
 
 pub fn run(seed: u64) -> Report {
-    on_new_machine(seed, |machine| run_on(machine, seed))
+    on_new_machine(seed, |machine| run_on(machine, seed, None))
 }
 
-fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {
+fn run_on(machine: &Arc<Machine>, seed: u64, planted: Option<Planted>) -> Report {
     let mut random = Random::new(!seed);
     let longest = *random.pick(&[MS / 2, 2 * MS, 20 * MS]);
     let fleet = Fleet::new(machine, *random.pick(&[3, 5]), (MS / 10, longest), &Scripts::default());
@@ -30,6 +31,7 @@ fn run_on(machine: &Arc<Machine>, seed: u64) -> Report {
     let retry_timeout = *random.pick(&[500 * MS, 10_000 * MS]);
     let worlds = fleet.servers().iter().map(|server| {
         let world = World::new(machine, server, Workload::Locks, FAULTS, longest, retry_timeout);
+        world.state.lock().unwrap().histories.plant(planted);
         Arc::new(world)
     });
     let worlds: Vec<Arc<World>> = worlds.collect();
@@ -114,6 +116,15 @@ impl Storm {
         let world = &self.worlds[number];
         world.state.lock().unwrap().fault_count += 1;
         world.log(format!("-- server {number} {what} for {outage:?}"));
+    }
+}
+
+/// The histories of each server's locks are looked at.
+#[test]
+fn planted_mistakes_are_found() {
+    for planted in [Planted::Overlap, Planted::StaleToken] {
+        let found = on_new_machine(1, |machine| run_on(machine, 1, Some(planted))).violation;
+        assert!(found.as_ref().is_some_and(|found| found.starts_with("I15 ")), "{planted:?}: {found:?}");
     }
 }
 

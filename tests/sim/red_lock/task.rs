@@ -64,7 +64,7 @@ impl Task {
         if let Err(error) = guard.protect(self.executor.sleep(work)).await {
             self.failed(name, &error);
         }
-        self.ring.gone(&guard);
+        self.ring.gone(name, &guard);
         let Some(guard) = Arc::into_inner(guard) else { return };
         if self.random.one_in(3) {
             self.log(name, "guard dropped");
