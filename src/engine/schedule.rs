@@ -86,8 +86,9 @@ impl Schedule {
     /// Adds a hold whose lease lasts until `deadline`. `interval` is `None` for a fixed lease.
     pub(crate) fn insert(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
         let turn = interval.map_or(Turn::Never, |interval| {
-            // Part of the lease is already over if the grant came by a message.
-            let wait = interval.min(deadline.saturating_duration_since(now) / 2);
+            // A third of the lease may already be over if the answer came late, or if the grant came by a message. The renewal needs
+            // the other two: its answer may take as long.
+            let wait = deadline.saturating_duration_since(now).saturating_sub(2 * interval).min(interval);
             Turn::Later(now + wait - self.jitter.up_to(wait / 10))
         });
         self.put(id, Times { deadline, turn, interval });

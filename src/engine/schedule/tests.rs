@@ -158,11 +158,17 @@ fn an_extended_hold_expires_later_whatever_is_under_way() {
     assert!(schedule.is_empty());
 }
 
+/// The lease counts from when it was asked for, and so does its first third.
 #[test]
-fn a_short_rest_of_a_lease_is_renewed_before_it_ends() {
-    let (mut schedule, start) = schedule();
-    schedule.insert(1, start, start + Duration::from_secs(4), Some(INTERVAL));
-    assert!(schedule.next().is_some_and(|at| at <= start + Duration::from_secs(2)));
+fn a_late_grant_does_not_put_off_the_first_renewal() {
+    for late in [0, 4, 9, 10, 15, 29] {
+        let (mut schedule, asked) = schedule();
+        let granted = asked + Duration::from_secs(late);
+        schedule.insert(1, granted, asked + LEASE, Some(INTERVAL));
+        let at = schedule.next().unwrap();
+        assert!(at <= granted.max(asked + INTERVAL), "after {late} s, renewed after {:?}", at - asked);
+        assert!(at >= granted + INTERVAL.saturating_sub(granted - asked) * 9 / 10, "after {late} s, renewed too soon");
+    }
 }
 
 /// A short lease is retried sooner, because it leaves less time.
