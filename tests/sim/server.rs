@@ -66,8 +66,8 @@ pub struct SimServer {
     refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
     set_back: Mutex<Duration>,
-    /// After an eviction, or a failover that loses a part of what has moved, the two keys of a queue differ until the next script
-    /// compares them.
+    /// After an eviction, or a failover that loses a part of what has moved or of its removal, the two keys of a queue differ until the
+    /// next script compares them.
     evicted: Mutex<bool>,
     /// The calls of latches whose first copy found nothing to change.
     idle: Mutex<HashSet<String>>,
@@ -303,7 +303,10 @@ impl SimServer {
         self.judge.found(found);
         let differs = dump.keys().filter_map(|key| key.strip_suffix(":queue")).find(|lock| queue(dump, lock).is_none());
         let differs = differs.filter(|_| !*self.evicted.lock().unwrap());
-        self.judge.found(differs.map(|lock| format!("I12 list and set of {lock} differ, after {script}")));
+        self.judge.found(differs.map(|lock| {
+            let [list, set] = ["queue", "tickets"].map(|part| dump.get(&format!("{lock}:{part}")));
+            format!("I12 list and set of {lock} differ, after {script}: {list:?}, {set:?}")
+        }));
     }
 
     /// I10: now and then the same call comes once more, at once.

@@ -226,6 +226,14 @@ impl Nodes {
         true
     }
 
+    /// Whether the master that a slot moves to has keys of it, which it has not got by this move: they were there before, and a failover
+    /// has lost their removal.
+    pub fn has_old_keys(&self) -> bool {
+        let state = self.lock();
+        let Some((open, to)) = state.slots.as_ref().and_then(|slots| slots.open.as_ref()) else { return false };
+        dump(&state.places[state.shards[*to].master].server).keys().any(|key| slot(key) == open)
+    }
+
     /// One key of the slot that moves goes to the other master. When none is left, the slot is there.
     pub fn move_key(self: &Arc<Self>, draw: u64) -> bool {
         let mut state = self.lock();

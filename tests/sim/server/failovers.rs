@@ -36,6 +36,11 @@ impl SimServer {
         if !self.nodes.open(slot, to) {
             return false;
         }
+        if self.nodes.has_old_keys() {
+            // The list of a queue may be among them without the set, or the other way round.
+            *self.evicted.lock().unwrap() = true;
+            self.judge.damaged(&self.dump(), &self.clock());
+        }
         let (server, world) = (self.clone(), self.machine.process(WORLD));
         self.machine.process(WORLD).spawn(Box::pin(async move {
             loop {
