@@ -60,7 +60,7 @@ impl Server {
     /// Starts a primary and its replica.
     pub fn start_pair() -> Result<(Self, Self)> {
         let primary = Self::start(&["--repl-diskless-sync-delay", "0"])?;
-        let port = primary.url.trim_matches(|c: char| !c.is_ascii_digit()).rsplit(':').next().unwrap_or_default();
+        let port = &primary.port()?.to_string();
         // Otherwise the replica writes what it receives to a file in the current directory.
         let diskless = ["--repl-diskless-load", "on-empty-db"];
         let replica = Self::start(&["--replicaof", "127.0.0.1", port, diskless[0], diskless[1]])?;
@@ -74,6 +74,12 @@ impl Server {
     /// Starts three servers that know nothing of each other.
     pub fn start_three() -> Result<Vec<Self>> {
         (0..3).map(|_| Self::start(&[])).collect()
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> Result<u16> {
+        let port = self.url.trim_end_matches('/').rsplit(':').next().unwrap_or_default();
+        Ok(port.parse().map_err(|error| format!("no port in {}: {error}", self.url))?)
     }
 
     /// Stops the process, which answers nothing until it is [thawed](Self::thaw).
