@@ -25,6 +25,8 @@ pub mod dialled;
 mod failure;
 mod gate;
 mod handshake;
+#[cfg(test)]
+mod lab;
 mod later;
 mod link;
 mod loaded;

@@ -97,3 +97,6 @@ impl Drop for Acknowledging {
         self.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

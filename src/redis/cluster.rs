@@ -200,8 +200,10 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
         return;
     }
     loop {
+        // Before the links are looked at, so that a new one is not missed.
+        let asked = router.signals.listen_asked();
         let early = router.prune();
-        if !router.signals.due(early).await {
+        if !router.signals.due(asked, early).await {
             continue;
         }
         router.signals.begin();

@@ -198,8 +198,7 @@ async fn timed<T>(router: &Router, started: Instant, limit: Duration, work: impl
 fn limit(router: &Router, calls: &[Call<'_>]) -> Duration {
     let longest = router.config.command_timeout;
     let Some(of_use) = calls.iter().filter_map(|call| call.within).min() else { return longest };
-    let patient = router.links().iter().map(|node| node.link.patient()).max().unwrap_or_default();
-    of_use.max(patient).min(longest)
+    of_use.max(router.patient()).min(longest)
 }
 
 /// The error of a call whose `limit` is over.

@@ -129,6 +129,9 @@ impl Router {
         let old = state.links.insert(host, Link { node: Arc::clone(&node), out });
         drop(state);
         old.inspect(|old| self.count(&old.node));
+        if out.is_some() {
+            self.signals.idle_later();
+        }
         node::start(&node, Arc::clone(&self.signals));
         Route { node: Some(node), version }
     }
@@ -200,6 +203,13 @@ impl Router {
     /// All links, also those to nodes that are not in the map.
     pub(super) fn links(&self) -> Vec<Arc<Node>> {
         lock(&self.state).links.values().map(|link| Arc::clone(&link.node)).collect()
+    }
+
+    /// The shortest silence that can be a sign of a dead link to a master.
+    pub(super) fn patient(&self) -> Duration {
+        let state = lock(&self.state);
+        let masters = state.links.values().filter(|link| link.out.is_none());
+        masters.map(|link| link.node.link.patient()).max().unwrap_or_default()
     }
 
     pub(super) fn map(&self) -> Arc<SlotMap> {

@@ -16,7 +16,7 @@ use crate::runtime::Executor;
 pub(super) struct Signals {
     executor: Arc<dyn Executor>,
     refresh: Mutex<Refresh>,
-    /// Notified at the first sign that the map is old.
+    /// Notified at the first sign that the map is old, and when there is a new link that will be idle.
     asked: Event,
     /// The number of events after which messages may have been missed.
     gaps: AtomicU64,
@@ -40,6 +40,11 @@ impl Signals {
         if lock(&self.refresh).ask(self.executor.now()) {
             self.asked.notify(usize::MAX);
         }
+    }
+
+    /// Records that there is a link that will be closed when it is idle.
+    pub(super) fn idle_later(&self) {
+        self.asked.notify(usize::MAX);
     }
 
     /// Records that a link to a master was made again, or that the master was replaced.
@@ -72,9 +77,13 @@ impl Signals {
         self.down.load(Ordering::SeqCst)
     }
 
+    /// Returns a listener for [`due`](Self::due).
+    pub(super) fn listen_asked(&self) -> EventListener {
+        self.asked.listen()
+    }
+
     /// Waits until a reading of the map is due, or until `early`. Returns whether a reading is due.
-    pub(super) async fn due(&self, early: Option<Instant>) -> bool {
-        let asked = self.asked.listen();
+    pub(super) async fn due(&self, asked: EventListener, early: Option<Instant>) -> bool {
         let (due, now) = (lock(&self.refresh).due(), self.executor.now());
         if now >= due {
             return true;

@@ -1,39 +1,66 @@
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
+use std::sync::Mutex;
 
+use super::super::lab::{Lab, Said, Tasks};
 use super::*;
 use crate::connection::Reply;
 use crate::mutex::lock;
 use crate::protocol::Script;
 
-use self::lab::Lab;
-
-mod lab;
+mod acknowledged;
+mod links;
+mod messages;
 
 /// A client of the lab's cluster, and its tasks.
 struct Scene {
     lab: Arc<Lab>,
-    tasks: FuturesUnordered<BoxFuture<'static, ()>>,
+    tasks: Tasks,
     cluster: Cluster,
 }
 
 impl Scene {
     /// Node 1 is the master, and nodes 2 and 3 could take its place.
     fn new() -> Self {
+        Self::of(&[1, 2, 3])
+    }
+
+    /// Other nodes are not in the map.
+    fn of(ports: &[u16]) -> Self {
+        Self::connect(Lab::new(ports, 1))
+    }
+
+    /// The nodes have shard channels.
+    fn sharded() -> Self {
         let lab = Lab::new(&[1, 2, 3], 1);
-        let mut tasks = FuturesUnordered::new();
+        lab.nodes.values().for_each(|node| node.sharded.store(true, Ordering::SeqCst));
+        Self::connect(lab)
+    }
+
+    fn connect(lab: Arc<Lab>) -> Self {
+        let mut tasks = Tasks::new();
         let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
         let config = Config::default();
         let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();
         Self { lab, tasks, cluster }
     }
+
+    fn run<T>(&mut self, work: impl AsyncFnOnce(&Cluster) -> T) -> T {
+        self.lab.run(&mut self.tasks, work(&self.cluster))
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        self.lab.run(&mut self.tasks, self.lab.sleep(time));
+    }
 }
 
 /// Runs one call.
 async fn call(cluster: &Cluster) -> Answer {
+    call_of(cluster, "{a}").await
+}
+
+async fn call_of(cluster: &Cluster, key: &str) -> Answer {
     let script = Script::all().next().unwrap();
-    cluster.run(&Call::new(script, &["{a}"], &[])).await
+    cluster.run(&Call::new(script, &[key], &[])).await
 }
 
 /// All nodes say `fail` for a minute, while a client calls again and again.

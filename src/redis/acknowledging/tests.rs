@@ -1,0 +1,118 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::future::join;
+
+use super::super::failure::Failure;
+use super::super::lab::{FakeNode, Lab, Said, Tasks};
+use super::super::locate::Locate;
+use super::super::target::Target;
+use super::*;
+use crate::config::Config;
+use crate::connection::Reply;
+use crate::protocol::Script;
+use crate::runtime::Executor;
+
+/// A link to a server of its own, and those beside it that wait for replicas.
+struct Scene {
+    lab: Arc<Lab>,
+    tasks: Tasks,
+    node: Arc<FakeNode>,
+    commands: Arc<Shared>,
+    acknowledging: Acknowledging,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let lab = Lab::new(&[1], 1);
+        let node = Arc::clone(&lab.nodes[&1]);
+        node.alone.store(true, Ordering::SeqCst);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
+        let commands = Arc::new(Shared::new(lab.clone(), lab.clone(), locate, &Config::default(), 7));
+        let (first, connected) = futures::channel::oneshot::channel();
+        lab.spawn(Box::pin(supervisor::supervise(Arc::clone(&commands), first)));
+        let mut tasks = Tasks::new();
+        lab.run(&mut tasks, connected).unwrap().unwrap();
+        Self { lab, tasks, node, commands, acknowledging: Acknowledging::default() }
+    }
+
+    /// Runs one call, which may take two seconds.
+    fn call(&mut self) -> Result<Acknowledged, ConnectionError> {
+        self.lab.run(&mut self.tasks, call(&self.acknowledging, &self.commands))
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        self.lab.run(&mut self.tasks, self.lab.sleep(time));
+    }
+}
+
+async fn call(acknowledging: &Acknowledging, commands: &Shared) -> Result<Acknowledged, ConnectionError> {
+    let script = Script::all().next().unwrap();
+    let waiting = Waiting { replicas: 1, within: Duration::from_secs(2), asking: false };
+    acknowledging.run(commands, &[Call::new(script, &["a"], &[])], waiting).await.remove(0)
+}
+
+/// Another server may be behind the address by then.
+#[test]
+fn the_link_that_waits_is_made_anew_with_the_link_for_commands() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.call().unwrap().replicas, 1);
+    assert_eq!(scene.node.sockets(), [1, 2], "one for commands, and one that waits");
+    scene.node.cut(1);
+    scene.sleep(Duration::from_secs(1));
+    assert_eq!(scene.node.sockets(), [2, 3], "the link for commands was made anew");
+    assert_eq!(scene.call().unwrap().replicas, 1);
+    assert_eq!(scene.node.sockets(), [3, 4], "it was dialled after the link for commands");
+}
+
+#[test]
+fn a_call_ends_with_its_link_for_commands() {
+    let mut scene = Scene::new();
+    scene.call().unwrap();
+    scene.node.answers(|_, words| (words[0] == "WAIT").then_some(Said::Never));
+    let (lab, node, began) = (Arc::clone(&scene.lab), Arc::clone(&scene.node), scene.lab.now());
+    let cut = async {
+        lab.sleep(Duration::from_millis(50)).await;
+        node.cut(1);
+    };
+    let (answer, ()) = scene.lab.run(&mut scene.tasks, join(call(&scene.acknowledging, &scene.commands), cut));
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+    assert_eq!(scene.lab.now() - began, Duration::from_millis(50));
+}
+
+/// The link for commands is given up before the answer is read.
+#[test]
+fn an_answer_that_comes_after_the_link_for_commands_has_gone_does_not_count() {
+    let mut scene = Scene::new();
+    scene.call().unwrap();
+    let commands = Arc::clone(&scene.commands);
+    scene.node.answers(move |_, words| {
+        if words[0] == "WAIT" {
+            commands.suspect(1, Failure::Io("the connection was lost".to_owned()));
+        }
+        None
+    });
+    let answer = scene.call();
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+}
+
+/// The script is executed in the second round only, and no replica acknowledges it.
+#[test]
+fn the_replicas_that_waited_for_less_than_the_call_do_not_count() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.call().unwrap().replicas, 1);
+    let (mut scripts, mut waits) = (0, 0);
+    scene.node.answers(move |_, words| match words[0] {
+        "EVAL" | "EVALSHA" => {
+            scripts += 1;
+            (scripts == 1).then(|| Said::Now("-NOSCRIPT No matching script.\r\n".to_owned()))
+        }
+        "WAIT" => {
+            waits += 1;
+            (waits > 1).then(|| Said::Now(":0\r\n".to_owned()))
+        }
+        _ => None,
+    });
+    let answer = scene.call().unwrap();
+    assert_eq!((answer.reply, answer.replicas), (Reply::Integer(1), 0));
+}

@@ -1,0 +1,52 @@
+//! Calls that wait for replicas.
+
+use super::*;
+
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs one call that waits for one replica.
+async fn acknowledged(cluster: &Cluster) -> std::result::Result<Acknowledged, ConnectionError> {
+    let script = Script::all().next().unwrap();
+    cluster.run_acknowledged(&[Call::new(script, &["{a}"], &[])], 1, WITHIN).await.remove(0)
+}
+
+/// The script found that a key had moved, and may have written to others before.
+#[test]
+fn what_a_script_has_done_that_stopped_half_way_is_unknown() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.run(acknowledged).unwrap().replicas, 1);
+    scene.lab.nodes[&1].answers(|_, words| {
+        let refusal = "-ERR Script attempted to access a non local key in a cluster node script: 0123\r\n";
+        words[0].starts_with("EVAL").then(|| Said::Now(refusal.to_owned()))
+    });
+    let answer = scene.run(acknowledged);
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+}
+
+/// A node that says "later" again and again, slowly.
+#[test]
+fn all_rounds_together_take_no_longer_than_one() {
+    let mut scene = Scene::new();
+    scene.run(acknowledged).unwrap();
+    let (lab, waits) = (Arc::clone(&scene.lab), Arc::new(Mutex::new(Vec::new())));
+    let heard = Arc::clone(&waits);
+    scene.lab.nodes[&1].answers(move |_, words| match words {
+        ["EVAL" | "EVALSHA", ..] => Some(Said::After(Duration::from_millis(200), "-TRYAGAIN later\r\n".to_owned())),
+        ["WAIT", _, limit] => {
+            lock(&heard).push(lab.now() + Duration::from_millis(limit.parse().unwrap()));
+            None
+        }
+        _ => None,
+    });
+    let began = scene.lab.now();
+    let answer = scene.run(acknowledged);
+    // The last round may be cut off.
+    assert!(matches!(answer, Err(ConnectionError::Refused { .. } | ConnectionError::Unknown(_))), "{answer:?}");
+    let ends = lock(&waits).clone();
+    assert!(ends.len() > 2, "{} rounds", ends.len());
+    // The last request may have come back after its time.
+    let slow = Duration::from_millis(300);
+    let latest = ends.into_iter().max().unwrap() - began;
+    assert!(latest <= WITHIN + slow, "a replica may acknowledge the call until {latest:?}");
+    assert!(scene.lab.now() <= began + WITHIN + slow, "{:?}", scene.lab.now() - began);
+}

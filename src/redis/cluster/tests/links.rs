@@ -1,0 +1,76 @@
+//! The links to the nodes: made anew, left and given up.
+
+use super::*;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The socket to the master is open, and nothing comes any more.
+#[test]
+fn a_link_without_answers_is_given_up() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    let master = Arc::clone(&scene.lab.nodes[&1]);
+    let silent = *master.sockets().last().unwrap();
+    master.answers(move |socket, _| (socket == silent).then_some(Said::Never));
+    assert!(matches!(scene.run(call), Err(ConnectionError::Unknown(_))));
+    let began = scene.lab.now();
+    scene.run(call).unwrap();
+    assert!(scene.lab.now() < began + ms(1000), "over another socket");
+    assert!(!master.sockets().contains(&silent));
+}
+
+/// All slots have moved. One node says so for one of them.
+#[test]
+fn a_redirection_has_the_map_read() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    for node in scene.lab.nodes.values() {
+        *lock(&node.owner) = (2, 5);
+        node.strict.store(true, Ordering::SeqCst);
+    }
+    scene.run(call).unwrap();
+    assert_eq!(*lock(&scene.lab.nodes[&1].scripts), 2, "it has sent the call on");
+    scene.sleep(ms(1000));
+    scene.run(async |cluster| call_of(cluster, "{b}").await).unwrap();
+    assert_eq!(*lock(&scene.lab.nodes[&1].scripts), 2, "the call for another slot took the short way");
+}
+
+/// A node that is not in the map takes a slot over. Its link is kept while it is of use.
+#[test]
+fn a_link_beside_the_map_is_given_up_when_it_is_idle() {
+    let mut scene = Scene::of(&[1, 2, 3, 4]);
+    scene.lab.nodes[&1]
+        .answers(|_, words| words[0].starts_with("EVAL").then(|| Said::Now("-ASK 0 h:4\r\n".to_owned())));
+    let beside = Arc::clone(&scene.lab.nodes[&4]);
+    for _ in 0..3 {
+        scene.run(call).unwrap();
+        scene.sleep(ms(9000));
+        assert_eq!((beside.sockets().len(), *lock(&beside.logins)), (1, 1), "it is kept");
+    }
+    scene.sleep(ms(2000));
+    assert_eq!(beside.sockets().len(), 0);
+    assert_eq!(scene.lab.nodes[&1].sockets().len(), 1, "one in the map is kept");
+}
+
+/// How patient a call is depends on the links that it may take.
+#[test]
+fn a_slow_node_beside_the_map_makes_no_call_slow() {
+    let mut scene = Scene::of(&[1, 2, 3, 4]);
+    scene.lab.nodes[&4].answers(|_, words| {
+        let hello = || "%2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n$4\r\nrole\r\n$6\r\nmaster\r\n".to_owned();
+        (words[0] == "HELLO").then(|| Said::After(ms(400), hello()))
+    });
+    let router = Arc::clone(&scene.cluster.router);
+    let slow = router.to_host(host::Host::new("h", 4)).unwrap().node.unwrap();
+    scene.lab.run(&mut scene.tasks, slow.link.ready()).unwrap();
+    assert_eq!(slow.link.patient(), ms(800));
+    scene.run(call).unwrap();
+    scene.lab.nodes[&1].answers(|_, words| words[0].starts_with("EVAL").then_some(Said::Never));
+    let began = scene.lab.now();
+    let script = Script::all().next().unwrap();
+    let answer = scene.run(async |cluster| cluster.run(&Call::new(script, &["{a}"], &[]).within(ms(150))).await);
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
+    assert_eq!(scene.lab.now() - began, ms(150));
+}

@@ -1,0 +1,72 @@
+//! Subscriptions to shard channels.
+
+use futures::future::select;
+
+use super::super::super::lab::push;
+use super::*;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+const DENIED: &str = "-NOPERM this user has no permissions to run the 'ssubscribe' command\r\n";
+
+type Notices = BoxStream<'static, Notice>;
+
+impl Scene {
+    fn subscribe(&mut self, channel: &str) -> std::result::Result<Notices, ConnectionError> {
+        self.lab.run(&mut self.tasks, self.cluster.subscribe(channel))
+    }
+
+    /// What comes within this time.
+    fn hear(&mut self, notices: &mut Notices, time: Duration) -> Vec<Notice> {
+        let (lab, mut heard) = (Arc::clone(&self.lab), Vec::new());
+        let all = async {
+            while let Some(notice) = notices.next().await {
+                heard.push(notice);
+            }
+        };
+        self.lab.run(&mut self.tasks, async { drop(select(pin!(all), lab.sleep(time)).await) });
+        heard
+    }
+}
+
+/// The slot leaves, and is back before a client has noticed. Messages may have been missed.
+#[test]
+fn a_slot_that_was_away_leaves_a_gap() {
+    let mut scene = Scene::sharded();
+    let mut notices = scene.subscribe("{a}").unwrap();
+    let master = Arc::clone(&scene.lab.nodes[&1]);
+    let socket = *master.sockets().last().unwrap();
+    master.push(socket, push("sunsubscribe", "{a}"));
+    let heard = scene.hear(&mut notices, ms(1000));
+    assert!(matches!(heard[..], [Notice::Gap, Notice::Gap]), "one when it ended, and one when it is back: {heard:?}");
+    master.push(socket, ">3\r\n$8\r\nsmessage\r\n$3\r\n{a}\r\n$1\r\nx\r\n".to_owned());
+    let heard = scene.hear(&mut notices, ms(100));
+    assert!(matches!(&heard[..], [Notice::Message(text)] if text == b"x"), "{heard:?}");
+}
+
+#[test]
+fn a_denied_subscription_is_refused_at_once() {
+    let mut scene = Scene::sharded();
+    scene.lab.nodes[&1].answers(|_, words| (words[0] == "SSUBSCRIBE").then(|| Said::Now(DENIED.to_owned())));
+    let began = scene.lab.now();
+    let answer = scene.subscribe("{a}").map(drop);
+    assert!(matches!(&answer, Err(ConnectionError::Refused { code, .. }) if code == "NOPERM"), "{answer:?}");
+    assert!(scene.lab.now() < began + ms(100), "{:?}", scene.lab.now() - began);
+}
+
+/// An operator takes the right away, and gives it back.
+#[test]
+fn a_subscription_that_was_denied_for_a_while_is_made_again() {
+    let mut scene = Scene::sharded();
+    let mut notices = scene.subscribe("{a}").unwrap();
+    let master = Arc::clone(&scene.lab.nodes[&1]);
+    master.answers(|_, words| (words[0] == "SSUBSCRIBE").then(|| Said::Now(DENIED.to_owned())));
+    master.cut(*master.sockets().last().unwrap());
+    let heard = scene.hear(&mut notices, ms(5000));
+    assert!(matches!(heard[..], [Notice::Gap, Notice::Refused(_)]), "told once: {heard:?}");
+    master.answers(|_, _| None);
+    let heard = scene.hear(&mut notices, ms(2000));
+    assert!(matches!(heard[..], [Notice::Gap]), "{heard:?}");
+}

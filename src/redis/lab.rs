@@ -1,0 +1,154 @@
+//! Fake servers behind sockets in memory, in virtual time: the clock moves when no task can run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+#[cfg(unix)]
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use ::tokio::io::duplex;
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, pending, ready};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+
+use super::dial::{Dial, DialError, Dialled};
+use crate::error::Result;
+use crate::mutex::lock;
+use crate::runtime::{Executor, an_instant};
+
+pub(super) use self::node::{FakeNode, Said, push};
+
+mod node;
+
+pub(super) type Tasks = FuturesUnordered<BoxFuture<'static, ()>>;
+
+pub(super) struct Lab {
+    pub(super) clock: Arc<Clock>,
+    /// By their ports.
+    pub(super) nodes: HashMap<u16, Arc<FakeNode>>,
+    /// The number of the last socket.
+    sockets: AtomicUsize,
+}
+
+/// The time, and the tasks that have not run yet.
+pub(super) struct Clock {
+    now: Mutex<Instant>,
+    timers: Mutex<Vec<(Instant, oneshot::Sender<()>)>>,
+    spawned: Mutex<Vec<BoxFuture<'static, ()>>>,
+}
+
+impl Lab {
+    /// Servers at these ports. One is the master of all slots.
+    pub(super) fn new(ports: &[u16], owner: u16) -> Arc<Self> {
+        let clock =
+            Arc::new(Clock { now: Mutex::new(an_instant()), timers: Mutex::default(), spawned: Mutex::default() });
+        let nodes = ports.iter().map(|port| (*port, Arc::new(FakeNode::new(*port, owner, Arc::clone(&clock)))));
+        Arc::new(Self { nodes: nodes.collect(), clock, sockets: AtomicUsize::new(0) })
+    }
+
+    /// Runs all tasks until this future is ready.
+    pub(super) fn run<F: Future>(&self, tasks: &mut Tasks, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            while woken.0.swap(false, Ordering::SeqCst) {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                    return output;
+                }
+                tasks.extend(lock(&self.clock.spawned).drain(..));
+                while let Poll::Ready(Some(())) = tasks.poll_next_unpin(&mut context) {}
+                if !lock(&self.clock.spawned).is_empty() {
+                    woken.0.store(true, Ordering::SeqCst);
+                }
+            }
+            self.clock.advance();
+            woken.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn sum(&self, count: impl Fn(&FakeNode) -> &Mutex<u64>) -> u64 {
+        self.nodes.values().map(|node| *lock(count(node))).sum()
+    }
+}
+
+impl Clock {
+    /// Ends the next sleep.
+    fn advance(&self) {
+        let mut timers = lock(&self.timers);
+        timers.retain(|(_, timer)| !timer.is_canceled());
+        let next = timers.iter().enumerate().min_by_key(|(_, (at, _))| *at).map(|(index, _)| index);
+        let (at, timer) = timers.remove(next.expect("a task waits for a timer"));
+        drop(timers);
+        let mut now = lock(&self.now);
+        *now = at.max(*now);
+        drop(now);
+        let _ = timer.send(());
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let (timer, fired) = oneshot::channel();
+        let at = *lock(&self.now) + duration;
+        lock(&self.timers).push((at, timer));
+        fired.map(drop).boxed()
+    }
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Lab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lab")
+    }
+}
+
+impl Executor for Lab {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        lock(&self.clock.spawned).push(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+
+    fn now(&self) -> Instant {
+        *lock(&self.clock.now)
+    }
+
+    fn block_on(&self, _: BoxFuture<'_, ()>) -> Result<()> {
+        unreachable!("nothing blocks")
+    }
+}
+
+impl Dial for Lab {
+    fn tcp<'a>(&'a self, _host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
+        let node = Arc::clone(&self.nodes[&port]);
+        if node.dead.load(Ordering::SeqCst) {
+            let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            return ready(Err(DialError::Socket(refused))).boxed();
+        }
+        let (near, far) = duplex(1 << 20);
+        let number = self.sockets.fetch_add(1, Ordering::SeqCst) + 1;
+        *lock(&node.logins) += 1;
+        self.spawn(async move { node.serve(number, far).await }.boxed());
+        ready(Dialled::Ok(Box::new(near))).boxed()
+    }
+
+    #[cfg(unix)]
+    fn unix<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Dialled> {
+        pending().boxed()
+    }
+}

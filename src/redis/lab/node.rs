@@ -1,0 +1,227 @@
+//! A fake server, which can be the node of a cluster.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use event_listener::Event;
+use futures::StreamExt;
+use futures::channel::mpsc::{self, UnboundedSender};
+use futures::future::{Either, select};
+
+use super::Clock;
+use crate::mutex::lock;
+
+/// What a server answers to one command.
+pub(in super::super) enum Said {
+    Now(String),
+    /// After this time. What was sent behind it waits too.
+    After(Duration, String),
+    /// Never, and what was sent behind it gets no answer either.
+    Never,
+}
+
+/// What a test answers instead of the node: to one command of the socket with this number.
+type Hook = Box<dyn FnMut(usize, &[&str]) -> Option<Said> + Send>;
+
+pub(in super::super) struct FakeNode {
+    port: u16,
+    clock: Arc<Clock>,
+    pub(in super::super) up: AtomicBool,
+    pub(in super::super) frozen: AtomicBool,
+    thawed: Event,
+    /// The master of all slots, with its config epoch.
+    pub(in super::super) owner: Mutex<(u16, u64)>,
+    pub(in super::super) logins: Mutex<u64>,
+    pub(in super::super) readings: Mutex<u64>,
+    pub(in super::super) scripts: Mutex<u64>,
+    /// Nothing listens.
+    pub(in super::super) dead: AtomicBool,
+    /// It is a server of its own, and no node of a cluster.
+    pub(in super::super) alone: AtomicBool,
+    /// It has shard channels.
+    pub(in super::super) sharded: AtomicBool,
+    /// It sends calls for the slots of others away.
+    pub(in super::super) strict: AtomicBool,
+    hook: Mutex<Option<Hook>>,
+    /// The open sockets.
+    sockets: Mutex<BTreeMap<usize, UnboundedSender<String>>>,
+}
+
+impl FakeNode {
+    pub(super) fn new(port: u16, owner: u16, clock: Arc<Clock>) -> Self {
+        Self {
+            port,
+            clock,
+            up: AtomicBool::new(true),
+            frozen: AtomicBool::new(false),
+            thawed: Event::new(),
+            owner: Mutex::new((owner, 1)),
+            logins: Mutex::default(),
+            readings: Mutex::default(),
+            scripts: Mutex::default(),
+            dead: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            sharded: AtomicBool::new(false),
+            strict: AtomicBool::new(false),
+            hook: Mutex::default(),
+            sockets: Mutex::default(),
+        }
+    }
+
+    pub(in super::super) fn thaw(&self) {
+        self.frozen.store(false, Ordering::SeqCst);
+        self.thawed.notify(usize::MAX);
+    }
+
+    /// Answers from now on as this says. `None` leaves the answer to the node.
+    pub(in super::super) fn answers(&self, hook: impl FnMut(usize, &[&str]) -> Option<Said> + Send + 'static) {
+        *lock(&self.hook) = Some(Box::new(hook));
+    }
+
+    /// The numbers of the open sockets, in the order in which they were opened.
+    pub(in super::super) fn sockets(&self) -> Vec<usize> {
+        lock(&self.sockets).keys().copied().collect()
+    }
+
+    /// Says something over a socket that is no answer.
+    pub(in super::super) fn push(&self, socket: usize, said: String) {
+        lock(&self.sockets)[&socket].unbounded_send(said).unwrap();
+    }
+
+    /// Closes a socket.
+    pub(in super::super) fn cut(&self, socket: usize) {
+        lock(&self.sockets).remove(&socket);
+    }
+
+    pub(super) async fn serve(&self, socket: usize, mut stream: DuplexStream) {
+        let (pushes, mut pushed) = mpsc::unbounded();
+        lock(&self.sockets).insert(socket, pushes);
+        let (mut unread, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        loop {
+            let read = match select(pin!(stream.read(&mut buffer)), pushed.next()).await {
+                Either::Left((Ok(read @ 1..), _)) => Ok(read),
+                Either::Left(_) | Either::Right((None, _)) => break,
+                Either::Right((Some(push), _)) => Err(push),
+            };
+            let done = match read {
+                Ok(read) => {
+                    unread.extend_from_slice(&buffer[..read]);
+                    self.execute(socket, &mut unread, &mut stream).await
+                }
+                Err(push) => stream.write_all(push.as_bytes()).await.is_ok(),
+            };
+            if !done {
+                // It is open until the other side closes it, but nothing comes any more.
+                while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
+                break;
+            }
+        }
+        lock(&self.sockets).remove(&socket);
+    }
+
+    /// Returns whether the socket is of use.
+    async fn execute(&self, socket: usize, unread: &mut Vec<u8>, stream: &mut DuplexStream) -> bool {
+        loop {
+            let thawed = self.thawed.listen();
+            if !self.frozen.load(Ordering::SeqCst) {
+                break;
+            }
+            thawed.await;
+        }
+        while let Some(command) = take(unread) {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            let hooked = lock(&self.hook).as_mut().and_then(|hook| hook(socket, &words));
+            let answer = match hooked {
+                None => self.answer(&words),
+                Some(Said::Now(answer)) => answer,
+                Some(Said::After(time, answer)) => {
+                    self.clock.sleep(time).await;
+                    answer
+                }
+                Some(Said::Never) => return false,
+            };
+            if stream.write_all(answer.as_bytes()).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn answer(&self, words: &[&str]) -> String {
+        let (owner, epoch) = *lock(&self.owner);
+        let strange = self.strict.load(Ordering::SeqCst) && owner != self.port;
+        let moved = || format!("-MOVED 0 h:{owner}\r\n");
+        let is_sharded = self.sharded.load(Ordering::SeqCst);
+        match *words {
+            ["HELLO", ..] => {
+                let mode = if self.alone.load(Ordering::SeqCst) { "standalone" } else { "cluster" };
+                ["version", "7.0.0", "mode", mode, "role", "master"]
+                    .iter()
+                    .fold("%3\r\n".to_owned(), |all, word| all + &bulk(word))
+            }
+            ["CLUSTER", "INFO"] => {
+                *lock(&self.readings) += 1;
+                let state = if self.up.load(Ordering::SeqCst) { "ok" } else { "fail" };
+                bulk(&format!("cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\n"))
+            }
+            ["CLUSTER", "NODES"] => bulk(&format!("n{owner} h:{owner}@1 master - 0 0 {epoch} connected 0-16383\n")),
+            ["CLUSTER", "SLOTS"] => {
+                let node = |port: u16| format!("*3\r\n{}:{port}\r\n{}", bulk("h"), bulk(&format!("n{port}")));
+                format!("*1\r\n*5\r\n:0\r\n:16383\r\n{}{}{}", node(owner), node(2), node(3))
+            }
+            ["EVAL" | "EVALSHA", ..] => {
+                *lock(&self.scripts) += 1;
+                if !self.up.load(Ordering::SeqCst) {
+                    "-CLUSTERDOWN The cluster is down\r\n".to_owned()
+                } else if strange {
+                    moved()
+                } else {
+                    ":1\r\n".to_owned()
+                }
+            }
+            ["WAIT", ..] => ":1\r\n".to_owned(),
+            ["PUBSUB" | "SPUBLISH" | "SSUBSCRIBE" | "SUNSUBSCRIBE", ..] if !is_sharded => {
+                "-ERR unknown command\r\n".to_owned()
+            }
+            ["PUBSUB", ..] => "*0\r\n".to_owned(),
+            ["SSUBSCRIBE" | "SPUBLISH", ..] if strange => moved(),
+            ["SPUBLISH", ..] => ":0\r\n".to_owned(),
+            ["SSUBSCRIBE", channel] => push("ssubscribe", channel),
+            ["SUNSUBSCRIBE", channel] => push("sunsubscribe", channel),
+            _ => "+OK\r\n".to_owned(),
+        }
+    }
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What a server says of a channel.
+pub(in super::super) fn push(kind: &str, channel: &str) -> String {
+    format!(">3\r\n{}{}:1\r\n", bulk(kind), bulk(channel))
+}
+
+/// Takes one whole command off the front.
+fn take(unread: &mut Vec<u8>) -> Option<Vec<String>> {
+    let mut at = 0;
+    let number = |unread: &[u8], at: &mut usize| {
+        let end = unread[*at..].windows(2).position(|pair| pair == b"\r\n")?;
+        let number: usize = std::str::from_utf8(&unread[*at + 1..*at + end]).ok()?.parse().ok()?;
+        *at += end + 2;
+        Some(number)
+    };
+    let count = number(unread, &mut at)?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let length = number(unread, &mut at)?;
+        words.push(String::from_utf8_lossy(unread.get(at..at + length)?).into_owned());
+        at += length + 2;
+    }
+    (at <= unread.len()).then(|| unread.drain(..at))?;
+    Some(words)
+}
