@@ -194,6 +194,29 @@ mod tests {
         }
         choice.end();
         assert_eq!((first_owner(&choice).as_str(), choice.up.len()), ("r", 0), "but its news count");
+        let mut choice = Choice::new(&map(BEFORE));
+        for (name, up) in [("a", false), ("b", false), ("c", true)] {
+            assert!(!choice.hear(heard(name, map(BEFORE), up, 4), &mut 3), "a node that is cut off agrees to nothing");
+        }
+    }
+
+    #[test]
+    fn nodes_that_are_cut_off_do_not_bring_an_older_map_back() {
+        let mut choice = Choice::new(&map(AFTER));
+        for name in ["a", "b", "c"] {
+            assert!(!choice.hear(heard(name, map(BEFORE), false, 9), &mut 4));
+        }
+        choice.end();
+        assert_eq!((first_owner(&choice).as_str(), choice.anew), ("r", false));
+    }
+
+    #[test]
+    fn older_maps_that_contradict_each_other_do_not_count_together() {
+        let mut choice = Choice::new(&map(AFTER));
+        assert!(!choice.hear(heard("a", map(BEFORE), true, 9), &mut 4));
+        assert!(!choice.hear(heard("b", map([("q", 1), ("b", 2), ("c", 3)]), true, 9), &mut 4));
+        choice.end();
+        assert_eq!((first_owner(&choice).as_str(), choice.anew), ("r", false));
     }
 
     #[test]
@@ -206,9 +229,12 @@ mod tests {
         choice.end();
         assert_eq!(first_owner(&choice), "r");
         let mut choice = Choice::new(&before);
-        assert!(choice.hear(heard("b", after, true, 5), &mut newest));
+        assert!(choice.hear(heard("b", after.clone(), true, 5), &mut newest));
         assert_eq!((first_owner(&choice).as_str(), newest), ("r", 5));
-        let mut choice = Choice::new(&with_epochs(AFTER, false));
+        let mut choice = Choice::new(&after);
+        assert!(!choice.hear(heard("a", before.clone(), false, 9), &mut newest), "cut off");
+        assert_eq!((first_owner(&choice).as_str(), newest), ("r", 5));
+        let mut choice = Choice::new(&after);
         assert!(!choice.hear(heard("a", before, true, 3), &mut newest));
         choice.end();
         assert_eq!(first_owner(&choice), "a", "better than none");

@@ -176,6 +176,34 @@ mod tests {
         assert!(back.news);
     }
 
+    /// A node that is behind says of the right master what it was before.
+    #[test]
+    fn a_lower_epoch_of_the_same_master_is_not_learned() {
+        let known = map(&[(8191, "r", 5), (16_383, "b", 2)]);
+        let merged = known.merged(&map(&[(8191, "r", 3), (16_383, "b", 2)]));
+        let merged = merged.map.merged(&map(&[(8191, "a", 4), (16_383, "b", 2)]));
+        assert_eq!(owners(&merged.map)[0], "r");
+        assert!(merged.older);
+    }
+
+    /// A reading begins with a map that has it from a `MOVED`, and meanwhile the known one learns of an election.
+    #[test]
+    fn what_a_view_has_from_moved_replaces_nothing() {
+        let known = map(&[(8191, "s", 6), (16_383, "b", 2)]);
+        let mut view = map(&[(8191, "a", 1), (16_383, "b", 2)]);
+        assert!(view.set(0, &host("r")));
+        assert_eq!(owners(&known.merged(&view).map)[0], "s");
+    }
+
+    /// A view that names the old master as a replica of the new one is taken over in part.
+    #[test]
+    fn a_master_is_no_replica() {
+        let known = map(&[(8191, "a", 5), (16_383, "b", 2)]);
+        let mut view = map(&[(8191, "r", 1), (16_383, "b", 2)]);
+        view.replicas = vec![host("a"), host("x")];
+        assert_eq!(known.merged(&view).map.replicas, [host("x")]);
+    }
+
     #[test]
     fn without_epochs_the_view_is_believed() {
         let mut known = map(&[(8191, "a", 1), (16_383, "b", 2)]);
