@@ -170,7 +170,11 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        let heartbeat = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
+        // A cohort may have asked ahead with this ticket, and its present hold may be among the data that was lost since. The client learns
+        // of that from the next renewal.
+        let has_lost = told.is_some_and(|told| told <= self.damaged);
+        let heartbeat = attempt.granted_unheard || has_lost;
+        let heartbeat = if heartbeat { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
         let waited =
             self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + heartbeat + self.replicas)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))
