@@ -176,6 +176,8 @@ impl Hold {
         let Self { keys, id, amount, lease, term, replicas, .. } = self;
         let token = self.next_token(token);
         let successor = Self::new(keys.clone(), *id, *amount, token, *lease, *term, deadline);
+        // The server was asked about the same hold, as after a hand-off in place.
+        successor.asks_for(self.longest());
         Some((successor.acknowledged_by(*replicas), deadline))
     }
 

@@ -163,3 +163,16 @@ fn a_lease_that_replicas_acknowledge_is_asked_for_as_long_as_it_is_counted() {
         assert!(deadline(sent, asked) >= sent + hold.remaining(sent), "{asked:?} after {passed:?}");
     }
 }
+
+/// Only a fixed lease is extended, and no fixed lease is handed off. If that changes, a successor must not have the server shorten what
+/// its guard counts on.
+#[test]
+fn the_next_guard_knows_what_the_server_was_asked_for() {
+    let now = an_instant();
+    let hold = hold(now);
+    hold.asks_for(LEASE * 4);
+    hold.pass_on(now, Duration::ZERO, None).unwrap();
+    assert_eq!(hold.longest(), LEASE * 4);
+    let (next, _) = hold.succeed(now, Duration::ZERO, None).unwrap();
+    assert_eq!(next.longest(), LEASE * 4);
+}
