@@ -151,3 +151,6 @@ fn inbox(
         Some((Event::Notice(notice), (Phase::Open(notices), parts)))
     })
 }
+
+#[cfg(test)]
+mod tests;
