@@ -92,3 +92,6 @@ impl fmt::Display for Sentinels {
         write!(f, "master {} of the sentinels {}", self.sought.master, self.listed)
     }
 }
+
+#[cfg(test)]
+mod tests;
