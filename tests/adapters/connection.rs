@@ -68,6 +68,7 @@ macro_rules! suite {
             a_subscription_refused_later_is_told_once
             what_is_heard_without_a_proof_is_not_delivered
             a_gap_comes_after_every_reconnect_of_the_commands a_subscription_ends_up_where_the_commands_are
+            commands_follow_a_subscription_that_finds_another_server_only
             a_dropped_subscription_closes_its_connection a_subscription_without_the_right addresses
             a_reconnection_selects_the_database_again credentials what_does_not_answer_or_does_not_exist
             servers_that_do_not_fit warnings dropping_a_connection_attempt_closes_its_socket closing_ends_everything

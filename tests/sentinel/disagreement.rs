@@ -14,6 +14,8 @@ on_every_runtime! {
     a_server_that_the_sentinels_name_no_more_is_left_at_once,
     an_answer_of_the_old_master_that_is_lost_does_not_count,
     a_replica_is_not_taken_for_the_master,
+    without_a_runtime_a_sentinel_that_missed_a_failover_is_not_believed,
+    without_a_runtime_the_highest_epoch_wins,
 }
 
 async fn the_answer_with_the_highest_epoch_wins(env: Env) {
@@ -103,6 +105,37 @@ async fn a_replica_is_not_taken_for_the_master(env: Env) {
     let guard = client.lock("a").lock().await.unwrap();
     assert!(is_held_at(&replica, &guard) && !is_held_at(&primary, &guard));
     guard.release().await.unwrap();
+}
+
+/// The good-bye of a program would go to the old master, and the lock would stay for its lease.
+async fn without_a_runtime_a_sentinel_that_missed_a_failover_is_not_believed(env: Env) {
+    let [master, replica] = [Server::start(), Server::start_with(&Server::FOLLOWS_AT_ONCE)];
+    replica.follow(&master);
+    let [late, right] = [(&replica, 6), (&master, 7)].map(|(server, epoch)| Fake::naming(server, epoch));
+    let url = url(&[&late.address(), &right.address()]).replace("bowline:secret@", "");
+    let connection = env.open(&url, &Config::default()).await.unwrap();
+    assert_eq!(word(&acquire(&connection, &Keys::of("a"), "c1:1").await), "GRANTED");
+    // Only the one that is late takes new connections from now on. It names a replica, which would be of no use.
+    drop(right);
+    assert!(connection.without_runtime(ms(5000)).is_some());
+    // One that knows of a later failover is believed.
+    late.name(&replica, 8);
+    assert!(connection.without_runtime(ms(5000)).is_none());
+}
+
+/// Whichever sentinel is asked first.
+async fn without_a_runtime_the_highest_epoch_wins(env: Env) {
+    let [master, replica] = [Server::start(), Server::start_with(&Server::FOLLOWS_AT_ONCE)];
+    replica.follow(&master);
+    for [first, second] in [[(&master, 9), (&replica, 8)], [(&replica, 8), (&master, 9)]] {
+        let sentinels = [Fake::naming(&master, 7), Fake::naming(&master, 7)];
+        let url = url(&sentinels.each_ref().map(|fake| fake.address()).each_ref().map(String::as_str));
+        let url = url.replace("bowline:secret@", "");
+        let connection = env.open(&url, &Config::default()).await.unwrap();
+        sentinels[0].name(first.0, first.1);
+        sentinels[1].name(second.0, second.1);
+        assert!(connection.without_runtime(ms(5000)).is_some());
+    }
 }
 
 /// How many connections have logged in that speak RESP3.

@@ -113,6 +113,22 @@ pub(crate) async fn a_subscription_ends_up_where_the_commands_are(rt: Runtime) {
     }
 }
 
+/// The old server still answers on the socket that the commands have, and no new socket leads there.
+pub(crate) async fn commands_follow_a_subscription_that_finds_another_server_only(rt: Runtime) {
+    let [old, new] = [Server::start(), Server::start()];
+    let proxy = Proxy::start(old.port());
+    let connection = rt.connect(&proxy.url()).await;
+    let mut notices = connection.subscribe("test:channel").await.unwrap();
+    proxy.lead_to(new.port());
+    admin(&old, &["CLIENT", "KILL", "TYPE", "pubsub"]);
+    rt.eventually("both are on the new one", || (ours(&old).len(), ours(&new).len()) == (0, 2)).await;
+    for _ in 0..2 {
+        assert_eq!(notices.next().await, Some(Notice::Gap));
+    }
+    admin(&new, &["PUBLISH", "test:channel", "x"]);
+    assert_eq!(notices.next().await, Some(Notice::Message(b"x".to_vec())));
+}
+
 pub(crate) async fn subscriptions_survive_a_restart(rt: Runtime) {
     let mut server = Server::start();
     let connection = rt.connect(&server.url()).await;
