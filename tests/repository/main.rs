@@ -7,6 +7,8 @@
     reason = "tests panic, and have clocks and threads of their own"
 )]
 
+#[cfg(unix)]
+mod again;
 mod auto_traits;
 mod imports;
 mod layering;
