@@ -55,7 +55,7 @@ fn ten_thousand_tickets() {
 fn ten_thousand_dead_tickets() {
     let (mut lab, a, _) = Lab::held();
     lab.checked = false;
-    let (queue, tickets, past) = (lab.keys[1].clone(), lab.keys[2].clone(), lab.now() - 1);
+    let (queue, tickets, past) = (lab.keys[1].clone(), lab.keys[2].clone(), lab.past());
     let mut pipeline = redis::pipe();
     pipeline.atomic();
     for i in 0..WAITERS {

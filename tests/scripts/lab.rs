@@ -1,8 +1,6 @@
 //! One lock on a server of its own, the scripts as typed calls, and what must hold after each of them.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
 
 use bowline::{ConnectionError, Script, wire};
 use redis::{Connection, Value};
@@ -12,6 +10,7 @@ use crate::support::server::Server;
 mod attempt;
 mod calls;
 mod check;
+mod clock;
 mod dump;
 mod inbox;
 mod outcome;
@@ -98,14 +97,11 @@ impl Lab {
         read: impl FnOnce(&mut Words) -> T,
     ) -> Result<T, String> {
         let script = Script::all().find(|s| s.name() == script).unwrap();
-        let before = self.checked.then(|| (self.now_us(), Instant::now()));
+        let before = self.checked.then(|| self.clock());
         let mut command = redis::cmd("EVALSHA");
         command.arg(script.sha1()).arg(keys.len()).arg(keys).arg(args);
         let reply: Result<Value, _> = command.query(&mut self.connection);
-        let time = before.map_or(0..=u64::MAX, |(earliest, start)| {
-            let took = start.elapsed();
-            between(earliest, took, self.now_us())
-        });
+        let time = before.map_or(0..=u64::MAX, |before| self.since(&before));
         if self.checked {
             self.check();
         }
@@ -143,16 +139,6 @@ impl Lab {
         let unread = now == 0 && script.name().ends_with("_release");
         assert!(unread || time.contains(&now), "{} says {now}, not {time:?}", script.name());
         Ok(outcome)
-    }
-
-    /// The server's clock.
-    pub fn now(&mut self) -> u64 {
-        self.now_us() / 1000
-    }
-
-    pub fn now_us(&mut self) -> u64 {
-        let (seconds, micros): (u64, u64) = redis::cmd("TIME").query(&mut self.connection).unwrap();
-        seconds * 1_000_000 + micros
     }
 
     // Faults and short cuts.
@@ -264,26 +250,5 @@ fn load(connection: &mut Connection) {
     for script in Script::all() {
         let sha1: String = redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).query(connection).unwrap();
         assert_eq!(sha1, script.sha1());
-    }
-}
-
-/// The milliseconds that a clock may have shown between two readings, in microseconds, which are at least `took` apart. A clock that
-/// was set back meanwhile, as machines do, may have shown anything.
-fn between(earliest: u64, took: Duration, latest: u64) -> RangeInclusive<u64> {
-    // Clocks run at slightly different rates, and a time service may slow one down.
-    let least = took - took / 100;
-    if u128::from(latest) < u128::from(earliest) + least.as_micros() {
-        return 0..=u64::MAX;
-    }
-    earliest / 1000..=latest / 1000
-}
-
-#[test]
-fn only_a_clock_that_ran_on_says_when_a_script_ran() {
-    let took = Duration::from_millis(5);
-    assert_eq!(between(10_000, took, 15_000), 10..=15);
-    assert_eq!(between(10_000, took, 14_960), 10..=14, "a little slower");
-    for set_back in [9_000, 10_000, 14_000] {
-        assert_eq!(between(10_000, took, set_back), 0..=u64::MAX, "{set_back}");
     }
 }

@@ -19,7 +19,7 @@ fn a_forced_release_fences_out_the_whole_span() {
     let mut lab = Lab::new();
     let a = attempt(1, 1).span(32);
     let old = lab.acquire(&a).token();
-    let ahead = (lab.now_us() + 1_000_000_000).to_string();
+    let ahead = (lab.clock().us + 1_000_000_000).to_string();
     // The counter is far ahead of the clock, so that only the counter decides.
     let fence = lab.keys[3].clone();
     lab.raw(&["SET", &fence, &ahead, "PX", "100000"]);
@@ -33,7 +33,7 @@ fn a_forced_release_fences_out_the_whole_span() {
 #[test]
 fn a_forced_release_fences_out_a_holder_whose_counter_is_lost() {
     let mut lab = Lab::new();
-    let (fence, ahead) = (lab.keys[3].clone(), lab.now_us() + 1_000_000_000);
+    let (fence, ahead) = (lab.keys[3].clone(), lab.clock().us + 1_000_000_000);
     lab.raw(&["SET", &fence, &ahead.to_string(), "PX", "100000"]);
     let a = attempt(1, 1);
     let old = lab.acquire(&a).token();

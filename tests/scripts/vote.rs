@@ -153,7 +153,7 @@ fn a_granted_hold_has_its_vote_back_whatever_the_counter_is() {
     }
     let Vote::Busy(_) = cast_again(&mut lab, &attempt(1, 9), 7, &mine) else { panic!("another hold has the lock") };
     lab.expire_hold();
-    let late = attempt(1, 10).not_after(lab.now() - 1);
+    let late = attempt(1, 10).not_after(lab.past());
     assert_eq!(cast_again(&mut lab, &late, 7, &mine), Vote::Stale);
 }
 
@@ -188,7 +188,7 @@ fn another_hold_is_in_the_way_until_its_lease_ends() {
 #[test]
 fn a_late_request_changes_nothing() {
     let mut lab = lab();
-    let late = attempt(1, 1).not_after(lab.now() - 1);
+    let late = attempt(1, 1).not_after(lab.past());
     assert_eq!(vote(&mut lab, &late, 7), Vote::Stale);
     assert_eq!(lab.server.keys(), [""; 0]);
     let in_time = late.clone().not_after(lab.now() + 60_000);

@@ -77,7 +77,7 @@ fn at_zero_everybody_who_waits_is_told() {
 #[test]
 fn stale() {
     let mut lab = Latch::of(2);
-    let past = lab.now() - 1;
+    let past = lab.past();
     let late = call(50).not_after(past);
     assert_eq!(lab.count_down(&late), Counted::Stale);
     assert_eq!(lab.count_down(&late.clone().resent()), Counted::Stale);

@@ -43,7 +43,7 @@ fn an_upgrade_of_the_sole_reader_gets_a_new_token() {
 #[test]
 fn an_upgrade_after_the_counter_was_lost() {
     let mut lab = Permits::read_write();
-    let (fence, ahead) = (lab.keys[FENCE].clone(), lab.now_us() + 1_000_000_000);
+    let (fence, ahead) = (lab.keys[FENCE].clone(), lab.clock().us + 1_000_000_000);
     lab.raw(&["SET", &fence, &ahead.to_string(), "PX", "100000"]);
     let r = attempt(1, 1);
     assert_eq!(lab.acquire(&r).token(), ahead);
@@ -140,7 +140,7 @@ fn a_late_copy_of_a_refused_upgrade_changes_nothing() {
 fn a_request_that_comes_too_late_is_only_told_what_an_earlier_copy_did() {
     let mut lab = Permits::read_write();
     let (r, other, w) = (attempt(1, 1), attempt(2, 1), writer(1, 2));
-    let late = writer(1, 2).not_after(lab.now() - 1);
+    let late = writer(1, 2).not_after(lab.past());
     lab.hold(&[&r]);
     assert_eq!(lab.twice(0, |lab| lab.change(&r, &late)), (Changed::Stale, Changed::Stale));
     lab.assert_held(&[&r]);

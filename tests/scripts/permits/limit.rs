@@ -149,7 +149,7 @@ fn a_copy_that_comes_late_sets_nothing() {
     let mut lab = Permits::semaphore(5);
     let now = lab.now();
     assert_eq!(lab.try_set_limit(2, now + 60_000), Ok(LIMIT));
-    assert_eq!(lab.try_set_limit(9, now - 1), Ok(Limited::Stale));
+    assert_eq!(lab.try_set_limit(9, now - 60_000), Ok(Limited::Stale));
     assert_eq!(lab.inspect().limit, 2);
 }
 
