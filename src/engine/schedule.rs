@@ -9,11 +9,10 @@ use crate::engine::lease::ORDINARY;
 use crate::jitter::Jitter;
 use crate::mutant::{self, Mutant};
 
-/// The most holds in one renewal call. The server spends about a microsecond on each.
-pub(crate) const BATCH: usize = 256;
+mod pace;
 
-/// The checks of all fixed leases are spread over half of this.
-const LOOK: Duration = Duration::from_secs(2);
+pub(crate) use pace::BATCH;
+use pace::Pace;
 
 /// Deadlines and renewals of every hold of a client.
 ///
@@ -32,8 +31,7 @@ pub(crate) struct Schedule {
     later: BTreeSet<(Instant, u64)>,
     /// Holds that are due, earliest deadline first. Those with a fixed lease come last, because they are only checked.
     ready: BTreeSet<(bool, Instant, u64)>,
-    /// If the last batch was full: when it was sent, and how long after it the next one follows.
-    paced: Option<(Instant, Duration)>,
+    pace: Pace,
     /// The last time at which all holds had to be verified. Answers to calls sent before do not verify a hold.
     verified: Option<Instant>,
     /// Whether something may be due sooner than at the last [`take_changed`](Self::take_changed).
@@ -76,7 +74,7 @@ impl Schedule {
             fixed: BTreeSet::new(),
             later: BTreeSet::new(),
             ready: BTreeSet::new(),
-            paced: None,
+            pace: Pace::default(),
             verified: None,
             is_changed: false,
             jitter,
@@ -189,7 +187,7 @@ impl Schedule {
             due.expired.push(id);
         }
         if self.gate().is_none_or(|gate| gate <= now) {
-            self.paced = None;
+            self.pace.clear();
             due.renew = self.take_batch(now);
         }
         due
@@ -202,13 +200,7 @@ impl Schedule {
 
     /// The earliest time of the next renewal call.
     fn gate(&self) -> Option<Instant> {
-        let (last, pace) = self.paced?;
-        if mutant::on(Mutant::TiesById) {
-            return Some(last + pace);
-        }
-        let Some((deadline, _)) = self.renewed.first() else { return Some(last + pace) };
-        let left = deadline.saturating_duration_since(last);
-        Some(last + pace.min(left / 2 / batches(self.ready.len())))
+        self.pace.gate(self.renewed.first().map(|(deadline, _)| *deadline), self.ready.len())
     }
 
     fn take_batch(&mut self, now: Instant) -> Vec<u64> {
@@ -230,7 +222,7 @@ impl Schedule {
             self.set_turn(id, Turn::UnderWay);
         }
         if batch.len() == BATCH {
-            self.paced = Some((now, interval.unwrap_or(LOOK) / 2 / batches(self.holds.len())));
+            self.pace.is_full(now, interval, self.holds.len());
         }
         batch
     }
@@ -290,11 +282,6 @@ pub(crate) fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Ins
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     }
-}
-
-/// The number of calls that renew this many holds, at least one.
-fn batches(holds: usize) -> u32 {
-    u32::try_from(holds.div_ceil(BATCH)).unwrap_or(u32::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Many holds, a subscription with many interruptions, and outages that end shortly before the first lease does.
 
+use super::super::pace::LOOK;
 use super::server::Model;
 use super::*;
 
