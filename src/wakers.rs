@@ -2,6 +2,9 @@
 
 use std::task::Waker;
 
+#[cfg(test)]
+pub(crate) mod woken;
+
 /// Most changes wake at most one task, and need no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {

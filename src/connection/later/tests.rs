@@ -1,12 +1,13 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{self, Wake, Waker};
+use std::task;
 
 use super::*;
 use crate::backoff::Pauses;
 use crate::context::tests::{Played, Setup, finish, poll, setup, unreachable};
 use crate::error::Error;
 use crate::protocol::script;
+use crate::wakers::woken::Woken;
 
 const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(10) };
 
@@ -139,27 +140,17 @@ fn a_connection_below_that_is_closed_ends_the_attempts() {
     assert_eq!(scene.later.missing(), Some(ConnectionError::Closed));
 }
 
-/// Remembers that it was woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// Without a wake, a call hears of a denial only when its time is over.
 #[test]
 fn an_attempt_that_fails_wakes_those_who_wait() {
     let Scene { later, .. } = scene();
     let (call_woken, subscription_woken) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
     let (mut calls, mut subscribes) = (pin!(later.run(call())), pin!(later.subscribe("inbox")));
-    let wakers = [&call_woken, &subscription_woken].map(|woken| Waker::from(woken.clone()));
+    let wakers = [&call_woken, &subscription_woken].map(|woken| woken.waker());
     // A sleep of this executor wakes its task once, and ends at the second poll.
     assert!(calls.as_mut().poll(&mut task::Context::from_waker(&wakers[0])).is_pending());
     assert!(subscribes.as_mut().poll(&mut task::Context::from_waker(&wakers[1])).is_pending());
-    let woken = || [&call_woken, &subscription_woken].map(|woken| woken.0.load(Ordering::SeqCst));
+    let woken = || [&call_woken, &subscription_woken].map(|woken| woken.count());
     let before = woken();
     later.set_failed(ConnectionError::until_connected(&Error::because(ErrorKind::Denied, "connect", "wrong password")));
     assert_eq!(woken(), before.map(|before| before + 1));

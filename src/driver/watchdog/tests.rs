@@ -1,3 +1,4 @@
+use std::fmt;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -60,14 +61,27 @@ impl Executor for Arc<Virtual> {
 /// The time of each call, its script, and how long its answer is of use.
 type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
 
-/// Answers with the test's error, with and without a runtime, and records the time of each call.
-#[derive(Clone, Debug)]
+/// What the server answers to a call.
+type Answer = Arc<dyn Fn(&Call<'_>) -> Result<Reply, ConnectionError> + Send + Sync>;
+
+fn fails(error: ConnectionError) -> Answer {
+    Arc::new(move |_| Err(error.clone()))
+}
+
+/// Answers as the test says, with and without a runtime, and records the time of each call.
+#[derive(Clone)]
 struct Answers {
     executor: Arc<Virtual>,
-    error: ConnectionError,
+    answer: Answer,
     /// Whether the answer to the call of this number comes at the second poll instead of the first.
     is_late: fn(usize) -> bool,
     calls: Calls,
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answers")
+    }
 }
 
 #[async_trait]
@@ -88,7 +102,7 @@ impl Connection for Answers {
             Poll::Pending
         });
         answered.await;
-        Err(self.error.clone())
+        (self.answer)(&call)
     }
 
     async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
@@ -135,7 +149,8 @@ fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>) -> Watchdo
 fn setup(error: ConnectionError) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
-    let connection = Answers { executor: executor.clone(), error, is_late: |_| false, calls: calls.clone() };
+    let connection =
+        Answers { executor: executor.clone(), answer: fails(error), is_late: |_| false, calls: calls.clone() };
     let watchdog = watchdog(&executor, Arc::new(connection));
     let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());

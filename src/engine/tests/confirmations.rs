@@ -1,13 +1,10 @@
 //! Grants that wait for replicas.
 
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 
-use futures::task::waker;
-
-use super::endings::Woken;
 use super::*;
 use crate::engine::confirmations::Confirmation;
+use crate::wakers::woken::Woken;
 
 /// The result, if there is one.
 fn done(confirming: &mut (impl Future<Output = Confirmation> + Unpin)) -> Option<Confirmation> {
@@ -90,10 +87,10 @@ fn a_confirmation_is_for_the_hold_that_it_names() {
     let (a, b) = (setup.holds(&keys("a")), setup.holds(&keys("b")));
     let (mut a_done, mut b_done) = (pin!(setup.engine.confirm(&a).done()), pin!(setup.engine.confirm(&b).done()));
     let woken = Arc::<Woken>::default();
-    assert!(a_done.as_mut().poll(&mut Context::from_waker(&waker(woken.clone()))).is_pending());
+    assert!(a_done.as_mut().poll(&mut Context::from_waker(&woken.waker())).is_pending());
     assert!(b_done.as_mut().now_or_never().is_none());
     setup.engine.confirmed(&a, Confirmation::TooFew(1));
-    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(woken.count(), 1);
     assert_eq!(a_done.now_or_never(), Some(Confirmation::TooFew(1)));
     assert!(b_done.now_or_never().is_none());
 }

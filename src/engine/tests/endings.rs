@@ -1,21 +1,10 @@
 //! How attempts and holds end, and that they leave nothing behind.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-
-use futures::task::{ArcWake, waker};
 
 use super::*;
 use crate::protocol::message::Message;
-
-#[derive(Debug, Default)]
-pub(super) struct Woken(pub(super) AtomicUsize);
-
-impl ArcWake for Woken {
-    fn wake_by_ref(this: &Arc<Self>) {
-        this.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
+use crate::wakers::woken::Woken;
 
 fn left(cleanups: &[Cleanup]) -> Vec<(&str, u64, bool)> {
     cleanups.iter().map(|c| (&*c.keys.name, c.ticket.id.n, c.from_tail)).collect()
@@ -154,7 +143,7 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
         let a = keys("a");
         let cohort = CohortId::of(&a, 1);
         let woken: Vec<_> = (0..4).map(|_| Arc::new(Woken::default())).collect();
-        let wakers: Vec<Waker> = woken.iter().map(|woken| waker(woken.clone())).collect();
+        let wakers: Vec<Waker> = woken.iter().map(|woken| woken.waker()).collect();
         let members: Vec<_> = (0..4).map(|_| setup.engine.join_asleep(&cohort, 0).ok().unwrap()).collect();
         let handoff = setup.engine.open_in_cohort(&a, members[0], 1, LEASE, setup.now).unwrap();
         let poll = |n: usize| {
@@ -167,7 +156,7 @@ fn the_end_of_the_runtime_wakes_all_who_wait() {
         assert!((0..4).all(|n| poll(n).is_pending()));
         end(&setup);
         for (n, woken) in woken.iter().enumerate() {
-            assert_eq!(woken.0.load(Ordering::SeqCst), 1, "{n}");
+            assert_eq!(woken.count(), 1, "{n}");
             assert_eq!(poll(n), Poll::Ready(true), "{n}");
         }
         members.iter().for_each(|member| setup.engine.leave(&cohort, *member, setup.now));
@@ -186,14 +175,14 @@ fn closing_waits_for_what_is_being_released_or_changed() {
     setup.engine.end();
     let mut cleaned = std::pin::pin!(setup.engine.cleaned());
     let woken = Arc::new(Woken::default());
-    let waker = waker(woken.clone());
+    let waker = woken.waker();
     let mut context = Context::from_waker(&waker);
     assert!(cleaned.as_mut().poll(&mut context).is_pending());
     drop(other);
     assert!(cleaned.as_mut().poll(&mut context).is_pending());
     assert!(!setup.engine.work(setup.now).ended);
     drop(ending);
-    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(woken.count(), 1);
     assert!(cleaned.as_mut().poll(&mut context).is_ready());
     assert!(setup.engine.work(setup.now).ended);
 }

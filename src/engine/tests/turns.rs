@@ -1,15 +1,11 @@
 //! Turns in a cohort: given, taken, or handed on.
 
-use std::sync::atomic::Ordering;
-
-use futures::task::waker;
-
-use super::endings::Woken;
 use super::*;
 use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::turn::SharedFailure;
 use crate::error::{Error, ErrorKind};
 use crate::protocol::message::Message;
+use crate::wakers::woken::Woken;
 
 const SEMAPHORE: Kind = Kind::Semaphore { limit: 2 };
 
@@ -73,10 +69,10 @@ fn a_member_that_joins_and_waits_is_woken_by_its_turn() {
     let cohort = cohort(Kind::Lock);
     let woken = Arc::<Woken>::default();
     let leader = cohort.join();
-    let waits = cohort.setup.engine.join(&cohort.id, 0, &waker(woken.clone())).ok().unwrap();
-    assert!(waits.waits && woken.0.load(Ordering::SeqCst) == 0);
+    let waits = cohort.setup.engine.join(&cohort.id, 0, &woken.waker()).ok().unwrap();
+    assert!(waits.waits && woken.count() == 0);
     cohort.leave(leader);
-    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(woken.count(), 1);
     cohort.leave_all(&[waits.number]);
 }
 

@@ -1,6 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake};
+use std::task::Context;
 
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
@@ -8,6 +7,7 @@ use futures::poll;
 
 use super::*;
 use crate::runtime::an_instant;
+use crate::wakers::woken::Woken;
 
 const LIMIT: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
@@ -162,16 +162,6 @@ fn the_end_of_the_runtime_ends_every_call() {
     });
 }
 
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// A call may be polled by another task than the one that began it, as when `select` hands it on.
 #[test]
 fn the_task_that_polled_a_call_last_is_woken_when_its_time_has_passed() {
@@ -179,13 +169,13 @@ fn the_task_that_polled_a_call_last_is_woken_when_its_time_has_passed() {
         let mut call = pin!(calls.within(clock.now(), std::future::pending::<()>()));
         let tasks = [(); 3].map(|()| Arc::new(Woken::default()));
         for task in &tasks {
-            let waker = Waker::from(task.clone());
+            let waker = task.waker();
             assert!(call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         }
         assert!(poll!(&mut time).is_pending());
         clock.pass(LIMIT);
         assert!(poll!(&mut time).is_pending());
-        assert_eq!(tasks.map(|task| task.0.load(Ordering::SeqCst)), [0, 0, 1]);
+        assert_eq!(tasks.map(|task| task.count()), [0, 0, 1]);
         assert_eq!(poll!(&mut call), Poll::Ready(None));
     });
 }

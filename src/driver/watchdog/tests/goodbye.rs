@@ -8,7 +8,8 @@ use crate::runtime::yield_once;
 fn called(error: ConnectionError, attempts: usize, shutdown_timeout: Duration) -> usize {
     let calls = Calls::default();
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let connection = Answers { executor: executor.clone(), error, is_late: |_| true, calls: calls.clone() };
+    let connection =
+        Answers { executor: executor.clone(), answer: fails(error), is_late: |_| true, calls: calls.clone() };
     let watchdog = Watchdog { shutdown_timeout, ..watchdog(&executor, Arc::new(connection)) };
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..attempts {
@@ -96,7 +97,8 @@ fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let (now, calls) = (executor.now(), Calls::default());
     // The two take turns from then on.
-    let connection = Answers { executor: executor.clone(), error: ConnectionError::Closed, is_late: |n| n == 2, calls };
+    let connection =
+        Answers { executor: executor.clone(), answer: fails(ConnectionError::Closed), is_late: |n| n == 2, calls };
     let watchdog = Watchdog { executor: Arc::new(ShutDown(now)), ..watchdog(&executor, Arc::new(connection)) };
     let (engine, keys) = (watchdog.engine.clone(), Arc::new(Keys::new("p", Kind::Lock, "n").unwrap()));
     for _ in 0..2 {
@@ -108,55 +110,31 @@ fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
     }
 }
 
-/// A server that has more dead tickets before each of ours than one call may remove: it asks for one more call about each.
-#[derive(Clone, Debug, Default)]
-struct Behind(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl Connection for Behind {
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        let Arg::Text(ticket) = call.args[0] else { panic!("{:?}", call.args) };
-        let ticket = ticket.to_owned();
-        let mut called = lock(&self.0);
-        let call_again = !called.contains(&ticket);
-        called.push(ticket);
-        Ok(Reply::Array(vec![Reply::Bytes(b"GONE".to_vec()), Reply::Integer(call_again.into()), Reply::Integer(5)]))
-    }
-
-    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        Vec::new()
-    }
-
-    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        Err(ConnectionError::Closed)
-    }
-
-    fn topology(&self) -> Topology {
-        Topology::single_server()
-    }
-
-    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(self.clone()))
-    }
-
-    fn close(&self) {}
-}
-
 /// What is left in the server would block others for a lease. What was begun is finished before the next batch begins.
 #[test]
 fn a_clean_up_that_is_not_finished_by_one_call_is_called_again() {
     const ATTEMPTS: usize = 300;
     const BATCH: usize = 256;
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
-    let connection = Behind::default();
-    let watchdog = watchdog(&executor, Arc::new(connection.clone()));
+    let called = Arc::<Mutex<Vec<String>>>::default();
+    // The server has more dead tickets before each of ours than one call may remove: it asks for one more call about each.
+    let heard = Arc::clone(&called);
+    let answer: Answer = Arc::new(move |call| {
+        let Arg::Text(ticket) = call.args[0] else { panic!("{:?}", call.args) };
+        let (ticket, mut heard) = (ticket.to_owned(), lock(&heard));
+        let call_again = !heard.contains(&ticket);
+        heard.push(ticket);
+        Ok(Reply::Array(vec![Reply::Bytes(b"GONE".to_vec()), Reply::Integer(call_again.into()), Reply::Integer(5)]))
+    });
+    let connection = Answers { executor: executor.clone(), answer, is_late: |_| false, calls: Calls::default() };
+    let watchdog = watchdog(&executor, Arc::new(connection));
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
     for _ in 0..ATTEMPTS {
         let now = executor.now();
         watchdog.engine.abandon(watchdog.engine.open(&keys, 1, LEASE, now).unwrap(), now);
     }
     drop(watchdog.run());
-    let called = lock(&connection.0);
+    let called = lock(&called);
     assert_eq!(called.len(), 2 * ATTEMPTS);
     let (first, again) = called.split_at(BATCH);
     assert_eq!(&again[..BATCH], first);
