@@ -3,9 +3,11 @@
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+
 use super::convert;
 use super::failure::Failure;
-use super::link::Shared;
+use super::link::{Shared, Up, is_silent};
 use super::sending::{self, Around};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
@@ -26,8 +28,8 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
     let answered = {
         // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its way.
         let work = pin!(async {
-            let mut up = shared.ready().await?;
-            handed = Some(up.generation);
+            let (mut up, since) = ready(shared, started).await?;
+            handed = Some((up.generation, since));
             let value = sending::send(&mut up, call).await?;
             heed(shared, up.generation, convert::reply(value))
         });
@@ -98,22 +100,31 @@ async fn batch(
     let mut values = vec![None; calls.len()];
     let whole = {
         let work = pin!(async {
-            let up = shared.ready().await?;
-            handed = Some(up.generation);
+            let (up, since) = ready(shared, started).await?;
+            handed = Some((up.generation, since));
             sending::send_all(&up, calls, around, &mut values).await
         });
         within(shared, started, limit, work).await
     };
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
-        values.into_iter().map(|value| Some(heed(shared, handed?, convert::reply(value?)))).collect();
+        values.into_iter().map(|value| Some(heed(shared, handed?.0, convert::reply(value?)))).collect();
     let (missing, last) = match whole {
         Some(Ok(last)) => (ConnectionError::Unknown("the answer is missing".to_owned()), last),
         Some(Err(error)) => (ended(shared, error, handed), None),
         None => (late(shared, started, limit, handed), None),
     };
-    let last = handed.zip(last).map(|(generation, value)| heed(shared, generation, convert::reply(value)));
+    let last = handed.zip(last).map(|((generation, _), value)| heed(shared, generation, convert::reply(value)));
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
+}
+
+/// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after a wait.
+async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), ConnectionError> {
+    if let Some(up) = shared.ready().now_or_never() {
+        return Ok((up?, started));
+    }
+    let up = shared.ready().await?;
+    Ok((up, shared.executor.now()))
 }
 
 /// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as the timeout share one timer.
@@ -147,10 +158,10 @@ fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
 
 /// Handles a failed call. If the connection that it was `handed` to has ended, later calls wait for the next connection,
 /// even before the supervisor has noticed.
-fn ended(shared: &Shared, error: ConnectionError, handed: Option<u64>) -> ConnectionError {
+fn ended(shared: &Shared, error: ConnectionError, handed: Option<(u64, Instant)>) -> ConnectionError {
     match (error, handed) {
         (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
-        (error @ ConnectionError::Unknown(_), Some(generation)) => {
+        (error @ ConnectionError::Unknown(_), Some((generation, _))) => {
             shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
             error
         }
@@ -165,15 +176,26 @@ fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
     of_use.max(shared.patient()).min(shared.timeout)
 }
 
-/// Handles a call whose `limit` is over. `handed` is the connection that it was handed to.
-pub(super) fn late(shared: &Shared, started: Instant, limit: Duration, handed: Option<u64>) -> ConnectionError {
+/// Handles a call whose `limit` is over. `handed` is the connection that it was handed to, and since when.
+pub(super) fn late(
+    shared: &Shared,
+    started: Instant,
+    limit: Duration,
+    handed: Option<(u64, Instant)>,
+) -> ConnectionError {
+    let now = shared.executor.now();
     // A sleep ends early only when the runtime is shut down.
-    let shut_down = shared.executor.now().saturating_duration_since(started) < limit;
+    let shut_down = now.saturating_duration_since(started) < limit;
     if shut_down || shared.is_closed() {
         return ConnectionError::Closed;
     }
-    let Some(generation) = handed else { return shared.unavailable() };
+    let Some((generation, since)) = handed else { return shared.unavailable() };
     // The other side may have vanished silently, and would then answer no later call either.
-    shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+    if is_silent(now.saturating_duration_since(since), limit) {
+        shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+    }
     ConnectionError::Unknown(format!("nothing within {limit:?}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,11 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::dial::{Dial, DialError, Dialled};
+use super::link::Shared;
+use super::locate::Locate;
+use super::supervisor;
+use super::target::Target;
+use crate::config::Config;
 use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{Executor, an_instant};
@@ -74,6 +79,17 @@ impl Lab {
         }
     }
 
+    /// A link to the server at port 1, as its only client has it.
+    pub(super) fn link(self: &Arc<Self>, tasks: &mut Tasks) -> Arc<Shared> {
+        self.nodes[&1].alone.store(true, Ordering::SeqCst);
+        let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
+        let link = Arc::new(Shared::new(self.clone(), self.clone(), locate, &Config::default(), 7));
+        let (first, connected) = oneshot::channel();
+        self.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
+        self.run(tasks, connected).unwrap().unwrap();
+        link
+    }
+
     pub(super) fn sum(&self, count: impl Fn(&FakeNode) -> &Mutex<u64>) -> u64 {
         self.nodes.values().map(|node| *lock(count(node))).sum()
     }
@@ -93,9 +109,13 @@ impl Clock {
         let _ = timer.send(());
     }
 
+    pub(super) fn now(&self) -> Instant {
+        *lock(&self.now)
+    }
+
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let (timer, fired) = oneshot::channel();
-        let at = *lock(&self.now) + duration;
+        let at = self.now() + duration;
         lock(&self.timers).push((at, timer));
         fired.map(drop).boxed()
     }
@@ -125,7 +145,7 @@ impl Executor for Lab {
     }
 
     fn now(&self) -> Instant {
-        *lock(&self.clock.now)
+        self.clock.now()
     }
 
     fn block_on(&self, _: BoxFuture<'_, ()>) -> Result<()> {

@@ -1,14 +1,10 @@
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join;
 
 use super::super::failure::Failure;
 use super::super::lab::{FakeNode, Lab, Said, Tasks};
-use super::super::locate::Locate;
-use super::super::target::Target;
 use super::*;
-use crate::config::Config;
 use crate::connection::Reply;
 use crate::protocol::Script;
 use crate::runtime::Executor;
@@ -26,13 +22,8 @@ impl Scene {
     fn new() -> Self {
         let lab = Lab::new(&[1], 1);
         let node = Arc::clone(&lab.nodes[&1]);
-        node.alone.store(true, Ordering::SeqCst);
-        let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
-        let commands = Arc::new(Shared::new(lab.clone(), lab.clone(), locate, &Config::default(), 7));
-        let (first, connected) = futures::channel::oneshot::channel();
-        lab.spawn(Box::pin(supervisor::supervise(Arc::clone(&commands), first)));
         let mut tasks = Tasks::new();
-        lab.run(&mut tasks, connected).unwrap().unwrap();
+        let commands = lab.link(&mut tasks);
         Self { lab, tasks, node, commands, acknowledging: Acknowledging::default() }
     }
 

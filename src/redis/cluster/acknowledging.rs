@@ -10,7 +10,7 @@ use futures::future::join_all;
 
 use super::super::calls::Waiting;
 use super::calls::{MOST_MOVES, slot_of};
-use super::hand::{PAUSES, Progress, link};
+use super::hand::{PAUSES, Progress, link, pause_down};
 use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
@@ -35,7 +35,7 @@ pub(super) async fn run(router: &Router, calls: &[Call<'_>], replicas: u32, with
 /// Runs the calls of one node as long as that node executes them.
 async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<Answer> {
     let started = router.executor.now();
-    let mut backoff = Backoff::new(PAUSES, router.seed);
+    let (mut backoff, mut down) = (Backoff::new(PAUSES, router.seed), None);
     let mut done = Vec::new();
     let mut moves = 0;
     // What is sent next, and where if not to the master of its slot.
@@ -49,7 +49,7 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
             let part: Vec<Call<'_>> = indices.iter().map(|index| *calls[*index]).collect();
             async move { indices.into_iter().zip(at_one(router, &part, asked, in_time).await).collect::<Vec<_>>() }
         });
-        let (mut pause, mut moved) = (false, false);
+        let (mut pause, mut is_down, mut moved) = (false, false, false);
         for (index, (answer, node)) in join_all(round).await.into_iter().flatten() {
             let refused = answer.as_ref().err().zip(node.as_ref());
             let redirect = refused.and_then(|(refusal, node)| Redirect::of(refusal, &node.host));
@@ -76,8 +76,7 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
                     None
                 }
                 Some(Redirect::Moved(None) | Redirect::Ask(None) | Redirect::Down) | None => {
-                    pause = true;
-                    router.signals.suspect_map();
+                    is_down = true;
                     None
                 }
             };
@@ -88,6 +87,12 @@ async fn follow(router: &Router, calls: &[&Call<'_>], waiting: Waiting) -> Vec<A
             return in_order(vec![done]);
         }
         moves += u32::from(moved);
+        if is_down {
+            moves = 0;
+            let elapsed = router.executor.now().saturating_duration_since(started);
+            router.within(waiting.within.saturating_sub(elapsed), pause_down(router, &mut down)).await;
+            continue;
+        }
         // Nodes that disagree about a slot send calls to each other.
         if pause || moves >= MOST_MOVES {
             moves = 0;

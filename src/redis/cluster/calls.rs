@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use futures::future::{join_all, ready, select};
+use futures::future::{join_all, ready};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::hand::{Handed, PAUSES, PAUSES_DOWN, Progress, hand, hand_all};
+use super::super::link::{SLOW, is_silent};
+use super::hand::{Handed, PAUSES, Progress, hand, hand_all, pause_down};
 use super::node::Node;
 use super::redirect::Redirect;
-use super::router::{Router, SLOW};
+use super::router::Router;
 use crate::backoff::Backoff;
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
@@ -109,7 +110,7 @@ async fn follow(
 ) -> Answer {
     let slot = slot_of(call);
     let mut backoff = Backoff::new(PAUSES, router.seed.wrapping_add(slot.into()));
-    let mut down = Backoff::new(PAUSES_DOWN, router.seed.wrapping_add(slot.into()));
+    let mut down = None;
     let (mut moves, mut asked) = (0, None);
     loop {
         let (refusal, node) = match answered.take() {
@@ -160,9 +161,7 @@ async fn follow(
             Some(Redirect::Later) => {}
             Some(Redirect::Moved(None) | Redirect::Ask(None) | Redirect::Down) => {
                 (moves, progress.refusal) = (0, Some(refusal));
-                let read = router.signals.listen_reading();
-                router.signals.suspect_map();
-                select(router.executor.sleep(down.pause()), read).await;
+                pause_down(router, &mut down).await;
                 continue;
             }
         }
@@ -211,9 +210,8 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
     }
     match progress {
         Progress { handed: Some((node, generation, since)), .. } => {
-            // The node may have vanished silently, and would then answer no later call either. Before, it may have answered the same call
-            // many times that it accepts none, so only its last silence counts.
-            if now.saturating_duration_since(since) >= limit.min(SLOW) {
+            // The node may have vanished silently, and would then answer no later call either.
+            if is_silent(now.saturating_duration_since(since), limit) {
                 node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
             }
             ConnectionError::Unknown(format!("nothing within {limit:?}"))

@@ -16,15 +16,22 @@ use super::asking;
 use super::node::Node;
 use super::router::{Route, Router};
 use super::sure::sure;
-use crate::backoff::Pauses;
+use crate::backoff::{Backoff, Pauses};
 use crate::connection::{Call, ConnectionError, Reply};
 
 /// The pauses before a call is sent again to a node that has said "later".
 pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
-/// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then. A reading of the map
-/// ends the pause.
-pub(super) const PAUSES_DOWN: Pauses =
-    Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
+/// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then.
+const PAUSES_DOWN: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
+
+/// Has the map read, and pauses for longer each time, but at most until a reading of the map ends. `backoff` is `None` at first.
+pub(super) async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
+    // Listens first: the reading that is asked for must not end unheard.
+    let read = router.signals.listen_reading();
+    router.signals.suspect_map();
+    let pause = backoff.get_or_insert_with(|| Backoff::new(PAUSES_DOWN, router.seed)).pause();
+    select(router.executor.sleep(pause), read).await;
+}
 
 /// The state of a call, which decides its error when the time is over.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
-use super::super::link::Shared;
+use super::super::link::{SLOW, Shared};
 use super::super::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
@@ -23,9 +23,6 @@ use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 
 mod learning;
-
-/// A node that gives no answer for so long may be gone: the others are asked.
-pub(super) const SLOW: Duration = Duration::from_millis(500);
 
 /// A node that is not in the map, but has keys of slots that move, keeps its link for so long after its last use.
 const IDLE: Duration = Duration::from_secs(10);

@@ -1,4 +1,5 @@
 use std::sync::Mutex;
+use std::time::Instant;
 
 use super::super::lab::{Lab, Said, Tasks};
 use super::*;
@@ -86,6 +87,58 @@ fn a_cluster_that_fails_is_read_seldom_and_over_connections_that_are_kept() {
     // All is well again, and is noticed at once.
     lab.nodes.values().for_each(|node| node.up.store(true, Ordering::SeqCst));
     scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
+}
+
+/// All clients of a cluster wait while it is in `fail`, so none of them calls all the time.
+#[test]
+fn a_call_that_no_node_accepts_is_sent_seldom() {
+    let limit = Duration::from_secs(3);
+    let mut sent = [0, 0];
+    for acknowledged in [false, true] {
+        let mut scene = Scene::new();
+        scene.run(call).unwrap();
+        scene.lab.nodes.values().for_each(|node| node.up.store(false, Ordering::SeqCst));
+        let (before, began) = (scene.lab.sum(|node| &node.scripts), scene.lab.now());
+        scene.run(async |cluster| {
+            let script = Script::all().next().unwrap();
+            let calls = [Call::new(script, &["{a}"], &[])];
+            match acknowledged {
+                true => assert!(cluster.run_acknowledged(&calls, 1, limit).await.remove(0).is_err()),
+                false => assert!(cluster.run(&calls[0]).await.is_err()),
+            }
+        });
+        assert_eq!(scene.lab.now() - began, limit, "acknowledged: {acknowledged}");
+        sent[usize::from(acknowledged)] = scene.lab.sum(|node| &node.scripts) - before;
+    }
+    assert!(sent.iter().all(|sent| (5..25).contains(sent)), "{sent:?}");
+}
+
+/// The pause of a refused call ends with the first reading that finds the cluster well, or sooner.
+#[test]
+fn a_refused_call_is_sent_again_after_a_reading() {
+    for down in (500..2_500).step_by(100).map(Duration::from_millis) {
+        let mut scene = Scene::new();
+        scene.run(call).unwrap();
+        let (lab, read) = (Arc::clone(&scene.lab), Arc::<Mutex<Option<Instant>>>::default());
+        for node in lab.nodes.values() {
+            let (clock, read, healed) = (Arc::clone(&lab.clock), Arc::clone(&read), lab.now() + down);
+            node.up.store(false, Ordering::SeqCst);
+            node.answers(move |_, words| {
+                if words == ["CLUSTER", "INFO"] && clock.now() >= healed {
+                    lock(&read).get_or_insert(clock.now());
+                }
+                None
+            });
+        }
+        let heal = async {
+            lab.sleep(down).await;
+            lab.nodes.values().for_each(|node| node.up.store(true, Ordering::SeqCst));
+        };
+        let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(&scene.cluster), heal));
+        answer.unwrap();
+        let read = lock(&read).unwrap_or_else(|| lab.now());
+        assert_eq!(lab.now() - read, Duration::ZERO, "down for {down:?}: the call slept on after the reading");
+    }
 }
 
 /// A cluster that fails says so again and again to one call. Its time may be over while one of these answers is on the way.
