@@ -19,6 +19,8 @@ pub struct Attempt {
     pub learned: Duration,
     /// It was granted in the reply to a late copy of a request, which is not read.
     pub granted_unheard: bool,
+    /// Its cohort has asked ahead with it, while it had a hold.
+    pub ahead: bool,
     /// The last script about it left nothing of it.
     pub gone: bool,
     /// A late copy of a request came when nothing of it was left, and may have brought it back.
@@ -170,9 +172,9 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        // A cohort may have asked ahead with this ticket, and its present hold may be among the data that was lost since. The client learns
-        // of that from the next renewal.
-        let has_lost = told.is_some_and(|told| told <= self.damaged);
+        // The hold that the cohort had when it asked ahead may be among the data that was lost since. The client learns of that from the
+        // next renewal.
+        let has_lost = attempt.ahead && told.is_some_and(|told| told <= self.damaged);
         let heartbeat = attempt.granted_unheard || has_lost;
         let heartbeat = if heartbeat { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
         let waited =
