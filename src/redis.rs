@@ -31,6 +31,7 @@ mod later;
 mod link;
 mod loaded;
 mod locate;
+mod one_sided;
 mod progress;
 mod proof;
 mod sending;
@@ -92,7 +93,8 @@ pub use self::sentinel::SentinelUrl;
 /// - [`Certificate`](crate::ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
 /// - [`Denied`](crate::ErrorKind::Denied): wrong or missing credentials or rights.
 /// - [`Unsupported`](crate::ErrorKind::Unsupported): older than 6.2, no RESP3, TLS on one side only, a sentinel in the place of a server or
-///   the other way round, no node of a cluster although the URL says so, or no Redis.
+///   the other way round, no node of a cluster although the URL says so, or no Redis. TLS on one side only is found out by a second socket,
+///   on which no login is sent: the first time that a server hangs up before it answers, or is silent after the TLS greeting.
 /// - [`Refused`](crate::ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels name it as the master.
 ///
 /// # Guarantees

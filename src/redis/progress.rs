@@ -2,7 +2,8 @@
 //!
 //! | what is seen | what it means |
 //! |---|---|
-//! | the first bytes are a TLS alert, or there are none | a plain connection to a TLS port |
+//! | the first bytes are a TLS alert | a plain connection to a TLS port |
+//! | there are none | possibly the same: [`one_sided`](super::one_sided) asks once more |
 //! | the first bytes are no RESP | a server of another protocol, such as HTTP |
 //! | rustls cannot read the answer to its greeting | a TLS connection to a plain port |
 //! | the time is over | depends on the [stage](Stage): address, TLS or login |
@@ -72,6 +73,26 @@ impl Progress {
         lock(&self.0).spelling = spelling;
     }
 
+    pub(super) fn spelling(&self) -> Spelling {
+        lock(&self.0).spelling
+    }
+
+    /// Whether the greeting of TLS has been or is being sent, and is not answered.
+    pub(super) fn has_greeted(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return lock(&self.0).stage == Stage::Tls;
+        #[cfg(not(feature = "tls"))]
+        false
+    }
+
+    /// Whether the server was reached, and has sent nothing that can be read.
+    pub(super) fn is_unanswered(&self) -> bool {
+        let state = lock(&self.0);
+        let is_silent = state.stage == Stage::Login && state.first.is_empty() && !state.tls;
+        drop(state);
+        is_silent || self.has_greeted()
+    }
+
     /// The failure of an attempt that took longer than `limit`.
     pub(super) fn late(&self, limit: Duration) -> Failure {
         let state = lock(&self.0);
@@ -119,7 +140,7 @@ fn foreign(first: &[u8], spelling: Spelling) -> Option<String> {
     match first {
         [] => None,
         // A TLS alert: its type, followed by the version of the protocol.
-        [0x15, 3, ..] => Some(format!("the server speaks TLS on this port; use {}", spelling.tls)),
+        [0x15, 3, ..] => Some(spelling.with_tls()),
         [b'H', b'T', b'T', b'P', ..] | [b'<', ..] => Some("this is a web server (HTTP), not Redis".to_owned()),
         [
             b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'|' | b'>',

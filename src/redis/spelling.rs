@@ -7,6 +7,18 @@ pub(super) struct Spelling {
     pub(super) tls: &'static str,
 }
 
+impl Spelling {
+    /// The advice about a server that does not speak TLS.
+    pub(super) fn without_tls(self) -> String {
+        format!("the server does not speak TLS on this port; use {}", self.plain)
+    }
+
+    /// The advice about a server that speaks TLS.
+    pub(super) fn with_tls(self) -> String {
+        format!("the server speaks TLS on this port; use {}", self.tls)
+    }
+}
+
 impl Default for Spelling {
     fn default() -> Self {
         Self { plain: "redis://", tls: "rediss://" }

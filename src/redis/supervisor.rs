@@ -137,8 +137,11 @@ async fn open(
     limit: &mut Duration,
     progress: &Arc<Progress>,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
+    let allowed = *limit;
     let attempt = async {
-        let mut fresh = shared.dial(None, progress).await?;
+        let dialled =
+            if first { shared.dial_first(allowed, progress).await } else { shared.dial(None, progress).await };
+        let mut fresh = dialled?;
         let sent = shared.executor.now();
         let warnings = handshake::prepare(&mut fresh, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;

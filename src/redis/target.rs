@@ -151,6 +151,14 @@ impl Target {
         Access { purpose: Purpose::Node, spelling, ..self.access.clone() }
     }
 
+    /// Whether the server is asked for TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
+
     pub(super) fn purpose(&self) -> Purpose {
         self.access.purpose
     }

@@ -83,9 +83,7 @@ pub(super) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> 
             "the server asks for a certificate of the client (tls-auth-clients), which bowline does not have"
                 .to_owned(),
         ),
-        rustls::Error::InvalidMessage(_) => {
-            Failure::Unsupported(format!("the server does not speak TLS on this port; use {}", spelling.plain))
-        }
+        rustls::Error::InvalidMessage(_) => Failure::Unsupported(spelling.without_tls()),
         error => Failure::Io(format!("TLS: {error}")),
     })
 }

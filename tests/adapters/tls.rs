@@ -191,7 +191,8 @@ fn child_believes_sentinels() {
             (format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}"), "use tls=true"),
             (format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}&tls=true"), "use tls=false"),
         ] {
-            let error = futures::executor::block_on(open(url.clone(), config(Duration::from_millis(800)))).unwrap_err();
+            let error = futures::executor::block_on(open(url.clone(), config(BOUND / 2))).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{url}: {error:#}");
             assert!(error.to_string().contains(hint), "{url}: {error:#}");
         }
     });
@@ -245,9 +246,13 @@ fn child_believes_a_cluster() {
                 }
             });
         }
-        let plain = format!("redis-cluster://localhost:{}/", ports[0]);
-        let error = futures::executor::block_on(open(plain, config(Duration::from_millis(800)))).unwrap_err();
-        assert!(error.to_string().contains("use rediss-cluster://"), "{error:#}");
+        let as_plain = format!("redis-cluster://localhost:{}/", ports[0]);
+        let as_tls = format!("rediss-cluster://localhost:{}/", cluster.nodes()[0].port());
+        for (url, hint) in [(as_plain, "use rediss-cluster://"), (as_tls, "use redis-cluster://")] {
+            let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:#}");
+            assert!(error.to_string().contains(hint), "{error:#}");
+        }
     });
     // The nodes speak TLS with each other, on ports that are not their plain ones.
     assert!(ports.iter().all(|port| cluster.nodes().iter().all(|node| *port != node.port().to_string())));
@@ -285,10 +290,18 @@ fn child_takes_one_port_for_the_other() {
         let as_plain = format!("redis://localhost:{port}/");
         let as_tls = plain.url().replace("redis://", "rediss://");
         for (url, hint) in [(as_plain, "use rediss://"), (as_tls, "use redis://")] {
-            let error = futures::executor::block_on(open(url, config(Duration::from_millis(500)))).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Unavailable), "{error:#}");
+            // At the end of the time limit it would be `Unavailable`.
+            let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unsupported, false), "{error:#}");
             assert!(error.to_string().contains(hint), "{error:#}");
         }
+        // In the background, a call learns the same.
+        let config = Config::builder().command_timeout(BOUND / 2).connect_in_background(true).build().unwrap();
+        let connection =
+            futures::executor::block_on(open(plain.url().replace("redis://", "rediss://"), config)).unwrap();
+        let error = futures::executor::block_on(acquire(&connection, &Keys::of("a"), "c1:1")).unwrap_err();
+        let is_unsupported = matches!(error, ConnectionError::NotConnected { kind: ErrorKind::Unsupported, .. });
+        assert!(is_unsupported, "{error:?}");
     });
 }
 

@@ -13,7 +13,8 @@ use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh};
+use super::super::handshake;
+use super::super::one_sided::First;
 use super::choice::{Choice, Heard};
 use super::host::Host;
 use super::map::{Epochs, SlotMap};
@@ -179,11 +180,12 @@ async fn over(router: &Router, node: Arc<Node>) -> Result<View, Failure> {
 
 /// Asks a node over a new connection, for the first time.
 async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
-    let progress = Arc::default();
+    let (progress, limit) = (Arc::default(), router.config.command_timeout);
     let asked = async {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
-        let Fresh { target, connection, driver } = handshake::login(target, &*router.dialer, None, &progress).await?;
-        let mut fresh = Fresh { target, connection, driver };
+        let (dialer, executor) = (&*router.dialer, &router.executor);
+        let login = handshake::login(Arc::clone(&target), dialer, None, &progress);
+        let mut fresh = First { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
         let warnings = handshake::prepare(&mut fresh, true).await?;
         let asked = pin!(ask(router, fresh.connection, &host, true));
         match select(asked, fresh.driver).await {
@@ -191,7 +193,6 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
             Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
         }
     };
-    let limit = router.config.command_timeout;
     router.within(limit, asked).await.unwrap_or_else(|| Err(progress.late(limit)))
 }
 

@@ -9,6 +9,7 @@ use futures::future::select;
 
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
+use super::super::one_sided::First;
 use super::super::progress::{Progress, Stage};
 use super::Shared;
 
@@ -23,6 +24,21 @@ impl Shared {
         let target = self.locate.locate().await?;
         progress.enter(Stage::Dial);
         let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
+        dialled.map_err(|failure| self.locate.explain(&target, failure))
+    }
+
+    /// Like [`dial`](Self::dial), for the first time: says if only one side uses TLS. The login is given up after `limit`.
+    pub(in super::super) async fn dial_first(
+        &self,
+        limit: Duration,
+        progress: &Arc<Progress>,
+    ) -> Result<Fresh, Failure> {
+        progress.enter(Stage::Locate);
+        let target = self.locate.locate().await?;
+        progress.enter(Stage::Dial);
+        let (dialer, executor) = (&*self.dialer, &self.executor);
+        let login = handshake::login(Arc::clone(&target), dialer, None, progress);
+        let dialled = First { target: &target, dialer, executor, limit }.watch(progress, login).await;
         dialled.map_err(|failure| self.locate.explain(&target, failure))
     }
 

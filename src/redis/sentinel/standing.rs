@@ -12,6 +12,7 @@ use futures::future::{Either, select};
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Driver, Fresh};
+use super::super::one_sided::First;
 use super::super::progress::Progress;
 use super::super::target::Target;
 use super::query;
@@ -29,13 +30,20 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Connects, logs in, checks that this is a sentinel, and subscribes. All of this may take as long as one question.
-    pub(super) async fn open(sentinels: &Sentinels, target: &Arc<Target>) -> Result<Self, Failure> {
+    ///
+    /// `first`: there has been no connection to this sentinel yet.
+    pub(super) async fn open(sentinels: &Sentinels, target: &Arc<Target>, first: bool) -> Result<Self, Failure> {
         let progress = Arc::default();
-        let opened = sentinels.within(Self::attempt(sentinels, target, &progress)).await;
+        let opened = sentinels.within(Self::attempt(sentinels, target, first, &progress)).await;
         opened.unwrap_or_else(|| Err(progress.late(sentinels.limit)))
     }
 
-    async fn attempt(sentinels: &Sentinels, target: &Arc<Target>, progress: &Arc<Progress>) -> Result<Self, Failure> {
+    async fn attempt(
+        sentinels: &Sentinels,
+        target: &Arc<Target>,
+        first: bool,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, Failure> {
         let switched = Arc::new(Event::new());
         let push = {
             let switched = Arc::clone(&switched);
@@ -46,7 +54,10 @@ impl Standing {
                 Ok(())
             }
         };
-        let login = handshake::login(Arc::clone(target), &*sentinels.dialer, Some(Arc::new(push)), progress).await;
+        let (dialer, executor, limit) = (&*sentinels.dialer, &sentinels.executor, sentinels.limit);
+        let login = handshake::login(Arc::clone(target), dialer, Some(Arc::new(push)), progress);
+        let login =
+            if first { First { target, dialer, executor, limit }.watch(progress, login).await } else { login.await };
         let Fresh { connection, driver, .. } = login.map_err(|failure| match failure {
             Failure::Refused(refusal) => query::refused(refusal, target),
             other => other,

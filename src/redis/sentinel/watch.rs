@@ -58,11 +58,13 @@ struct Watcher<'a> {
     number: u64,
     target: Arc<Target>,
     jitter: Jitter,
+    /// Whether there has been a connection.
+    was_up: bool,
 }
 
 impl<'a> Watcher<'a> {
     fn new(sentinels: &'a Sentinels, number: u64, target: Arc<Target>) -> Self {
-        Self { sentinels, number, target, jitter: Jitter::new(sentinels.seed.wrapping_add(number)) }
+        Self { sentinels, number, target, jitter: Jitter::new(sentinels.seed.wrapping_add(number)), was_up: false }
     }
 
     /// Runs until the board has removed the sentinel.
@@ -89,7 +91,8 @@ impl<'a> Watcher<'a> {
 
     /// Keeps one connection, from the dial to its end.
     async fn follow(&mut self) -> Result<Infallible, Failure> {
-        let mut standing = Standing::open(self.sentinels, &self.target).await?;
+        let mut standing = Standing::open(self.sentinels, &self.target, !self.was_up).await?;
+        self.was_up = true;
         if let Some(id) = standing.id.take() {
             self.sentinels.post(|board| board.is_called(self.number, id));
         }
