@@ -53,6 +53,10 @@ pub enum ErrorKind {
     Protocol,
     /// The client was closed, or its runtime was shut down.
     Closed,
+    /// The masters of a [`RedLock`](crate::RedLock) have voted for programs that know [another set of
+    /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this set. The message
+    /// names both.
+    OtherMasters,
     /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not yet
     /// noticed that its connection is closed.
     ClientIdInUse,
@@ -79,7 +83,8 @@ impl ErrorKind {
             | Self::WrongType
             | Self::Unsupported
             | Self::Protocol
-            | Self::Closed => false,
+            | Self::Closed
+            | Self::OtherMasters => false,
         }
     }
 
@@ -100,6 +105,7 @@ impl ErrorKind {
             Self::Unsupported => "the server does not support this",
             Self::Protocol => "unexpected reply",
             Self::Closed => "the client is closed",
+            Self::OtherMasters => "another set of masters is in use",
             Self::ClientIdInUse => "another connected client has this id",
         }
     }

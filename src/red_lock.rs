@@ -22,6 +22,7 @@ mod keeper;
 mod kept;
 mod look;
 mod master;
+mod master_set;
 mod masters;
 mod patience;
 mod round;

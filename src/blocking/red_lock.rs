@@ -113,6 +113,12 @@ impl RedLockBuilder {
         Self { inner: self.inner.durable(durable) }
     }
 
+    /// Names this set of masters, and says which version of the set it is: see
+    /// [`bowline::RedLockBuilder::masters_version`](crate::RedLockBuilder::masters_version).
+    pub fn masters_version(self, name: &str, version: u32) -> Self {
+        Self { inner: self.inner.masters_version(name, version) }
+    }
+
     /// Checks the clients and the settings, and makes the `RedLock`. Sends nothing.
     ///
     /// # Errors

@@ -87,7 +87,8 @@ fn every_call_passes_what_the_header_says() {
 
     let keys = Keys::new("p", Kind::Vote, "n").unwrap();
     let proposal = Token::new(1);
-    calls.add(vote::vote(&keys, VoteArgs { id, lease: LEASE, proposal, owner: id, granted: true, not_after: 0 }));
+    let args = VoteArgs { id, lease: LEASE, proposal, owner: id, granted: true, not_after: 0, set: "s/1/3" };
+    calls.add(vote::vote(&keys, args));
     calls.add(vote::view(&keys));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));

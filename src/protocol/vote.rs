@@ -24,7 +24,7 @@ scripts! {
 
 /// The arguments of a request for a master's vote.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct VoteArgs {
+pub(crate) struct VoteArgs<'a> {
     pub(crate) id: AttemptId,
     pub(crate) lease: Duration,
     pub(crate) proposal: Token,
@@ -33,9 +33,11 @@ pub(crate) struct VoteArgs {
     /// Whether a majority has accepted the token before. Then the master takes the lock for the hold, whatever its counter is.
     pub(crate) granted: bool,
     pub(crate) not_after: ServerMillis,
+    /// The set of masters that the caller knows, as `<name>/<version>/<number of masters>`. Empty: the caller does not say.
+    pub(crate) set: &'a str,
 }
 
-pub(super) fn vote(keys: &Keys, args: VoteArgs) -> ScriptCall<'_, Voted> {
+pub(super) fn vote<'a>(keys: &'a Keys, args: VoteArgs<'a>) -> ScriptCall<'a, Voted> {
     ScriptCall::new(&VOTE, [keys.main(), keys.ending(":fence")].into_iter(), voted)
         .id(args.id)
         .millis(args.lease)
@@ -43,6 +45,7 @@ pub(super) fn vote(keys: &Keys, args: VoteArgs) -> ScriptCall<'_, Voted> {
         .id(args.owner)
         .number(args.granted)
         .number(args.not_after)
+        .text(args.set)
 }
 
 pub(super) fn view(keys: &Keys) -> ScriptCall<'_, Looked> {
@@ -54,7 +57,7 @@ impl Scripts<'_> {
         self.send(view(keys)).await
     }
 
-    pub(crate) async fn vote(self, keys: &Keys, args: VoteArgs) -> Result<Voted, Failure> {
+    pub(crate) async fn vote(self, keys: &Keys, args: VoteArgs<'_>) -> Result<Voted, Failure> {
         self.send(vote(keys, args)).await
     }
 }

@@ -191,12 +191,13 @@ impl Resource {
     }
 
     /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`. `granted`: a majority has accepted it.
-    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt, granted: bool) -> Request {
+    /// `set` is the set of masters that the caller knows, or empty.
+    pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt, granted: bool, set: &str) -> Request {
         let Attempt { lease, not_after, .. } = attempt;
         let proposal = Token::new(proposal);
         sent(vote::vote(
             &self.keys,
-            VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), granted, not_after },
+            VoteArgs { id: id(attempt), lease, proposal, owner: id(owner), granted, not_after, set },
         ))
     }
 

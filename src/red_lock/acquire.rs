@@ -175,6 +175,10 @@ async fn elect(
 ) -> Result<Result<Outcome, Lack>> {
     let (round, verdict, token) = rounds(masters, keys, first).await;
     masters.check_distinct(request.operation)?;
+    // A minority is enough: it may be all that the two sets have in common.
+    if let Some((n, other)) = &round.other {
+        return Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other)));
+    }
     Ok(match verdict {
         Verdict::Held => match hold_votes(masters, round, token, first.term) {
             Some((votes, until)) => Ok(Outcome::Held { votes, until, token, term: first.term }),
@@ -193,6 +197,9 @@ async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Pro
     let round = masters.cast(masters.ballots(keys, 0..all, first.lease), first).await;
     let verdict = count(&round);
     let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };
+    if round.other.is_some() {
+        return (round, verdict, first.token);
+    }
     masters.change_stats(|stats| stats.second_rounds += 1);
     // Only votes whose lock this attempt still has, because then no other hold can have raised the counter.
     let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();

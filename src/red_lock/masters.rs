@@ -17,6 +17,7 @@ use crate::protocol::kind::Kind;
 use crate::protocol::vote::reply::Process;
 use crate::red_lock::count::majority;
 use crate::red_lock::master::Master;
+use crate::red_lock::master_set::{MasterSet, describe};
 use crate::red_lock::settings::Settings;
 use crate::red_lock::stats::RedLockStats;
 use crate::runtime::Executor;
@@ -110,6 +111,13 @@ impl Masters {
         };
         let reason = format!("masters {} and {} of the RedLock are the same server", other + 1, n + 1);
         Err(Error::because(ErrorKind::InvalidInput, operation, reason))
+    }
+
+    /// What is wrong if a master votes for programs with that set of masters.
+    pub(super) fn other_set(&self, n: usize, other: &str) -> String {
+        let own = self.settings.set.as_ref().map_or("", MasterSet::as_str);
+        let (other, own) = (describe(other), describe(own));
+        format!("master {} votes for programs with {other}; this program has {own}", n + 1)
     }
 
     /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server.

@@ -13,6 +13,7 @@ use crate::protocol::token::Token;
 use crate::protocol::vote::VoteArgs;
 use crate::protocol::vote::reply::Vote;
 use crate::red_lock::count::{Answer, Validity};
+use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 
@@ -59,6 +60,17 @@ impl Cast<'_> {
 #[derive(Default)]
 pub(super) struct Round<'a> {
     pub(super) casts: Vec<Cast<'a>>,
+    /// A master that votes for programs with another set of masters, and that set.
+    pub(super) other: Option<(usize, Box<str>)>,
+}
+
+/// What came of one ballot.
+enum Returned<'a> {
+    Cast(Cast<'a>),
+    /// Each copy of the request came too late, because the clocks of client and server run apart.
+    Late,
+    /// The master votes for programs with this other set of masters.
+    Other(Box<str>),
 }
 
 impl Round<'_> {
@@ -92,7 +104,11 @@ impl Masters {
         let votes = together(self.executor(), limit, votes).await;
         let mut round = Round::default();
         for ((master, keys), vote) in asked.into_iter().zip(votes) {
-            round.casts.extend(self.answered(master, keys, vote, limit).flatten());
+            match self.answered(master, keys, vote, limit) {
+                Some(Returned::Cast(cast)) => round.casts.push(cast),
+                Some(Returned::Other(set)) => round.other = Some((master, set)),
+                Some(Returned::Late) | None => {}
+            }
         }
         round
     }
@@ -119,15 +135,16 @@ impl Masters {
         None
     }
 
-    /// Asks one master. `None`: each copy of the request came too late, because the clocks of client and server run apart.
+    /// Asks one master.
     async fn vote<'a>(
         &self,
         mut ballot: Ballot<'a>,
         proposal: Proposal,
         limit: Duration,
-    ) -> Result<Option<Cast<'a>>, Failure> {
+    ) -> Result<Returned<'a>, Failure> {
         let Proposal { token, owner, granted, term, lease } = proposal;
         let context = self.all[ballot.master].context();
+        let set = self.settings.set.as_ref().map_or("", MasterSet::as_str);
         if mutant::on(Mutant::UnusedVotesLeft) {
             // Dropping the attempt cancels nothing after this.
             ballot.attempt.leave_to_cohort();
@@ -136,7 +153,7 @@ impl Masters {
             let mut sent = context.now();
             let lease = term.lease(lease, sent);
             let not_after = context.not_after(sent, Some(limit));
-            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, granted, not_after };
+            let args = VoteArgs { id: ballot.attempt.id(), lease, proposal: token, owner, granted, not_after, set };
             let voted = context.scripts().vote(ballot.keys, args).await?;
             context.observe(voted.process.now);
             let from = self.learn(ballot.master, &voted.process, context.now());
@@ -152,6 +169,10 @@ impl Masters {
                     ballot.attempt.forget();
                     Answer::Busy(left.unwrap_or(Duration::MAX), from)
                 }
+                Vote::Other(set) => {
+                    ballot.attempt.forget();
+                    return Ok(Returned::Other(set));
+                }
                 Vote::Stale => continue,
             };
             if mutant::on(Mutant::AnswersCountAsVotes)
@@ -159,8 +180,8 @@ impl Masters {
             {
                 answer = Answer::Accepted(validity);
             }
-            return Ok(Some(Cast { ballot, answer, sent, lease }));
+            return Ok(Returned::Cast(Cast { ballot, answer, sent, lease }));
         }
-        Ok(None)
+        Ok(Returned::Late)
     }
 }

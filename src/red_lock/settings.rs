@@ -6,15 +6,17 @@ use crate::client::Client;
 use crate::config::check_lease;
 use crate::error::{Error, ErrorKind, Result};
 use crate::red_lock::master::unsuitable;
+use crate::red_lock::master_set::MasterSet;
 
 /// The operation that the error about a wrong setting names.
 const OPERATION: &str = "red_lock";
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) node_timeout: Duration,
     pub(super) longest_lease: Duration,
     pub(super) durable: bool,
+    pub(super) set: Option<MasterSet>,
 }
 
 /// A builder of a [`RedLock`](crate::RedLock). [`build`](Self::build) checks the clients and the settings.
@@ -25,12 +27,13 @@ pub struct RedLockBuilder {
     node_timeout: Duration,
     longest_lease: Option<Duration>,
     durable: bool,
+    version: Option<(String, u32)>,
 }
 
 impl RedLockBuilder {
     pub(super) fn new(masters: impl IntoIterator<Item = Client>) -> Self {
         let clients = masters.into_iter().collect();
-        Self { clients, node_timeout: Duration::from_millis(500), longest_lease: None, durable: false }
+        Self { clients, node_timeout: Duration::from_millis(500), longest_lease: None, durable: false, version: None }
     }
 
     /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease. The default is
@@ -63,6 +66,28 @@ impl RedLockBuilder {
         self
     }
 
+    /// Names this set of masters, and says which version of the set it is. The default is neither, and then nothing is checked.
+    ///
+    /// Two programs exclude each other if each majority of the masters of one has a master in common with each majority of the other. Of
+    /// the masters 1, 2, 3 and 1, 2, 4 that is not so: one program can hold a lock with 1 and 3, and the other with 2 and 4. It is so if
+    /// one set has **one master more**. So a set is changed in steps: each adds one master or removes one, and its version is larger by
+    /// one. A `RedLock` with a version may therefore have 4 masters as well, of which a majority is 3.
+    ///
+    /// Each vote says which version it is for, and a master remembers that of the last vote of each name. While that vote's lease lasts,
+    /// a request for another set fails with [`OtherMasters`](ErrorKind::OtherMasters), unless its version is the one before or after,
+    /// with one master more or less. **The masters cannot know each other**, so this finds mistakes but does not make them harmless. It
+    /// finds none of programs that reach no common master, and does not see which masters a program has.
+    ///
+    /// A step is complete, and the next one may begin, when no program with an older version runs and the
+    /// [`longest_lease`](Self::longest_lease) has passed since. The procedures are in
+    /// [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md).
+    ///
+    /// The name has 1 to 64 bytes, without spaces and control characters.
+    pub fn masters_version(mut self, name: &str, version: u32) -> Self {
+        self.version = Some((name.to_owned(), version));
+        self
+    }
+
     /// Checks the clients and the settings.
     pub(super) fn checked(self) -> Result<(Vec<Client>, Settings)> {
         let settings = self.settings()?;
@@ -71,9 +96,18 @@ impl RedLockBuilder {
 
     fn settings(&self) -> Result<Settings> {
         let Self { clients, node_timeout, durable, .. } = self;
-        if !matches!(clients.len(), 3 | 5) {
-            return Err(invalid(format!("a RedLock has 3 or 5 masters, not {}", clients.len())));
+        match clients.len() {
+            3 | 5 => {}
+            4 if self.version.is_some() => {}
+            4 => {
+                return Err(invalid(
+                    "a RedLock has 3 or 5 masters; it can have 4 if it has a masters_version".to_owned(),
+                ));
+            }
+            n => return Err(invalid(format!("a RedLock has 3 or 5 masters, not {n}"))),
         }
+        let set = self.version.as_ref().map(|(name, version)| MasterSet::new(name, *version, clients.len()));
+        let set = set.transpose().map_err(|reason| invalid(reason.to_owned()))?;
         for (n, client) in clients.iter().enumerate() {
             if let Some(other) = clients[..n].iter().position(|other| other.id() == client.id()) {
                 return Err(invalid(format!("masters {} and {} have the same client", other + 1, n + 1)));
@@ -96,7 +130,7 @@ impl RedLockBuilder {
         let longest = clients.iter().map(|client| client.context().config.lease).max();
         let longest_lease = self.longest_lease.or(longest).unwrap_or_default();
         check_lease(OPERATION, longest_lease)?;
-        Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable })
+        Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable, set })
     }
 }
 

@@ -92,7 +92,7 @@ impl Slack {
 
     fn stored(&self, real: &Stored, embedded: &Stored) -> bool {
         match (real, embedded) {
-            (Stored::String(real), Stored::String(embedded)) => self.bytes(real, embedded),
+            (Stored::String(real), Stored::String(embedded)) => self.words(real, embedded),
             (Stored::List(real), Stored::List(embedded)) => real == embedded,
             (Stored::Hash(real), Stored::Hash(embedded)) => {
                 real.keys().eq(embedded.keys()) && real.iter().all(|(field, value)| self.words(value, &embedded[field]))

@@ -62,7 +62,7 @@ async fn the_clients_are_checked(env: Env) {
         (vec![], "3 or 5 masters, not 0"),
         (vec![a.clone()], "not 1"),
         (vec![a.clone(), b.clone()], "not 2"),
-        (vec![a.clone(), b.clone(), c.clone(), d], "not 4"),
+        (vec![a.clone(), b.clone(), c.clone(), d.clone()], "3 or 5 masters; it can have 4 if it has a masters_version"),
         (vec![a.clone(), b.clone(), a.clone()], "masters 1 and 3 have the same client"),
         (vec![a.clone(), b.clone(), failing_over], "master 3: it is behind a failover"),
         (vec![cluster, a.clone(), b.clone()], "master 1: it is a cluster"),
@@ -74,7 +74,13 @@ async fn the_clients_are_checked(env: Env) {
     }
     let three = || RedLock::builder([a.clone(), b.clone(), c.clone()]);
     assert!(three().build().is_ok());
-    for builder in [three().node_timeout(ms(0)), three().longest_lease(ms(99))] {
+    let four = RedLock::builder([a.clone(), b.clone(), c.clone(), d.clone()]).masters_version("s", 2);
+    assert!(four.build().is_ok());
+    let long = "x".repeat(65);
+    let mut builders = vec![three().node_timeout(ms(0)), three().longest_lease(ms(99))];
+    builders.extend(["", "a b", "a\n", &long].map(|name| three().masters_version(name, 1)));
+    builders.push(RedLock::builder([a.clone(), b.clone()]).masters_version("s", 1));
+    for builder in builders {
         assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::InvalidInput);
     }
     assert_eq!(replicated_error(&a, &b, &env, replicated).await, ErrorKind::InvalidInput);

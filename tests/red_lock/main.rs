@@ -23,6 +23,7 @@ mod masters;
 mod processes;
 mod refusals;
 mod turns;
+mod versions;
 mod votes;
 mod young;
 

@@ -65,10 +65,21 @@ impl Masters {
         configure: impl Fn(ConfigBuilder) -> ConfigBuilder,
         build: impl FnOnce(RedLockBuilder) -> RedLockBuilder,
     ) -> Program {
+        self.program_of(0..self.all.len(), configure, build).await
+    }
+
+    /// A program that knows these masters.
+    pub(crate) async fn program_of(
+        &self,
+        known: impl IntoIterator<Item = usize>,
+        configure: impl Fn(ConfigBuilder) -> ConfigBuilder,
+        build: impl FnOnce(RedLockBuilder) -> RedLockBuilder,
+    ) -> Program {
         let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(2000));
         let config = configure(config).build().unwrap();
         let (mut clients, mut counts, mut gates) = (Vec::new(), Vec::new(), Vec::new());
-        for master in &self.all {
+        for n in known {
+            let master = &self.all[n];
             let (counted, gate) = (Arc::new(Counts::default()), Arc::new(Gate::default()));
             clients.push(master.client(&self.env, &config, counted.clone(), gate.clone()).await);
             gates.push(gate);

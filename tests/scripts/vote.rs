@@ -11,6 +11,7 @@ enum Vote {
     Refused(u64),
     Busy(i64),
     Stale,
+    Other(String),
 }
 
 fn resource() -> wire::Resource {
@@ -30,16 +31,23 @@ fn owner(n: u64) -> Attempt {
 }
 
 fn cast(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Result<Vote, String> {
-    cast_as(lab, attempt, proposal, owner, false)
+    cast_as(lab, attempt, proposal, owner, false, "")
 }
 
 /// A vote for a hold that a majority has accepted before.
 fn cast_again(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt) -> Vote {
-    cast_as(lab, attempt, proposal, owner, true).unwrap()
+    cast_as(lab, attempt, proposal, owner, true, "").unwrap()
 }
 
-fn cast_as(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt, granted: bool) -> Result<Vote, String> {
-    let sent = resource().cast(attempt.wire(), proposal, owner.wire(), granted);
+fn cast_as(
+    lab: &mut Lab,
+    attempt: &Attempt,
+    proposal: u64,
+    owner: &Attempt,
+    granted: bool,
+    set: &str,
+) -> Result<Vote, String> {
+    let sent = resource().cast(attempt.wire(), proposal, owner.wire(), granted, set);
     let keys: Vec<String> = sent.keys().into_iter().map(str::to_owned).collect();
     lab.run("lock_vote", &keys, &sent.words(), false, |words| {
         let vote = match &*words.word() {
@@ -50,6 +58,7 @@ fn cast_as(lab: &mut Lab, attempt: &Attempt, proposal: u64, owner: &Attempt, gra
                 assert_eq!(words.next::<i64>(), 0);
                 Vote::Stale
             }
+            "OTHER" => Vote::Other(words.word()),
             other => panic!("{other}"),
         };
         process(words);
@@ -153,7 +162,7 @@ fn a_granted_hold_has_its_vote_back_whatever_the_counter_is() {
     }
     let Vote::Busy(_) = cast_again(&mut lab, &attempt(1, 9), 7, &mine) else { panic!("another hold has the lock") };
     lab.expire_hold();
-    let late = attempt(1, 10).not_after(lab.past());
+    let late = attempt(1, 10).not_after(lab.now() - 1);
     assert_eq!(cast_again(&mut lab, &late, 7, &mine), Vote::Stale);
 }
 
@@ -188,12 +197,126 @@ fn another_hold_is_in_the_way_until_its_lease_ends() {
 #[test]
 fn a_late_request_changes_nothing() {
     let mut lab = lab();
-    let late = attempt(1, 1).not_after(lab.past());
+    let late = attempt(1, 1).not_after(lab.now() - 1);
     assert_eq!(vote(&mut lab, &late, 7), Vote::Stale);
     assert_eq!(lab.server.keys(), [""; 0]);
     let in_time = late.clone().not_after(lab.now() + 60_000);
     assert_eq!(vote(&mut lab, &in_time, 7), Vote::Accepted(7));
     assert_eq!(vote(&mut lab, &late, 7), Vote::Accepted(7), "a copy finds its hold");
+}
+
+/// A vote of a program that knows this set of masters.
+#[track_caller]
+fn vote_of(lab: &mut Lab, attempt: &Attempt, proposal: u64, set: &str) -> Vote {
+    cast_as(lab, attempt, proposal, &owner(proposal), false, set).unwrap()
+}
+
+fn counter(lab: &mut Lab) -> String {
+    let fence = lab.keys[3].clone();
+    redis::from_redis_value::<String>(lab.raw(&["GET", &fence])).unwrap()
+}
+
+#[test]
+fn sets_of_which_majorities_need_not_share_a_master_are_told_apart() {
+    for (set, others) in [
+        ("s/5/3", &["s/5/4", "s/5/5", "s/4/3", "s/6/3", "s/6/5", "s/7/4", "s/7/3", "s/3/4", "t/5/3", "t/6/4", "s"][..]),
+        ("s/5/4", &["s/5/3", "s/4/4", "s/6/4", "s/7/5", "s/50/5"]),
+        ("a/1/5/5", &["a/1/5/4", "a/2/5/5", "a/1/6/5", "1/5/5"]),
+    ] {
+        for other in others {
+            let mut lab = lab();
+            let a = attempt(1, 1);
+            assert_eq!(vote_of(&mut lab, &a, 7, set), Vote::Accepted(7));
+            let before = counter(&mut lab);
+            // While it is held, and after its release until the lease would be over.
+            for n in [1, 2] {
+                assert_eq!(vote_of(&mut lab, &attempt(2, n), 9, other), Vote::Other(set.to_owned()), "{other}");
+                assert_eq!(counter(&mut lab), before, "{other}");
+                lab.release(&a);
+            }
+            lab.assert_free();
+        }
+    }
+}
+
+#[test]
+fn the_versions_before_and_after_with_one_master_more_or_less_wait_for_each_other() {
+    for (set, next) in
+        [("s/5/3", "s/6/4"), ("s/6/4", "s/5/3"), ("s/6/4", "s/7/5"), ("s/6/4", "s/7/3"), ("s/5/3", "s/4/4")]
+    {
+        let mut lab = lab();
+        let (a, b) = (attempt(1, 1), attempt(2, 1));
+        assert_eq!(vote_of(&mut lab, &a, 7, set), Vote::Accepted(7));
+        assert!(matches!(vote_of(&mut lab, &b, 9, next), Vote::Busy(1..)), "{set} {next}");
+        lab.release(&a);
+        assert_eq!(vote_of(&mut lab, &b, 9, next), Vote::Accepted(9), "{set} {next}");
+        assert_eq!(
+            vote_of(&mut lab, &a, 10, "s/9/3"),
+            Vote::Other(next.to_owned()),
+            "it is the last vote that is remembered"
+        );
+    }
+}
+
+#[test]
+fn a_set_is_remembered_for_the_lease_of_its_last_vote_or_while_that_is_renewed() {
+    let mut lab = lab();
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    vote_of(&mut lab, &a, 7, "s/1/3");
+    let ends: u64 = counter(&mut lab).rsplit(' ').next().unwrap().parse().unwrap();
+    let now = lab.now();
+    assert!((now + LEASE - 5000..=now + LEASE).contains(&ends), "{ends} {now}");
+    let fence = lab.keys[3].clone();
+    // A hold that has been renewed outlives the lease that it was given first.
+    lab.raw(&["SET", &fence, &format!("7 {} s/1/3 1", owner(7).id), "PX", "60000"]);
+    assert_eq!(vote_of(&mut lab, &b, 9, "s/3/3"), Vote::Other("s/1/3".to_owned()));
+    lab.release(&a);
+    assert_eq!(vote_of(&mut lab, &b, 9, "s/3/3"), Vote::Accepted(9));
+    assert!(counter(&mut lab).starts_with(&format!("9 {} s/3/3 ", owner(9).id)), "{}", counter(&mut lab));
+}
+
+#[test]
+fn a_lock_that_is_taken_without_an_accepted_token_is_a_vote_of_its_set() {
+    let mut lab = lab();
+    vote_of(&mut lab, &attempt(3, 1), 20, "s/1/3");
+    lab.release(&attempt(3, 1));
+    let a = attempt(1, 1);
+    assert_eq!(vote_of(&mut lab, &a, 7, "s/2/4"), Vote::Refused(20));
+    assert!(counter(&mut lab).starts_with(&format!("20 {} s/2/4 ", owner(20).id)), "{}", counter(&mut lab));
+    assert!((3_890_000..=3_900_000).contains(&lab.ttl(3)));
+    assert_eq!(vote_of(&mut lab, &attempt(2, 1), 30, "s/3/4"), Vote::Other("s/2/4".to_owned()));
+    // The second round.
+    assert_eq!(vote_of(&mut lab, &a, 21, "s/2/4"), Vote::Accepted(21));
+    assert!(counter(&mut lab).starts_with(&format!("21 {} s/2/4 ", owner(21).id)));
+}
+
+#[test]
+fn programs_that_name_no_set_are_not_checked() {
+    let mut lab = lab();
+    let (a, b) = (attempt(1, 1), attempt(2, 1));
+    vote_of(&mut lab, &a, 7, "s/1/3");
+    assert!(matches!(vote_of(&mut lab, &b, 9, ""), Vote::Busy(1..)));
+    lab.release(&a);
+    assert_eq!(vote_of(&mut lab, &b, 9, ""), Vote::Accepted(9));
+    assert_eq!(counter(&mut lab), format!("9 {}", owner(9).id), "the last vote is for no set");
+    assert!(matches!(vote_of(&mut lab, &a, 10, "s/3/3"), Vote::Busy(1..)));
+    lab.release(&b);
+    // Without an accepted token, too.
+    vote_of(&mut lab, &a, 20, "s/1/3");
+    lab.release(&a);
+    assert_eq!(vote_of(&mut lab, &b, 9, ""), Vote::Refused(20));
+    assert_eq!(counter(&mut lab), format!("20 {}", owner(20).id));
+}
+
+#[test]
+fn a_hold_that_asks_for_a_lost_vote_is_checked_as_well() {
+    let mut lab = lab();
+    vote_of(&mut lab, &attempt(1, 1), 7, "s/3/3");
+    lab.release(&attempt(1, 1));
+    let mine = owner(1);
+    let mut again = |set| cast_as(&mut lab, &attempt(2, 1), 5, &mine, true, set).unwrap();
+    assert_eq!(again("s/1/3"), Vote::Other("s/3/3".to_owned()));
+    assert_eq!(again("s/2/4"), Vote::Accepted(5));
 }
 
 #[test]
@@ -237,10 +360,16 @@ fn the_scripts_of_the_lock_renew_release_and_cancel_a_vote() {
 fn a_counter_out_of_range_or_of_another_writer_does_not_break_the_vote() {
     let mut lab = lab();
     let fence = lab.keys[3].clone();
-    for junk in ["", "x", "7", "-7 a", "9007199254740993 a", "1e300 a", "99999999999999999999 a"] {
+    let junk = ["", "x", "7", "-7 a", "9007199254740993 a", "1e300 a", "99999999999999999999 a"];
+    for (junk, set) in junk.iter().flat_map(|junk| [(junk, ""), (junk, "s/1/3")]) {
         lab.raw(&["SET", &fence, junk, "PX", "60000"]);
         lab.expire_hold();
-        assert_eq!(vote(&mut lab, &attempt(1, 1), 7), Vote::Accepted(7), "{junk:?}");
+        assert_eq!(vote_of(&mut lab, &attempt(1, 1), 7, set), Vote::Accepted(7), "{junk:?}");
+    }
+    for junk in ["5 a s", "5 a s/1/3", "5 a s/1/3 -7", "5 a s/1/3 x", "5 a  ", "5  s/1/3 1"] {
+        lab.raw(&["SET", &fence, junk, "PX", "60000"]);
+        lab.expire_hold();
+        assert_eq!(vote_of(&mut lab, &attempt(1, 1), 7, "s/9/3"), Vote::Accepted(7), "{junk:?}");
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Process {
     pub(crate) now: ServerMillis,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
     /// The master took the lock, and accepted the token.
     Accepted,
@@ -33,6 +33,8 @@ pub(crate) enum Vote {
     Busy(Option<Duration>),
     /// The request came too late, and changed nothing.
     Stale,
+    /// The master votes for programs that know this other set of masters. Nothing was changed.
+    Other(Box<str>),
 }
 
 /// The answer to a look.
@@ -56,6 +58,7 @@ pub(in crate::protocol) fn voted(fields: &mut Fields<'_>) -> Option<Voted> {
         "REFUSED" => Vote::Refused(fields.token()?),
         "BUSY" => Vote::Busy(fields.ttl()?),
         "STALE" => fields.number().map(|_| Vote::Stale)?,
+        "OTHER" => Vote::Other(fields.word()?.into()),
         _ => return None,
     };
     Some(Voted { vote, process: process(fields)? })

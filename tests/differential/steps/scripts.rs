@@ -102,6 +102,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         mostly(&["c1:1", "c2:1", "c3:1"], &["", "c1:1 2"]),
         mostly(&["0", "0", "1"], &["", "x"]),
         mostly(&["0", "0", "0", "0", "1", "5000000000000"], &["-1", "x", ""]),
+        mostly(&["", "s/1/3", "s/2/4", "s/3/3"], &["s", "s/1", "//", "s/1/3 9"]),
     ];
     // Votes use the keys of the lock that the other steps use less.
     let voted = vote.prop_map(|args| ("lock_vote", vec![KEYS[4].to_owned(), KEYS[7].to_owned()], args));
