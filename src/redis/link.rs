@@ -30,6 +30,8 @@ use crate::trace;
 
 mod dialling;
 
+pub(super) use self::dialling::attempt;
+
 /// The pauses between attempts to reconnect.
 pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };

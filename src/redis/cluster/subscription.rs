@@ -24,7 +24,7 @@ use futures::future::{Either, select};
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
-use super::super::link::RECONNECT;
+use super::super::link::{RECONNECT, attempt};
 use super::super::progress::Progress;
 use super::host::Host;
 use super::place::Place;
@@ -65,7 +65,8 @@ pub(super) async fn subscribe(
     let (confirm, confirmed) = oneshot::channel();
     let backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(number));
     let next = router.seed.wrapping_add(number);
-    let mut feed = Feed { router: Arc::clone(router), channel: channel.to_owned(), notices: sender, backoff, next };
+    let ([limit, _], channel) = (limits(router), channel.to_owned());
+    let mut feed = Feed { router: Arc::clone(router), channel, notices: sender, backoff, next, limit };
     let until_closed = Arc::clone(router);
     router.executor.spawn(Box::pin(async move {
         let work = pin!(feed.run(confirm));
@@ -88,6 +89,15 @@ struct Feed {
     backoff: Backoff,
     /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are spread.
     next: u64,
+    /// The time limit for the next attempt at a new socket.
+    limit: Duration,
+}
+
+/// The shortest and the longest time limit of an attempt at one node. The shortest leaves time for another node if this one gives no
+/// answer, but not less than ten round trips, of which an attempt needs about half.
+pub(super) fn limits(router: &Router) -> [Duration; 2] {
+    let longest = router.config.command_timeout;
+    [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
 }
 
 /// A socket that is subscribed.
@@ -143,9 +153,10 @@ impl Feed {
         let mut refused = false;
         loop {
             router.executor.sleep(self.backoff.pause()).await;
-            let progress = Arc::default();
-            let opened = router.within(self.limit(), self.open(&progress)).await;
-            match opened.unwrap_or_else(|| Err(progress.late(self.limit()))) {
+            let (mut limit, progress) = (self.limit, Arc::default());
+            let opened = attempt(&router.executor, limits(&router), &mut limit, &progress, self.open(&progress)).await;
+            self.limit = limit;
+            match opened {
                 Ok(socket) => return socket,
                 Err(Failure::Io(_)) => {}
                 // Reported once. Further refusals are no news.
@@ -153,11 +164,6 @@ impl Feed {
                 Err(_) => {}
             }
         }
-    }
-
-    /// The time limit of a dial. It leaves time for another master if this one gives no answer.
-    fn limit(&self) -> Duration {
-        self.router.config.command_timeout.min(Duration::from_secs(1))
     }
 
     /// Connects to the next master, subscribes and waits for the confirmation.

@@ -46,6 +46,8 @@ pub(in super::super) struct FakeNode {
     pub(in super::super) sharded: AtomicBool,
     /// It sends calls for the slots of others away.
     pub(in super::super) strict: AtomicBool,
+    /// How long a request and its answer take on their way.
+    pub(in super::super) round_trip: Mutex<Duration>,
     hook: Mutex<Option<Hook>>,
     /// The open sockets.
     sockets: Mutex<BTreeMap<usize, UnboundedSender<String>>>,
@@ -67,6 +69,7 @@ impl FakeNode {
             alone: AtomicBool::new(false),
             sharded: AtomicBool::new(false),
             strict: AtomicBool::new(false),
+            round_trip: Mutex::default(),
             hook: Mutex::default(),
             sockets: Mutex::default(),
         }
@@ -132,6 +135,10 @@ impl FakeNode {
             }
             thawed.await;
         }
+        let round_trip = *lock(&self.round_trip);
+        if !round_trip.is_zero() {
+            self.clock.sleep(round_trip).await;
+        }
         while let Some(command) = take(unread) {
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
             let hooked = lock(&self.hook).as_mut().and_then(|hook| hook(socket, &words));
@@ -190,6 +197,7 @@ impl FakeNode {
             ["PUBSUB", ..] => "*0\r\n".to_owned(),
             ["SSUBSCRIBE" | "SPUBLISH", ..] if strange => moved(),
             ["SPUBLISH", ..] => ":0\r\n".to_owned(),
+            ["SUBSCRIBE", channel] => push("subscribe", channel),
             ["SSUBSCRIBE", channel] => push("ssubscribe", channel),
             ["SUNSUBSCRIBE", channel] => push("sunsubscribe", channel),
             _ => "+OK\r\n".to_owned(),

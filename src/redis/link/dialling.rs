@@ -12,6 +12,7 @@ use super::super::handshake::{self, Fresh};
 use super::super::one_sided::First;
 use super::super::progress::{Progress, Stage};
 use super::Shared;
+use crate::runtime::{self, Executor};
 
 impl Shared {
     /// Finds the server, connects and logs in. Messages go to `push`, if it is given.
@@ -47,23 +48,34 @@ impl Shared {
         select(self.executor.sleep(pause), self.locate.moved()).await;
     }
 
-    /// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
-    /// too short, the next attempt may take longer. Otherwise no attempt would succeed on a slow network, or while the
-    /// server has to answer thousands of clients.
+    /// See [`attempt`].
     pub(in super::super) async fn attempt<T>(
         &self,
         limit: &mut Duration,
         progress: &Progress,
         attempt: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let (started, allowed) = (self.executor.now(), *limit);
-        let made = self.within(allowed, attempt).await;
-        let least = match &made {
-            Some(Ok(_)) => self.executor.now().saturating_duration_since(started) * 2,
-            Some(Err(_)) => allowed,
-            None => allowed * 2,
-        };
-        *limit = least.max(self.upkeep).min(self.timeout);
-        made.unwrap_or_else(|| Err(progress.late(allowed)))
+        self::attempt(&self.executor, [self.upkeep, self.timeout], limit, progress, attempt).await
     }
+}
+
+/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
+/// too short, the next attempt may take longer, between `shortest` and `longest`. Otherwise no attempt would succeed on a slow network,
+/// or while the server has to answer thousands of clients.
+pub(in super::super) async fn attempt<T>(
+    executor: &Arc<dyn Executor>,
+    [shortest, longest]: [Duration; 2],
+    limit: &mut Duration,
+    progress: &Progress,
+    attempt: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let (started, allowed) = (executor.now(), *limit);
+    let made = runtime::timeout(executor, allowed, attempt).await;
+    let least = match &made {
+        Some(Ok(_)) => executor.now().saturating_duration_since(started) * 2,
+        Some(Err(_)) => allowed,
+        None => allowed * 2,
+    };
+    *limit = least.max(shortest).min(longest);
+    made.unwrap_or_else(|| Err(progress.late(allowed)))
 }

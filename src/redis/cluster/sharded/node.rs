@@ -10,12 +10,12 @@ use futures::future::{BoxFuture, Either, select};
 use rustc_hash::FxHashSet;
 
 use super::super::super::failure::Failure;
-use super::super::super::link::RECONNECT;
+use super::super::super::link::{RECONNECT, attempt};
 use super::super::super::progress::Progress;
 use super::super::host::Host;
 use super::super::redirect::Redirect;
 use super::super::router::Router;
-use super::super::subscription::{CutOff, HEARTBEAT};
+use super::super::subscription::{CutOff, HEARTBEAT, limits};
 use super::channels::Channels;
 use super::socket::{Answer, Said, Socket};
 use crate::backoff::{Backoff, Pauses};
@@ -45,6 +45,8 @@ struct Node<'a> {
 struct Subscribed<'a> {
     node: &'a Node<'a>,
     socket: Socket,
+    /// The time limit for one answer. It is enough for all those that made the socket.
+    limit: Duration,
     here: FxHashSet<Arc<str>>,
     /// Wanted channels that must not be tried again before the pause is over.
     put_off: FxHashSet<Arc<str>>,
@@ -82,17 +84,17 @@ impl Node<'_> {
     async fn stand(&self) {
         let Self { router, channels, host } = *self;
         let mut backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(host.port.into()));
-        let mut again = false;
+        let (mut again, [mut limit, _]) = (false, limits(router));
         loop {
             let progress: Arc<Progress> = Arc::default();
-            let opened = router.within(self.limit(), Socket::open(router, host, &progress)).await;
-            let ended = match opened.unwrap_or_else(|| Err(progress.late(self.limit()))) {
+            let opened = Socket::open(router, host, &progress);
+            let ended = match attempt(&router.executor, limits(router), &mut limit, &progress, opened).await {
                 Ok(socket) => {
                     if std::mem::replace(&mut again, true) {
                         router.resubscribed();
                     }
                     let since = router.executor.now();
-                    let failure = Subscribed::new(self, socket).read().await;
+                    let failure = Subscribed::new(self, socket, limit).read().await;
                     channels.look(|table| table.left_all(host));
                     backoff.lasted(router.executor.now().saturating_duration_since(since));
                     failure
@@ -109,19 +111,15 @@ impl Node<'_> {
             router.executor.sleep(backoff.pause()).await;
         }
     }
-
-    /// The time limit for one node. It leaves time for another node if this one gives no answer.
-    fn limit(&self) -> Duration {
-        self.router.config.command_timeout.min(Duration::from_secs(1))
-    }
 }
 
 impl<'a> Subscribed<'a> {
-    fn new(node: &'a Node<'a>, socket: Socket) -> Self {
+    fn new(node: &'a Node<'a>, socket: Socket, limit: Duration) -> Self {
         let backoff = Backoff::new(PAUSES, node.router.seed);
         Self {
             node,
             socket,
+            limit,
             here: FxHashSet::default(),
             put_off: FxHashSet::default(),
             again: pending().boxed(),
@@ -156,7 +154,7 @@ impl<'a> Subscribed<'a> {
                         channels.look(|table| table.deliver(&channel, self.node.host, payload));
                         continue;
                     }
-                    Next::Heartbeat => match router.within(self.node.limit(), self.socket.is_alive()).await {
+                    Next::Heartbeat => match router.within(self.limit, self.socket.is_alive()).await {
                         Some(Ok(is_alive)) if !cut_off.is_sure(router, is_alive) => {
                             heartbeat = router.executor.sleep(HEARTBEAT);
                             continue;
@@ -210,7 +208,7 @@ impl<'a> Subscribed<'a> {
         }
         let exchange = self.socket.exchange(&unwanted, &missing);
         let late = || Err(Failure::Io("the node gave no answer".to_owned()));
-        let answers = router.within(self.node.limit(), exchange).await.unwrap_or_else(late)?;
+        let answers = router.within(self.limit, exchange).await.unwrap_or_else(late)?;
         for (channel, answer) in missing.into_iter().zip(answers) {
             self.answered(channel, answer);
         }

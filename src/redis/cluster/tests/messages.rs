@@ -70,3 +70,39 @@ fn a_subscription_that_was_denied_for_a_while_is_made_again() {
     let heard = scene.hear(&mut notices, ms(2000));
     assert!(matches!(heard[..], [Notice::Gap]), "{heard:?}");
 }
+
+/// Another continent, or a satellite.
+fn slow(lab: &Lab, round_trip: Duration) {
+    lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
+}
+
+/// A subscription that is lost is made again, although that takes longer than the first attempts may take.
+#[test]
+fn a_network_that_becomes_slow_does_not_keep_subscriptions_down() {
+    for sharded in [true, false] {
+        let mut scene = if sharded { Scene::sharded() } else { Scene::new() };
+        let mut notices = scene.subscribe("{a}").unwrap();
+        slow(&scene.lab, ms(400));
+        let sockets = scene.lab.nodes[&1].sockets();
+        scene.lab.nodes[&1].cut(*sockets.last().unwrap());
+        let heard = scene.hear(&mut notices, ms(10_000));
+        assert!(matches!(heard[..], [Notice::Gap, Notice::Gap]), "sharded: {sharded}, {heard:?}");
+        // Heartbeats do not take the slow socket for a dead one.
+        assert!(scene.hear(&mut notices, ms(60_000)).is_empty(), "sharded: {sharded}");
+    }
+}
+
+/// The first subscription has one command timeout, which is not to be used up by attempts that are too short.
+#[test]
+fn a_slow_network_leaves_time_for_the_first_subscription() {
+    for sharded in [true, false] {
+        let lab = Lab::new(&[1, 2, 3], 1);
+        lab.nodes.values().for_each(|node| node.sharded.store(sharded, Ordering::SeqCst));
+        slow(&lab, ms(550));
+        let mut scene = Scene::connect(lab);
+        // A waiter subscribes after the master has said that it waits.
+        scene.run(call).unwrap();
+        let answer = scene.subscribe("{a}").map(drop);
+        assert!(answer.is_ok(), "sharded: {sharded}, {answer:?}");
+    }
+}
