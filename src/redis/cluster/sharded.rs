@@ -3,12 +3,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `table` | pure: which channels are wanted, where each one is subscribed, and which subscriptions get its messages |
+//! | `places` | pure: at which masters they are wanted |
 //! | `channels` | shares the table |
 //! | `node` | keeps the channels of one master's slots subscribed there |
 //! | `socket` | one socket, with what is subscribed over it |
 //!
 //! One task of a client runs them all. It only compares what is wanted, by the map of slots, with what there is: a new
-//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it.
+//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it. It looks only at the channels that a
+//! change concerns, and wakes only their masters.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -31,6 +33,7 @@ pub(super) use self::channels::Channels;
 
 mod channels;
 mod node;
+mod places;
 mod socket;
 mod table;
 
@@ -49,7 +52,7 @@ struct Wanted {
 
 impl Drop for Wanted {
     fn drop(&mut self) {
-        self.channels.change(|table| table.remove(&self.channel, self.id));
+        self.channels.look(|table| table.remove(&self.channel, self.id));
     }
 }
 
@@ -70,7 +73,7 @@ pub(super) async fn subscribe(
     let (sender, notices) = mpsc::unbounded();
     let (confirm, confirmed) = oneshot::channel();
     let channel: Arc<str> = channel.into();
-    let id = channels.change(|table| table.add(&channel, sender, confirm)).ok_or(ConnectionError::Closed)?;
+    let id = channels.look(|table| table.add(&channel, sender, confirm)).ok_or(ConnectionError::Closed)?;
     // From here on, dropping this future ends the subscription.
     let wanted = Wanted { channels: Arc::clone(channels), channel, id };
     let limit = router.config.command_timeout;
@@ -82,7 +85,7 @@ pub(super) async fn subscribe(
         Some(Ok(Err(failure))) => Err(failure.into()),
         Some(Err(oneshot::Canceled)) => Err(ConnectionError::Closed),
         None if router.is_closed() => Err(ConnectionError::Closed),
-        None => Err(match channels.change(|table| table.trouble(&wanted.channel)) {
+        None => Err(match channels.look(|table| table.trouble(&wanted.channel)) {
             Some(failure) => failure.into(),
             None => ConnectionError::Unreachable(format!("no confirmation within {limit:?}")),
         }),
@@ -104,7 +107,7 @@ struct CloseOnDrop(Arc<Channels>);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.change(table::Table::close);
+        self.0.look(table::Table::close);
     }
 }
 
@@ -113,8 +116,9 @@ async fn keep_all(router: &Router, channels: &Channels) {
     let mut nodes = FuturesUnordered::<BoxFuture<'_, Host>>::new();
     let mut kept = FxHashSet::default();
     loop {
-        let (changed, map_changed) = (channels.listen(), router.signals.listen());
-        for host in channels.owners(router) {
+        let (new, map_changed) = (channels.listen_new(), router.signals.listen());
+        channels.follow(&router.map());
+        for host in channels.owners() {
             if kept.insert(host.clone()) {
                 nodes.push(async move { node::keep(router, channels, &host).map(|()| host.clone()).await }.boxed());
             }
@@ -125,7 +129,7 @@ async fn keep_all(router: &Router, channels: &Channels) {
                 None => pending().await,
             }
         });
-        if let Either::Left((host, _)) = select(ended, select(changed, map_changed)).await {
+        if let Either::Left((host, _)) = select(ended, select(new, map_changed)).await {
             kept.remove(&host);
         }
     }

@@ -7,45 +7,61 @@ use event_listener::{Event, EventListener};
 use rustc_hash::FxHashSet;
 
 use super::super::host::Host;
-use super::super::router::Router;
+use super::super::map::SlotMap;
 use super::table::Table;
 use crate::mutex::lock;
 
 #[derive(Default)]
 pub(in super::super) struct Channels {
     table: Mutex<Table>,
-    changed: Event,
+    /// Notified when a channel is wanted at a master of which none was wanted before.
+    new: Event,
 }
 
 impl Channels {
-    /// Changes which channels are wanted, and announces that.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
-        let changed = self.look(change);
-        self.changed.notify(usize::MAX);
-        changed
+    /// Looks at the table or changes it. Masters at which other channels are wanted after that are told.
+    pub(in super::super) fn look<T>(&self, look: impl FnOnce(&mut Table) -> T) -> T {
+        let (looked, (woken, is_new)) = {
+            let mut table = lock(&self.table);
+            (look(&mut table), table.places.take_woken())
+        };
+        woken.iter().for_each(|event| {
+            event.notify(usize::MAX);
+        });
+        if is_new {
+            self.new.notify(usize::MAX);
+        }
+        looked
     }
 
-    /// Records changes in the state of channels.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&mut Table) -> T) -> T {
-        look(&mut lock(&self.table))
+    /// Returns a listener for masters of which no channel was wanted before.
+    pub(super) fn listen_new(&self) -> EventListener {
+        self.new.listen()
     }
 
-    /// Returns a listener for changes of the wanted channels.
-    pub(super) fn listen(&self) -> EventListener {
-        self.changed.listen()
+    /// Returns a listener for changes of the channels that are wanted at this master.
+    pub(super) fn listen(&self, host: &Host) -> EventListener {
+        self.look(|table| table.places.listen(host))
+    }
+
+    /// Goes by this map of slots from now on.
+    pub(super) fn follow(&self, map: &Arc<SlotMap>) {
+        self.look(|table| table.places.follow(map));
     }
 
     /// The masters of all channels.
-    pub(super) fn owners(&self, router: &Router) -> FxHashSet<Host> {
-        let map = router.map();
-        self.look(|table| table.wanted().filter_map(|(_, slot)| map.owner(slot)).cloned().collect())
+    pub(super) fn owners(&self) -> Vec<Host> {
+        self.look(|table| table.places.owners().cloned().collect())
+    }
+
+    /// Whether a channel is wanted at this master.
+    pub(super) fn is_any_wanted_at(&self, host: &Host) -> bool {
+        self.look(|table| table.places.wanted(host).is_some())
     }
 
     /// The channels whose slots this master serves.
-    pub(super) fn wanted_at(&self, router: &Router, host: &Host) -> FxHashSet<Arc<str>> {
-        let map = router.map();
-        let here = |slot| map.owner(slot) == Some(host);
-        self.look(|table| table.wanted().filter(|(_, slot)| here(*slot)).map(|(channel, _)| channel.clone()).collect())
+    pub(super) fn wanted_at(&self, host: &Host) -> FxHashSet<Arc<str>> {
+        self.look(|table| table.places.wanted(host).cloned().unwrap_or_default())
     }
 }
 

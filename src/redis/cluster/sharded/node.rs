@@ -32,7 +32,10 @@ const BATCH: usize = 256;
 pub(super) async fn keep(router: &Router, channels: &Channels, host: &Host) {
     let node = Node { router, channels, host };
     select(pin!(node.stand()), pin!(node.unwanted())).await;
-    channels.look(|table| table.left_all(host));
+    channels.look(|table| {
+        table.left_all(host);
+        table.places.forget(host);
+    });
 }
 
 struct Node<'a> {
@@ -48,7 +51,9 @@ struct Subscribed<'a> {
     /// The time limit for one answer. It is enough for all those that made the socket.
     limit: Duration,
     here: FxHashSet<Arc<str>>,
-    /// Wanted channels that must not be tried again before the pause is over.
+    /// The channels to look at: they may be wanted and not here, or here and not wanted.
+    open: FxHashSet<Arc<str>>,
+    /// Channels that must not be tried again before the pause is over.
     put_off: FxHashSet<Arc<str>>,
     /// Resolves when the channels that were put off are to be tried again.
     again: BoxFuture<'static, ()>,
@@ -68,16 +73,12 @@ enum Next {
 impl Node<'_> {
     async fn unwanted(&self) {
         loop {
-            let (changed, map_changed) = (self.channels.listen(), self.router.signals.listen());
-            if self.wanted().is_empty() {
+            let changed = self.channels.listen(self.host);
+            if !self.channels.is_any_wanted_at(self.host) {
                 return;
             }
-            select(changed, map_changed).await;
+            changed.await;
         }
-    }
-
-    fn wanted(&self) -> FxHashSet<Arc<str>> {
-        self.channels.wanted_at(self.router, self.host)
     }
 
     /// Opens one socket after another.
@@ -101,7 +102,7 @@ impl Node<'_> {
                 }
                 Err(failure) => failure,
             };
-            let wanted = self.wanted();
+            let wanted = channels.wanted_at(host);
             channels.look(|table| match ended {
                 Failure::Io(_) => wanted.iter().for_each(|channel| table.failed(channel, &ended)),
                 _ => wanted.iter().for_each(|channel| table.refused(channel, &ended)),
@@ -121,6 +122,7 @@ impl<'a> Subscribed<'a> {
             socket,
             limit,
             here: FxHashSet::default(),
+            open: node.channels.wanted_at(node.host),
             put_off: FxHashSet::default(),
             again: pending().boxed(),
             backoff,
@@ -132,7 +134,7 @@ impl<'a> Subscribed<'a> {
         let Node { router, channels, .. } = *self.node;
         let (mut heartbeat, mut cut_off) = (router.executor.sleep(HEARTBEAT), CutOff::default());
         loop {
-            let mut changed = pin!(select(channels.listen(), router.signals.listen()));
+            let mut changed = channels.listen(self.node.host);
             match self.adjust().await {
                 Ok(true) => continue,
                 Ok(false) => {}
@@ -141,7 +143,7 @@ impl<'a> Subscribed<'a> {
             loop {
                 let next = {
                     let timers = select(&mut heartbeat, &mut self.again);
-                    match select(pin!(self.socket.hear()), select(changed.as_mut(), timers)).await {
+                    match select(pin!(self.socket.hear()), select(&mut changed, timers)).await {
                         Either::Left((said, _)) => Next::Said(said),
                         Either::Right((Either::Left(_), _)) => Next::Changed,
                         Either::Right((Either::Right((Either::Left(_), _)), _)) => Next::Heartbeat,
@@ -162,7 +164,7 @@ impl<'a> Subscribed<'a> {
                         _ => return Failure::Io("the node is cut off from the cluster".to_owned()),
                     },
                     Next::Said(Some(Said::Left(channel))) => self.lose(&channel),
-                    Next::Again => self.put_off.clear(),
+                    Next::Again => self.open.extend(self.put_off.drain()),
                     Next::Changed => {}
                 }
                 break;
@@ -178,6 +180,7 @@ impl<'a> Subscribed<'a> {
         }
         if self.here.remove(channel) {
             channels.look(|table| table.left(channel, host));
+            self.open.insert(channel.into());
             router.signals.suspect_map();
         }
     }
@@ -186,20 +189,30 @@ impl<'a> Subscribed<'a> {
     /// done.
     async fn adjust(&mut self) -> Result<bool, Failure> {
         let Node { router, channels, host } = *self.node;
-        let wanted = self.node.wanted();
-        let unwanted: Vec<_> = self.here.difference(&wanted).take(BATCH).cloned().collect();
-        for channel in &unwanted {
-            self.here.remove(channel);
-            channels.look(|table| table.left(channel, host));
-        }
         if self.put_off.is_empty() {
             self.again = pending().boxed();
         }
-        // One of them may have been dropped and wanted again meanwhile. More than one batch may be unwanted here.
-        let kept = self.here.intersection(&wanted);
-        channels.look(|table| kept.for_each(|channel| table.subscribed(channel, host)));
-        let missing = |channel: &&Arc<str>| !self.here.contains(*channel) && !self.put_off.contains(*channel);
-        let missing: Vec<_> = wanted.iter().filter(missing).take(BATCH).cloned().collect();
+        let (mut unwanted, mut missing) = (Vec::new(), Vec::new());
+        channels.look(|table| {
+            self.open.extend(table.places.take_changed(host));
+            for channel in std::mem::take(&mut self.open) {
+                match (table.is_wanted_at(&channel, host), self.here.contains(&channel)) {
+                    (false, false) => {}
+                    // It may have been dropped and wanted again meanwhile.
+                    (true, true) => table.subscribed(&channel, host),
+                    (false, true) if unwanted.len() < BATCH => {
+                        self.here.remove(&channel);
+                        table.left(&channel, host);
+                        unwanted.push(channel);
+                    }
+                    (true, false) if self.put_off.contains(&channel) => {}
+                    (true, false) if missing.len() < BATCH => missing.push(channel),
+                    (_, _) => {
+                        self.open.insert(channel);
+                    }
+                }
+            }
+        });
         if unwanted.is_empty() && missing.is_empty() {
             if self.put_off.is_empty() {
                 self.backoff = Backoff::new(PAUSES, router.seed);

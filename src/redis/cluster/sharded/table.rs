@@ -13,12 +13,14 @@ use rustc_hash::FxHashMap;
 
 use super::super::super::failure::Failure;
 use super::super::host::Host;
+use super::places::Places;
 use crate::connection::Notice;
 use crate::protocol::slot;
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(in super::super) struct Table {
     channels: FxHashMap<Arc<str>, Channel>,
+    pub(in super::super) places: Places,
     last_id: u64,
     closed: bool,
 }
@@ -53,12 +55,10 @@ impl Table {
             return None;
         }
         self.last_id += 1;
-        let channel = self.channels.entry(Arc::clone(name)).or_insert_with(|| Channel {
-            slot: slot::of(name),
-            at: None,
-            trouble: None,
-            refused: false,
-            subscriptions: Vec::new(),
+        let channel = self.channels.entry(Arc::clone(name)).or_insert_with(|| {
+            let slot = slot::of(name);
+            self.places.want(name, slot);
+            Channel { slot, at: None, trouble: None, refused: false, subscriptions: Vec::new() }
         });
         let mut subscription = Subscription { id: self.last_id, notices, confirm: Some(confirm) };
         if channel.at.is_some() {
@@ -72,22 +72,35 @@ impl Table {
         let Some(channel) = self.channels.get_mut(name) else { return };
         channel.subscriptions.retain(|subscription| subscription.id != id);
         if channel.subscriptions.is_empty() {
-            self.channels.remove(name);
+            self.unwant(name);
         }
     }
 
-    /// Every channel that is wanted, with its slot.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = (&Arc<str>, u16)> {
-        self.channels.iter().map(|(name, channel)| (name, channel.slot))
+    fn unwant(&mut self, name: &str) {
+        let Some((name, channel)) = self.channels.remove_entry(name) else { return };
+        if let Some(host) = &channel.at {
+            self.places.left(host, &name);
+        }
+        self.places.unwant(&name, channel.slot);
+    }
+
+    /// Whether the channel is wanted at this master.
+    pub(super) fn is_wanted_at(&self, name: &str, host: &Host) -> bool {
+        self.places.wanted(host).is_some_and(|wanted| wanted.contains(name))
     }
 
     /// Records that a master has subscribed the channel. For subscriptions confirmed before, this ends an interruption.
-    pub(super) fn subscribed(&mut self, name: &str, host: &Host) {
+    pub(super) fn subscribed(&mut self, name: &Arc<str>, host: &Host) {
         let Some(channel) = self.channels.get_mut(name) else { return };
         channel.trouble = None;
         channel.refused = false;
         let moved = channel.at.as_ref() != Some(host);
-        channel.at = Some(host.clone());
+        if moved {
+            if let Some(old) = channel.at.replace(host.clone()) {
+                self.places.left(&old, name);
+            }
+            self.places.subscribed(host, name);
+        }
         for subscription in &mut channel.subscriptions {
             if !subscription.confirm() && moved {
                 subscription.notify(Notice::Gap);
@@ -99,13 +112,16 @@ impl Table {
     pub(super) fn left(&mut self, name: &str, host: &Host) {
         if let Some(channel) = self.channels.get_mut(name).filter(|channel| channel.at.as_ref() == Some(host)) {
             channel.interrupt();
+            self.places.left(host, name);
         }
     }
 
     /// Records that no channel is subscribed at this master any more.
     pub(super) fn left_all(&mut self, host: &Host) {
-        for channel in self.channels.values_mut().filter(|channel| channel.at.as_ref() == Some(host)) {
-            channel.interrupt();
+        for name in self.places.left_all(host) {
+            if let Some(channel) = self.channels.get_mut(&name) {
+                channel.interrupt();
+            }
         }
     }
 
@@ -133,7 +149,7 @@ impl Table {
             }
         });
         if channel.subscriptions.is_empty() {
-            self.channels.remove(name);
+            self.unwant(name);
         }
     }
 
@@ -155,6 +171,7 @@ impl Table {
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.channels.clear();
+        self.places.clear();
     }
 }
 

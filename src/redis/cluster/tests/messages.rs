@@ -106,3 +106,54 @@ fn a_slow_network_leaves_time_for_the_first_subscription() {
         assert!(answer.is_ok(), "sharded: {sharded}, {answer:?}");
     }
 }
+
+/// A program waits in more and more slots. Each wait looks at its own channel.
+#[test]
+fn first_waits_in_many_slots_cost_the_same_each() {
+    let mut scene = Scene::sharded();
+    let mut all: Vec<Notices> = (0..1000).map(|n| scene.subscribe(&format!("{{{n}}}")).unwrap()).collect();
+    let channels = Arc::clone(scene.cluster.sharded.as_ref().unwrap());
+    assert_eq!(channels.look(|table| table.places.looked), 1001, "the first one also by the map");
+    all.truncate(1);
+    assert!(scene.hear(&mut all[0], ms(1000)).is_empty());
+    assert_eq!(channels.look(|table| table.places.looked), 2000, "and each that ends");
+    // The slots have another master.
+    for node in scene.lab.nodes.values() {
+        *lock(&node.owner) = (2, 5);
+    }
+    scene.cluster.router.signals.suspect_map();
+    assert_eq!(scene.hear(&mut all[0], ms(1000)).len(), 2, "a gap, and another when it is subscribed there");
+    assert_eq!(channels.look(|table| table.places.looked), 2003, "by the map, and by both masters");
+}
+
+/// The last subscription ends while the master cannot be reached.
+#[test]
+fn a_master_of_which_no_channel_is_wanted_any_more_is_left_alone() {
+    let mut scene = Scene::sharded();
+    let notices = scene.subscribe("{a}").unwrap();
+    let master = Arc::clone(&scene.lab.nodes[&1]);
+    master.dead.store(true, Ordering::SeqCst);
+    master.cut(*master.sockets().last().unwrap());
+    scene.sleep(ms(5000));
+    drop(notices);
+    scene.sleep(ms(5000));
+    master.dead.store(false, Ordering::SeqCst);
+    let before = *lock(&master.logins);
+    scene.sleep(ms(5000));
+    assert!(*lock(&master.logins) - before <= 1, "but for the link that carries calls");
+    let channels = Arc::clone(scene.cluster.sharded.as_ref().unwrap());
+    assert_eq!(channels.look(|table| table.places.masters()), 0, "and forgotten");
+    assert_eq!(scene.subscribe("{a}").map(drop).ok(), Some(()), "another one is served");
+}
+
+#[test]
+fn more_channels_than_one_write_carries_are_made_again_with_a_new_socket() {
+    let mut scene = Scene::sharded();
+    let mut all: Vec<Notices> = (0..600).map(|n| scene.subscribe(&format!("{{{n}}}")).unwrap()).collect();
+    let master = Arc::clone(&scene.lab.nodes[&1]);
+    master.cut(*master.sockets().last().unwrap());
+    scene.sleep(ms(1000));
+    for notices in &mut all {
+        assert_eq!(scene.hear(notices, ms(0)), [Notice::Gap, Notice::Gap]);
+    }
+}

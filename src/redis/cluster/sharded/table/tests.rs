@@ -44,13 +44,13 @@ fn refusal() -> Failure {
 fn a_subscription_is_confirmed_once_and_then_has_gaps() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    assert_eq!(table.wanted().collect::<Vec<_>>(), [(&name(), 1584)]);
+    assert_eq!(table.channels[&name()].slot, 1584);
     assert!(!first.is_confirmed());
-    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(&name(), &host(1));
     assert!(first.is_confirmed() && first.notices().is_empty());
     table.deliver(CHANNEL, &host(1), b"m".to_vec());
     table.left(CHANNEL, &host(1));
-    table.subscribed(CHANNEL, &host(2));
+    table.subscribed(&name(), &host(2));
     table.deliver(CHANNEL, &host(2), b"n".to_vec());
     let message = |text: &str| Notice::Message(text.as_bytes().to_vec());
     assert_eq!(first.notices(), [message("m"), Notice::Gap, Notice::Gap, message("n")]);
@@ -60,15 +60,15 @@ fn a_subscription_is_confirmed_once_and_then_has_gaps() {
 fn a_second_subscription_shares_the_first() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(&name(), &host(1));
     let mut second = subscribe(&mut table).unwrap();
     assert!(second.is_confirmed());
     table.remove(&name(), first.id);
     table.deliver(CHANNEL, &host(1), b"m".to_vec());
     assert_eq!((first.notices().len(), second.notices().len()), (0, 1));
-    assert_eq!(table.wanted().count(), 1);
+    assert_eq!(table.channels.len(), 1);
     table.remove(&name(), second.id);
-    assert_eq!(table.wanted().count(), 0);
+    assert_eq!(table.channels.len(), 0);
 }
 
 /// The new master may confirm before the client notices that the old one's socket is useless.
@@ -76,8 +76,8 @@ fn a_second_subscription_shares_the_first() {
 fn the_end_of_an_old_subscription_does_not_end_the_new_one() {
     let mut table = Table::default();
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(CHANNEL, &host(1));
-    table.subscribed(CHANNEL, &host(2));
+    table.subscribed(&name(), &host(1));
+    table.subscribed(&name(), &host(2));
     assert_eq!(first.notices(), [Notice::Gap]);
     table.left(CHANNEL, &host(1));
     table.left_all(&host(1));
@@ -95,17 +95,17 @@ fn a_refusal_ends_what_was_never_confirmed_and_is_told_once_to_the_others() {
     let mut first = subscribe(&mut table).unwrap();
     table.refused(CHANNEL, &refusal());
     assert!(matches!(first.confirmed.try_recv(), Ok(Some(Err(Failure::Refused(_))))));
-    assert_eq!(table.wanted().count(), 0);
+    assert_eq!(table.channels.len(), 0);
 
     let mut first = subscribe(&mut table).unwrap();
-    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(&name(), &host(1));
     table.left(CHANNEL, &host(1));
     for _ in 0..2 {
         table.refused(CHANNEL, &refusal());
     }
     let notices = first.notices();
     assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
-    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(&name(), &host(1));
     table.refused(CHANNEL, &refusal());
     let notices = first.notices();
     assert!(matches!(notices[..], [Notice::Gap, Notice::Refused(_)]), "{notices:?}");
@@ -117,7 +117,7 @@ fn the_last_trouble_is_known_until_it_is_over() {
     let _first = subscribe(&mut table).unwrap();
     table.failed(CHANNEL, &Failure::Io("gone".to_owned()));
     assert_eq!(table.trouble(CHANNEL).map(|failure| failure.to_string()), Some("gone".to_owned()));
-    table.subscribed(CHANNEL, &host(1));
+    table.subscribed(&name(), &host(1));
     assert!(table.trouble(CHANNEL).is_none());
 }
 

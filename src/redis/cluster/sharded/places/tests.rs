@@ -1,0 +1,86 @@
+use super::super::super::map::Epochs;
+use super::*;
+use crate::connection::Reply;
+
+fn host(port: u16) -> Host {
+    Host::new("a", port)
+}
+
+/// A map of two masters, with half of the slots each.
+fn map_of(ports: [u16; 2]) -> Arc<SlotMap> {
+    let range = |first, last, port: u16| {
+        let node = Reply::Array(vec![Reply::Bytes(b"a".to_vec()), Reply::Integer(port.into())]);
+        Reply::Array(vec![Reply::Integer(first), Reply::Integer(last), node])
+    };
+    let ranges = [range(0, 8_191, ports[0]), range(8_192, 16_383, ports[1])];
+    Arc::new(SlotMap::parse(&Reply::Array(ranges.into()), &host(1), &Epochs::default(), |host| host).unwrap())
+}
+
+fn changed(places: &mut Places, port: u16) -> Vec<Arc<str>> {
+    let mut all: Vec<_> = places.take_changed(&host(port)).into_iter().collect();
+    all.sort_unstable();
+    all
+}
+
+fn owners(places: &Places) -> Vec<u16> {
+    let mut all: Vec<_> = places.owners().map(|host| host.port).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_change_concerns_one_master() {
+    let mut places = Places::default();
+    let [low, high]: [Arc<str>; 2] = ["low".into(), "high".into()];
+    places.want(&low, 1);
+    assert!(owners(&places).is_empty(), "no map is known");
+    places.follow(&map_of([1, 2]));
+    assert_eq!((owners(&places), places.take_woken().1), (vec![1], true));
+    assert_eq!(changed(&mut places, 1), [Arc::clone(&low)]);
+    places.want(&high, 16_000);
+    let (woken, is_new) = places.take_woken();
+    assert_eq!((woken.len(), is_new), (1, true));
+    assert!(Arc::ptr_eq(&woken[0], &places.masters[&host(2)].event));
+    assert!(changed(&mut places, 1).is_empty());
+    assert_eq!(changed(&mut places, 2), [Arc::clone(&high)]);
+    places.unwant(&high, 16_000);
+    assert_eq!(owners(&places), [1]);
+    assert_eq!(changed(&mut places, 2), [high]);
+    assert_eq!(places.take_woken().0.len(), 1);
+    assert!(!places.by_slot.contains_key(&16_000));
+}
+
+#[test]
+fn only_channels_of_slots_that_move_are_changed() {
+    let mut places = Places::default();
+    places.follow(&map_of([1, 2]));
+    let [low, high]: [Arc<str>; 2] = ["low".into(), "high".into()];
+    places.want(&low, 1);
+    places.want(&high, 16_000);
+    for port in [1, 2] {
+        changed(&mut places, port);
+    }
+    places.take_woken();
+    places.follow(&map_of([1, 3]));
+    assert_eq!((owners(&places), places.take_woken().1), (vec![1, 3], true));
+    assert!(changed(&mut places, 1).is_empty());
+    for port in [2, 3] {
+        assert_eq!(changed(&mut places, port), [Arc::clone(&high)], "{port}");
+    }
+    places.follow(&map_of([1, 3]));
+    assert_eq!(places.take_woken().0.len(), 0, "nothing has moved");
+}
+
+/// A master whose task has no socket does not look at what has changed. It has to hear that nothing is wanted any more.
+#[test]
+fn the_last_channel_that_goes_wakes_a_master_that_has_not_looked() {
+    let mut places = Places::default();
+    places.follow(&map_of([1, 2]));
+    let channel: Arc<str> = "low".into();
+    places.want(&channel, 1);
+    assert_eq!(places.take_woken().0.len(), 1);
+    places.unwant(&channel, 1);
+    assert_eq!(places.take_woken().0.len(), 1);
+    places.forget(&host(1));
+    assert!(places.masters.is_empty());
+}
