@@ -127,18 +127,19 @@ async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), Conne
     Ok((up, shared.executor.now()))
 }
 
-/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as the timeout share one timer.
+/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as those under way share one timer. Only
+/// one that has a shorter limit, or takes longer, has a timer of its own.
 async fn within<T>(
     shared: &Shared,
     started: Instant,
     limit: Duration,
-    work: Pin<&mut impl Future<Output = T>>,
+    mut work: Pin<&mut impl Future<Output = T>>,
 ) -> Option<T> {
-    if limit == shared.timeout {
-        shared.under_way.within(started, work).await
-    } else {
-        shared.within(limit, work).await
-    }
+    let Some(left) = limit.checked_sub(shared.under_way.limit()) else {
+        return shared.within(limit, work).await;
+    };
+    let soon = shared.under_way.within(started, work.as_mut()).await;
+    if soon.is_some() || left.is_zero() { soon } else { shared.within(left, work).await }
 }
 
 /// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by now, and

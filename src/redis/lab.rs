@@ -45,14 +45,20 @@ pub(super) struct Lab {
 pub(super) struct Clock {
     now: Mutex<Instant>,
     timers: Mutex<Vec<(Instant, oneshot::Sender<()>)>>,
+    /// The number of timers that were ever set.
+    set: AtomicUsize,
     spawned: Mutex<Vec<BoxFuture<'static, ()>>>,
 }
 
 impl Lab {
     /// Servers at these ports. One is the master of all slots.
     pub(super) fn new(ports: &[u16], owner: u16) -> Arc<Self> {
-        let clock =
-            Arc::new(Clock { now: Mutex::new(an_instant()), timers: Mutex::default(), spawned: Mutex::default() });
+        let clock = Arc::new(Clock {
+            now: Mutex::new(an_instant()),
+            timers: Mutex::default(),
+            set: AtomicUsize::new(0),
+            spawned: Mutex::default(),
+        });
         let nodes = ports.iter().map(|port| (*port, Arc::new(FakeNode::new(*port, owner, Arc::clone(&clock)))));
         Arc::new(Self { nodes: nodes.collect(), clock, sockets: AtomicUsize::new(0) })
     }
@@ -90,6 +96,11 @@ impl Lab {
         link
     }
 
+    /// The number of timers that were ever set.
+    pub(super) fn timers(&self) -> usize {
+        self.clock.set.load(Ordering::SeqCst)
+    }
+
     pub(super) fn sum(&self, count: impl Fn(&FakeNode) -> &Mutex<u64>) -> u64 {
         self.nodes.values().map(|node| *lock(count(node))).sum()
     }
@@ -116,6 +127,7 @@ impl Clock {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let (timer, fired) = oneshot::channel();
         let at = self.now() + duration;
+        self.set.fetch_add(1, Ordering::SeqCst);
         lock(&self.timers).push((at, timer));
         fired.map(drop).boxed()
     }

@@ -32,6 +32,9 @@ mod dialling;
 
 pub(super) use self::dialling::attempt;
 
+/// Most calls that wait for replicas are answered within this time. The others have timers of their own.
+const SOON: Duration = Duration::from_millis(500);
+
 /// The pauses between attempts to reconnect.
 pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
@@ -53,7 +56,7 @@ pub(super) struct Shared {
     gate: Gate,
     pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
-    /// The calls with the connection's full timeout.
+    /// The calls with the connection's full timeout, or those that wait for replicas as long as they are not slow.
     pub(super) under_way: UnderWay,
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
     pub(super) upkeep: Duration,
@@ -98,10 +101,11 @@ impl Shared {
         Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
-    /// The state of another connection to the same server.
+    /// The state of another connection to the same server, for calls that have limits of their own.
     pub(super) fn sibling(&self) -> Self {
         let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
-        Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1))
+        let sibling = Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1));
+        Self { under_way: UnderWay::new(SOON.min(self.timeout)), ..sibling }
     }
 
     fn with(

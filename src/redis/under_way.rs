@@ -53,6 +53,10 @@ impl UnderWay {
         Self { limit, calls: Mutex::default(), untimed: Event::new() }
     }
 
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// Runs a call that began at `started`. `None` after its time limit, or after the runtime was shut down.
     pub(super) async fn within<F: Future>(&self, started: Instant, call: F) -> Option<F::Output> {
         let mut call = pin!(call);

@@ -107,3 +107,51 @@ fn the_replicas_that_waited_for_less_than_the_call_do_not_count() {
     let answer = scene.call().unwrap();
     assert_eq!((answer.reply, answer.replicas), (Reply::Integer(1), 0));
 }
+
+/// Links are ended when no call has needed them for a minute. One that a call waits on is needed.
+#[test]
+fn a_link_that_is_idle_is_ended() {
+    let mut scene = Scene::new();
+    for _ in 0..5 {
+        assert_eq!(scene.call().unwrap().replicas, 1);
+        scene.sleep(Duration::from_secs(59));
+        assert_eq!(scene.node.sockets(), [1, 2], "it is in use");
+    }
+    scene.sleep(Duration::from_secs(60));
+    assert_eq!(scene.node.sockets(), [1]);
+    scene
+        .node
+        .answers(|_, words| (words[0] == "WAIT").then(|| Said::After(Duration::from_secs(200), ":1\r\n".to_owned())));
+    let waiting = Waiting { replicas: 1, within: Duration::from_secs(300), asking: false };
+    let script = Script::all().next().unwrap();
+    let slow = async { scene.acknowledging.run(&scene.commands, &[Call::new(script, &["a"], &[])], waiting).await };
+    assert_eq!(scene.lab.run(&mut scene.tasks, slow).remove(0).unwrap().replicas, 1);
+    assert_eq!(scene.node.sockets(), [1, 3]);
+    scene.sleep(Duration::from_secs(59));
+    assert_eq!(scene.node.sockets(), [1, 3], "the minute begins with the end of the call");
+    scene.sleep(Duration::from_secs(62));
+    assert_eq!(scene.node.sockets(), [1]);
+}
+
+#[test]
+fn calls_that_are_answered_soon_set_no_timers() {
+    let mut scene = Scene::new();
+    scene.call().unwrap();
+    let before = scene.lab.timers();
+    for _ in 0..100 {
+        scene.call().unwrap();
+    }
+    assert!(scene.lab.timers() - before <= 1, "{} timers", scene.lab.timers() - before);
+}
+
+/// A call that is slow still has its whole time, and no more.
+#[test]
+fn a_slow_call_ends_in_time() {
+    let mut scene = Scene::new();
+    scene.call().unwrap();
+    scene.node.answers(|_, words| (words[0] == "WAIT").then_some(Said::Never));
+    let began = scene.lab.now();
+    let answer = scene.call();
+    assert!(matches!(answer, Err(ConnectionError::Unknown(_)) | Ok(Acknowledged { replicas: 0, .. })), "{answer:?}");
+    assert_eq!(scene.lab.now() - began, Duration::from_secs(2));
+}

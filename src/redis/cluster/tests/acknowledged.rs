@@ -50,3 +50,25 @@ fn all_rounds_together_take_no_longer_than_one() {
     assert!(latest <= WITHIN + slow, "a replica may acknowledge the call until {latest:?}");
     assert!(scene.lab.now() <= began + WITHIN + slow, "{:?}", scene.lab.now() - began);
 }
+
+/// A call that needs neither a new link nor the word of another node sets no timer.
+#[test]
+fn calls_that_are_answered_soon_set_no_timers() {
+    let mut scene = Scene::new();
+    scene.run(acknowledged).unwrap();
+    let before = scene.lab.timers();
+    for _ in 0..100 {
+        scene.run(acknowledged).unwrap();
+    }
+    assert!(scene.lab.timers() - before <= 1, "{} timers", scene.lab.timers() - before);
+}
+
+#[test]
+fn a_link_that_waits_for_replicas_is_ended_when_it_is_idle() {
+    let mut scene = Scene::new();
+    scene.run(acknowledged).unwrap();
+    assert_eq!(scene.lab.nodes[&1].sockets().len(), 2);
+    scene.sleep(Duration::from_secs(121));
+    assert_eq!(scene.lab.nodes[&1].sockets().len(), 1);
+    assert_eq!(scene.run(acknowledged).unwrap().replicas, 1);
+}
