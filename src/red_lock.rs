@@ -82,8 +82,8 @@ use together::together;
 /// # Redis keys
 /// On each master:
 /// - `<prefix>:vote:{<name>}`, the vote, expires with the lease.
-/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, expires 65 min after the last vote or after twice the lease,
-///   whichever is later.
+/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, and the [set of masters](RedLockBuilder::masters_version) of the last
+///   vote, expires 65 min after the last vote or after twice the lease, whichever is later.
 /// - `<prefix>:turn:{<name>}` and `...:queue`, `...:tickets`, `...:fence`: the turn, as the keys of a [`Lock`](crate::Lock). Used on
 ///   the first master that answers.
 ///
@@ -225,7 +225,7 @@ impl RedLockBuilder {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput):
-    /// - There are not 3 or 5 clients, or two of them are the same client.
+    /// - There are not 3 or 5 clients, nor 4 with a [`masters_version`](Self::masters_version), or two of them are the same client.
     /// - A client is connected to a cluster, or by way of sentinels: see [`Topology::fails_over`](crate::Topology::fails_over).
     ///   This is found later if the client connects [in the background](crate::ConfigBuilder::connect_in_background): such a master is
     ///   never asked, [`inspect`](RedLock::inspect) says why, and acquisitions fail with `InvalidInput` if the others are no majority.

@@ -12,11 +12,13 @@ use bowline_testkit as support;
 
 mod blocking;
 mod cancel;
+mod changing;
 mod counts;
 mod faults;
 mod gate;
 mod health;
 mod held;
+mod history;
 mod input;
 mod late;
 mod masters;

@@ -169,6 +169,14 @@ impl Master {
         }
     }
 
+    /// Stops the process of a real server while the future runs.
+    pub(crate) async fn while_paused(&self, during: impl Future<Output = ()>) {
+        let Kind::Real(server) = &self.server else { panic!("only real servers can be stopped") };
+        server.pause();
+        during.await;
+        server.resume();
+    }
+
     pub(crate) fn keys(&self) -> Vec<String> {
         match &self.server {
             Kind::Embedded(server) => {
