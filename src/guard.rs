@@ -34,7 +34,8 @@ pub use signal::LossSignal;
 /// A lock on Redis is a lease, not a mutex. A program can be paused between a check and the next step, past the end of its lease.
 ///
 /// Two guards can be valid at the same time after the server lost a hold: by a `FLUSHALL`, an eviction, or a failover to a replica
-/// that had not received it. The same can happen after a forward step of the server's clock, or on a machine that was suspended.
+/// that had not received it. The same can happen after a forward step of the server's clock, and on a machine whose clock stood still:
+/// see [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md#clocks).
 ///
 /// The [`token`](Self::token) covers all of these cases: send it with every write, and let the resource reject writes with a smaller
 /// token than the largest it has seen.

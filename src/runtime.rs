@@ -17,6 +17,8 @@ use crate::error::{Error, ErrorKind};
 mod async_io;
 #[cfg(feature = "async-std")]
 pub mod async_std;
+#[cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
+mod clock;
 #[cfg(feature = "smol")]
 pub mod smol;
 #[cfg(test)]
@@ -46,7 +48,8 @@ pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// Returns a future that resolves after `duration`, counted from this call.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
-    /// The time of the monotonic clock.
+    /// The time of a monotonic clock. Leases are counted by it, so it should go on while the machine is suspended. `Instant::now()` does
+    /// not on Linux; the executors of this crate do.
     fn now(&self) -> Instant;
 
     /// Blocks the calling thread until `future` is done. The thread must be one that may block.

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use ::async_std::net::ToSocketAddrs;
 use futures::future::BoxFuture;
 
-use super::{Executor, async_io, must_not_block};
+use super::{Executor, async_io, clock, must_not_block};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
@@ -52,7 +52,7 @@ impl Executor for AsyncStd {
     }
 
     fn now(&self) -> Instant {
-        Instant::now()
+        clock::now()
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {

@@ -18,7 +18,7 @@ use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
-use super::{Executor, must_not_block, yield_once};
+use super::{Executor, clock, must_not_block, yield_once};
 use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
@@ -32,7 +32,8 @@ use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 /// sockets ([`enable_all`](tokio::runtime::Builder::enable_all), which `#[tokio::main]` calls). Without the timer, sleeping
 /// panics.
 ///
-/// The clock is tokio's: if a test pauses it, bowline's leases and timeouts stand still too.
+/// The clock is tokio's: if a test pauses it, bowline's leases and timeouts stand still too. On Linux, it goes on while the machine is
+/// suspended; timers that run meanwhile end later by that.
 ///
 /// A current-thread runtime makes progress only while a thread drives it by `Runtime::block_on`. Until then its tasks and timers
 /// wait, and so does [`block_on`](Executor::block_on) of a future that depends on them.
@@ -144,13 +145,17 @@ impl Executor for Tokio {
     }
 
     fn now(&self) -> Instant {
-        if !self.inner.may_pause || thread_ends() {
+        if !self.inner.may_pause {
+            return clock::now();
+        }
+        let suspended = clock::suspended();
+        if thread_ends() {
             #[expect(clippy::disallowed_methods, reason = "this is the adapter")]
-            return Instant::now();
+            return Instant::now() + suspended;
         }
         // Other threads see a paused clock only inside the runtime's context.
         let _runtime = self.inner.handle.enter();
-        ::tokio::time::Instant::now().into_std()
+        ::tokio::time::Instant::now().into_std() + suspended
     }
 
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()> {

@@ -36,3 +36,4 @@ mod run;
 mod scene;
 mod server;
 mod sockets;
+mod suspended;
