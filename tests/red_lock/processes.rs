@@ -1,18 +1,26 @@
-//! Several processes over five real masters that are killed, restarted and frozen while they work.
+//! Several processes over five real masters. Either the masters are killed, restarted and frozen while the processes work, or the processes
+//! are.
 //!
-//! Each process is this test binary again, running only `child`. Its workers increment a counter through a register that checks tokens.
-//! `BOWLINE_RED_LOCK_SECONDS` sets how long the masters are disturbed (12 by default).
+//! Each process is this test binary again, running only `child`. Its workers increment a counter through a register that checks tokens, and
+//! write down their holds, which stateright's checker looks at.
+//! `BOWLINE_RED_LOCK_SECONDS` sets how long they are disturbed (12 by default).
 
 mod register;
 mod worker;
 
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
+use bowline_model::history::Hold;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::history::{self, assert_linearizable};
+use crate::masters::ms;
 use crate::support::server::Server;
 use register::Register;
-use worker::{MASTERS, REGISTER, Report, SECONDS, work};
+use worker::{JOURNAL, LEASE, MASTERS, REGISTER, Report, SECONDS, work};
 
 const PROCESSES: usize = 4;
 
@@ -28,13 +36,15 @@ fn child() {
 fn nothing_is_lost_while_two_of_five_masters_are_killed_and_restarted_every_second() {
     // These masters keep every write that they have answered.
     let durable = ["--appendonly", "yes", "--appendfsync", "always"];
-    let report = run(&durable, Duration::from_secs(1), |masters, random| {
-        let first = random(masters.len());
-        let second = (first + 1 + random(masters.len() - 1)) % masters.len();
-        masters[first].kill();
-        masters[second].kill();
-        masters[first].restart();
-        masters[second].restart();
+    let report = run(&durable, ms(1000), |scene| {
+        let first = scene.random(scene.masters.len());
+        let second = (first + 1 + scene.random(scene.masters.len() - 1)) % scene.masters.len();
+        for n in [first, second] {
+            scene.masters[n].kill();
+        }
+        for n in [first, second] {
+            scene.masters[n].restart();
+        }
     });
     assert!(report.accepted > 100, "{report:?}");
 }
@@ -42,75 +52,142 @@ fn nothing_is_lost_while_two_of_five_masters_are_killed_and_restarted_every_seco
 #[test]
 fn nothing_is_lost_while_one_of_five_masters_is_frozen_and_thawed() {
     let mut frozen = None;
-    let report = run(&[], Duration::from_millis(1500), move |masters, random| {
+    let report = run(&[], ms(1500), move |scene| {
         if let Some(n) = frozen.take() {
-            masters[n as usize].resume();
+            scene.masters[n as usize].resume();
         } else {
-            let n = random(masters.len());
-            masters[n].pause();
+            let n = scene.random(scene.masters.len());
+            scene.masters[n].pause();
             frozen = Some(n as u64);
         }
     });
     assert!(report.accepted > 100, "{report:?}");
 }
 
-/// Has the processes work while the masters are disturbed at each interval, and checks what they did.
-fn run(
-    args: &[&str],
-    interval: Duration,
-    mut disturb: impl FnMut(&mut [Server], &mut dyn FnMut(usize) -> usize),
-) -> Report {
+#[test]
+fn nothing_is_lost_while_a_process_is_frozen_past_its_lease_or_killed() {
+    let mut turns = 0..;
+    let report = run(&[], LEASE + ms(500), |scene| {
+        scene.processes.iter().for_each(Process::resume);
+        if turns.next().is_some_and(|turn| turn % 2 == 1) {
+            scene.replace_a_process();
+        }
+        let n = scene.random(PROCESSES);
+        scene.processes[n].signal(Signal::STOP);
+    });
+    assert!(report.accepted > 20, "{report:?}");
+}
+
+/// The masters and the processes, to be disturbed.
+struct Scene {
+    masters: Vec<Server>,
+    server: Server,
+    processes: Vec<Process>,
+    /// Those of processes that were killed, too.
+    journals: Vec<PathBuf>,
+    end: Instant,
+    state: u64,
+}
+
+impl Scene {
+    fn start(args: &[&str]) -> Self {
+        let seconds: u64 = std::env::var("BOWLINE_RED_LOCK_SECONDS").map_or(12, |text| text.parse().unwrap());
+        let masters: Vec<Server> = (0..5).map(|_| Server::start_with(args)).collect();
+        let server = Server::start();
+        Register::open(&server.url()).reset(&server);
+        let seed = std::process::id();
+        println!("seed {seed}");
+        let (processes, journals, state) = (Vec::new(), Vec::new(), u64::from(seed) * 2_654_435_761 + 1);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut scene = Self { masters, server, processes, journals, end, state };
+        (0..PROCESSES).for_each(|_| scene.add_a_process());
+        scene
+    }
+
+    fn add_a_process(&mut self) {
+        let journal = self.server.dir().join(format!("journal-{}", self.journals.len()));
+        let seconds = self.end.saturating_duration_since(Instant::now()).as_secs() + 1;
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::child", "--nocapture"])
+            .env(MASTERS, self.masters.iter().map(Server::url).collect::<Vec<_>>().join(","))
+            .env(REGISTER, self.server.url())
+            .env(SECONDS, seconds.to_string())
+            .env(JOURNAL, &journal)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        self.journals.push(journal);
+        self.processes.push(Process(child));
+    }
+
+    fn replace_a_process(&mut self) {
+        let n = self.random(self.processes.len());
+        let Process(mut child) = self.processes.swap_remove(n);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.add_a_process();
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        usize::try_from(self.state % below as u64).unwrap()
+    }
+}
+
+/// Has the processes work while they or the masters are disturbed at each interval, and checks what they did.
+fn run(args: &[&str], interval: Duration, mut disturb: impl FnMut(&mut Scene)) -> Report {
     if std::env::var_os("BOWLINE_CLUSTER").is_some() {
         return Report { accepted: u64::MAX, ..Report::default() };
     }
-    let seconds: u64 = std::env::var("BOWLINE_RED_LOCK_SECONDS").map_or(12, |text| text.parse().unwrap());
-    let mut masters: Vec<Server> = (0..5).map(|_| Server::start_with(args)).collect();
-    let server = Server::start();
-    let mut register = Register::open(&server.url());
-    register.reset(&server);
-    let urls: Vec<String> = masters.iter().map(Server::url).collect();
     let start = Instant::now();
-    let processes: Vec<Process> =
-        (0..PROCESSES).map(|_| Process::start(&urls.join(","), &server.url(), seconds + 1)).collect();
-
-    let seed = std::process::id();
-    println!("seed {seed}");
-    let mut state = u64::from(seed) * 2_654_435_761 + 1;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state % below as u64).unwrap()
-    };
-    while start.elapsed() < Duration::from_secs(seconds) {
+    let mut scene = Scene::start(args);
+    while Instant::now() < scene.end {
         let next = Instant::now() + interval;
-        disturb(&mut masters, &mut random);
+        disturb(&mut scene);
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    masters.iter().for_each(Server::resume);
+    scene.masters.iter().for_each(Server::resume);
+    scene.processes.iter().for_each(Process::resume);
 
-    let report = processes.into_iter().map(Process::finish).fold(Report::default(), Report::merge);
-    println!("in {:?}: {}", start.elapsed(), report.shown());
-    assert_eq!(register.value(), report.accepted, "an increment was lost: {report:?}");
+    let report = scene.processes.into_iter().map(Process::finish).fold(Report::default(), Report::merge);
+    let holds: Vec<Hold> = scene
+        .journals
+        .iter()
+        .flat_map(|journal| history::holds(&fs::read_to_string(journal).unwrap_or_default()))
+        .collect();
+    println!(
+        "in {:?}: {}; {} holds in {} journals",
+        start.elapsed(),
+        report.shown(),
+        holds.len(),
+        scene.journals.len()
+    );
+    let value = Register::open(&scene.server.url()).value();
+    if scene.journals.len() == PROCESSES {
+        assert_eq!(value, report.accepted, "an increment was lost: {report:?}");
+    }
+    // Processes that were killed report nothing.
+    assert!(value >= report.accepted, "an increment was lost: {value}, {report:?}");
     assert_eq!(report.refused_while_valid, 0, "two guards were valid at a time: {report:?}");
     assert_eq!(report.late_accepted, 0, "a late write was accepted: {report:?}");
+    // A write after the end of a hold can be accepted as well, and a guard that came too late is no hold.
+    assert!(holds.len() as u64 >= report.accepted / 2, "{} holds, {report:?}", holds.len());
+    assert_linearizable(holds);
     report
 }
 
 struct Process(Child);
 
 impl Process {
-    fn start(masters: &str, register: &str, seconds: u64) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "processes::child", "--nocapture"])
-            .env(MASTERS, masters)
-            .env(REGISTER, register)
-            .env(SECONDS, seconds.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self(child)
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    fn resume(&self) {
+        self.signal(Signal::CONT);
     }
 
     fn finish(self) -> Report {

@@ -7,12 +7,16 @@ use std::time::{Duration, Instant};
 use bowline::{Config, RedLock};
 
 use super::register::Register;
+use crate::history::{Journal, Watched, nanoseconds};
 use crate::masters::ms;
 
 pub(crate) const MASTERS: &str = "BOWLINE_TEST_MASTERS";
 pub(crate) const REGISTER: &str = "BOWLINE_TEST_REGISTER";
 pub(crate) const SECONDS: &str = "BOWLINE_TEST_SECONDS";
+pub(crate) const JOURNAL: &str = "BOWLINE_TEST_JOURNAL";
 
+/// How long a process may stand still before its hold is over.
+pub(crate) const LEASE: Duration = ms(2000);
 const WORKERS: usize = 8;
 /// The workers sleep through a hold so often, to write too late.
 const LATE: u64 = 16;
@@ -40,7 +44,7 @@ pub(crate) fn work() {
 }
 
 async fn increment() -> Report {
-    let config = Config::builder().lease(ms(2000)).command_timeout(ms(1000)).retry_timeout(ms(10_000)).build().unwrap();
+    let config = Config::builder().lease(LEASE).command_timeout(ms(1000)).retry_timeout(ms(10_000)).build().unwrap();
     let mut clients = Vec::new();
     for url in std::env::var(MASTERS).unwrap().split(',') {
         clients.push(connect(url, &config).await);
@@ -48,7 +52,9 @@ async fn increment() -> Report {
     let locks = RedLock::builder(clients).node_timeout(ms(300)).durable(true).build().unwrap();
     let end = Instant::now() + Duration::from_secs(std::env::var(SECONDS).unwrap().parse().unwrap());
     let register = Arc::new(Mutex::new(Register::open(&std::env::var(REGISTER).unwrap())));
-    let workers: Vec<_> = (0..WORKERS).map(|_| tokio::spawn(worker(locks.clone(), register.clone(), end))).collect();
+    let journal = Arc::new(Journal::open(std::env::var(JOURNAL).unwrap().as_ref()));
+    let work = |_| tokio::spawn(worker(locks.clone(), register.clone(), journal.clone(), end));
+    let workers: Vec<_> = (0..WORKERS).map(work).collect();
     let mut report = Report::default();
     for worker in workers {
         report = report.merge(worker.await.unwrap());
@@ -69,11 +75,11 @@ async fn connect(url: &str, config: &Config) -> bowline::Client {
     }
 }
 
-async fn worker(locks: RedLock, register: Arc<Mutex<Register>>, end: Instant) -> Report {
+async fn worker(locks: RedLock, register: Arc<Mutex<Register>>, journal: Arc<Journal>, end: Instant) -> Report {
     let (mut report, mut failures) = (Report::default(), BTreeMap::new());
     let mut last = None;
     while Instant::now() < end {
-        let asked = Instant::now();
+        let (asked, invoked) = (Instant::now(), nanoseconds());
         let guard = match locks.lock("a").timeout(ms(20_000)).await {
             Ok(guard) => guard,
             Err(error) => {
@@ -84,6 +90,8 @@ async fn worker(locks: RedLock, register: Arc<Mutex<Register>>, end: Instant) ->
         };
         report.waits.push(u64::try_from(asked.elapsed().as_micros()).unwrap());
         let token = guard.token().get();
+        let watched = Watched::granted(&guard, invoked);
+        watched.iter().for_each(|watched| journal.granted(watched));
         let read = register.lock().unwrap().read(token);
         tokio::task::yield_now().await;
         let written = read.and_then(|value| register.lock().unwrap().write(token, value + 1));
@@ -104,6 +112,7 @@ async fn worker(locks: RedLock, register: Arc<Mutex<Register>>, end: Instant) ->
                 Err(_) => report.late_refused += 1,
             }
         }
+        watched.into_iter().for_each(|watched| journal.ended(&watched.released(&guard)));
         let _ = guard.release().await;
     }
     if !failures.is_empty() {
