@@ -156,7 +156,7 @@ impl Watchdog {
     /// in between.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         // Nothing is said if the future is dropped: the clean-up is not done then.
-        if self.cancel(&cleanup).await.is_ok() {
+        if self.cancel(&cleanup).await.is_ok() && self.end_again(&cleanup).await.is_ok() {
             return self.engine.cleanup_done(n);
         }
         let pause = PAUSES.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
@@ -190,6 +190,20 @@ impl Watchdog {
                 }
                 Err(_) => break,
             }
+        }
+        Ok(())
+    }
+
+    /// After a repeated clean-up, the server may have another hold of the name that was ended before: one that it has not heard the end of, or
+    /// one whose ticket it had kept. An error is one that may pass.
+    async fn end_again(&self, cleanup: &Cleanup) -> Result<(), Failure> {
+        if !cleanup.is_repeated || self.engine.is_closed() {
+            return Ok(());
+        }
+        match self.scripts().holders(&cleanup.keys).await {
+            Ok(held) => self.engine.end_again(held, self.executor.now()),
+            Err(failure) if failure.kind().is_retryable() => return Err(failure),
+            Err(_) => {}
         }
         Ok(())
     }

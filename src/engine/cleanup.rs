@@ -25,6 +25,11 @@ pub(crate) struct Cleanup {
 }
 
 impl Cleanup {
+    /// The same once more. The request that it once followed is over.
+    pub(super) fn repeated(self) -> Self {
+        Self { is_repeated: true, behind: 0, failures: 0, ..self }
+    }
+
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),

@@ -25,6 +25,10 @@ pub(super) struct Cleanups {
     ending: Vec<(u64, Arc<Hold>, Instant)>,
     last_ending: u64,
     ended: Ended,
+    /// When the server may have been replaced last.
+    last_gap: Option<Instant>,
+    /// The last clean-up that was begun before that.
+    before_gap: u64,
     /// Whether the watchdog is gone, so that nothing is cleaned up any more.
     is_over: bool,
     /// Whether a clean-up was added since the watchdog looked.
@@ -53,7 +57,10 @@ impl Cleanups {
 
     pub(super) fn done(&mut self, n: u64) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };
-        if !cleanup.is_repeated {
+        // The answer may be that of a server that was replaced meanwhile.
+        if n <= self.before_gap {
+            self.push(cleanup.repeated());
+        } else if !cleanup.is_repeated {
             self.ended.insert(cleanup);
         }
         self.is_idle_anew |= self.is_idle();
@@ -83,15 +90,28 @@ impl Cleanups {
 
     /// Records that the server has ended the hold, by a request sent at `sent`.
     pub(super) fn set_ended(&mut self, hold: &Hold, sent: Instant) {
-        self.ended.insert(Cleanup::of(hold, sent));
+        let cleanup = Cleanup::of(hold, sent);
+        if self.last_gap.is_some_and(|gap| gap > sent) {
+            self.push(cleanup.clone().repeated());
+        }
+        self.ended.insert(cleanup);
     }
 
     /// Repeats the latest releases, because the server may be another one than before.
     pub(super) fn repeat(&mut self, now: Instant) {
+        (self.last_gap, self.before_gap) = (Some(now), self.last);
         for cleanup in self.ended.take(now) {
-            // The request that it once followed is over.
-            self.push(Cleanup { is_repeated: true, behind: 0, failures: 0, ..cleanup });
+            self.push(cleanup.repeated());
         }
+    }
+
+    /// The server has given a hold to an attempt. If that has been ended, at a server that was replaced by one that does not know, it is
+    /// ended again.
+    pub(super) fn end_again(&mut self, n: u64, now: Instant) {
+        let Some(cleanup) = self.ended.of(n).cloned() else { return };
+        // A ticket may have become a hold only now.
+        let until = now + cleanup.ticket.lease;
+        self.push(Cleanup { until, ..cleanup.repeated() });
     }
 
     /// Whether nothing is left to clean up and no caller is releasing a hold.

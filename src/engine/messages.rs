@@ -54,6 +54,9 @@ impl State {
                 let cleanup = until.and_then(|until| Some(Cleanup::of(self.holds.get(id.n)?, until)));
                 cleanup.into_iter().for_each(|cleanup| self.cleanups.push(cleanup));
             }
+            if !self.holds.is_held(id.n) {
+                self.cleanups.end_again(id.n, now);
+            }
             return;
         };
         if attempt.is_outdated(at) {

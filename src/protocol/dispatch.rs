@@ -79,6 +79,21 @@ impl Scripts<'_> {
         self.send(keys.kind.with(|resource| resource.heartbeat(keys, self.site(keys), tickets))).await
     }
 
+    /// The attempts that hold the resource, or the first thousand of them.
+    pub(crate) async fn holders(self, keys: &Keys) -> Result<Vec<AttemptId>, Failure> {
+        let ids: Vec<String> = match keys.kind {
+            Kind::Lock | Kind::Turn | Kind::Vote => {
+                self.inspect_lock(keys).await?.holder.into_iter().map(|(id, ..)| id).collect()
+            }
+            Kind::Semaphore { .. } | Kind::ReadWrite => {
+                // The limit is only repeated in the answer.
+                self.inspect(keys, 1).await?.holds.into_iter().map(|hold| hold.attempt_id).collect()
+            }
+            Kind::Latch => Vec::new(),
+        };
+        Ok(ids.iter().filter_map(|id| AttemptId::parse(id)).collect())
+    }
+
     /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no
     /// use.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {

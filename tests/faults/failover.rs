@@ -20,6 +20,7 @@ on_every_runtime! {
     waiters_are_served_behind_a_balancer_between_a_primary_and_its_replica,
     a_client_follows_its_address_to_the_new_primary,
     what_the_new_primary_has_not_heard_of_is_released_again,
+    a_busy_name_is_not_blocked_by_what_the_new_primary_has_not_heard_of,
     a_renewal_on_a_silent_connection_is_sent_again_on_a_new_one,
     a_password_changed_under_a_client_is_denied,
 }
@@ -319,4 +320,50 @@ async fn what_the_new_primary_has_not_heard_of_is_released_again(env: Env) {
     env.eventually("they are released again", async || holds(pair.primary()) == one).await;
     assert!(held.is_valid());
     held.release().await.unwrap();
+}
+
+/// The replica is promoted while it has a hold and tickets of two clients. The old primary serves all of them and more, so the clients
+/// remember later releases of the same names.
+async fn a_busy_name_is_not_blocked_by_what_the_new_primary_has_not_heard_of(env: Env) {
+    let mut pair = Pair::start();
+    let clients = [pair.client(&env, 60_000).await, pair.client(&env, 60_000).await];
+    let [one, other] = clients.each_ref();
+    let held = one.lock("a").lock().await.unwrap();
+    let (permits, write) =
+        (one.semaphore("a", 2).acquire_many(2).await.unwrap(), one.rw_lock("a").write().await.unwrap());
+    let mut waiting = Vec::new();
+    for n in 0..4 {
+        let lock = clients[usize::from(n % 2 == 1)].lock("a");
+        waiting.push(env.spawn(async move { lock.lock().await.unwrap().release().await.unwrap() }));
+        env.eventually("it waits", async || clients.iter().map(|client| client.stats().waiting).sum::<u64>() == n + 1)
+            .await;
+    }
+    let keys = |server: &Server| {
+        let mut keys = server.keys();
+        keys.retain(|key| !key.ends_with(":fence"));
+        keys
+    };
+    let length = |server: &Server| -> usize {
+        redis::cmd("LLEN").arg("bowline:lock:{a}:queue").query(&mut server.client()).unwrap()
+    };
+    let all = keys(pair.primary());
+    env.eventually("the replica has them", async || keys(pair.replica()) == all && length(pair.replica()) == 4).await;
+    pair.replica().promote();
+    held.release().await.unwrap();
+    permits.release().await.unwrap();
+    write.release().await.unwrap();
+    join_all(waiting).await;
+    for client in [other, one] {
+        client.lock("a").lock().await.unwrap().release().await.unwrap();
+        client.semaphore("a", 2).acquire().await.unwrap().release().await.unwrap();
+        client.rw_lock("a").read().await.unwrap().release().await.unwrap();
+    }
+    assert_eq!((keys(pair.primary()), keys(pair.replica())), (Vec::new(), all));
+    pair.proxy.lead_to(pair.replica().port());
+    pair.primary().demote(pair.replica());
+    pair.primary = 1 - pair.primary;
+    for subscriptions in [true, false] {
+        kill(pair.replica(), subscriptions);
+    }
+    env.eventually("nothing is held there", async || keys(pair.primary()).is_empty()).await;
 }

@@ -11,6 +11,7 @@ use crate::engine::ahead::Ask;
 use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
 use crate::engine::work::Work;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::message::Message;
@@ -114,6 +115,17 @@ impl Engine {
     pub(crate) fn subscription_refused(&self, refusal: &ConnectionError) {
         self.change(|state| state.stats.subscriptions_refused += 1);
         trace::subscription_refused(refusal);
+    }
+
+    /// The server names these holds. Those of this client that were ended before, at a server that it has replaced, are ended again.
+    pub(crate) fn end_again(&self, held: Vec<AttemptId>, now: Instant) {
+        self.change(|state| {
+            for id in state.attempts.own(held) {
+                if !state.holds.is_held(id.n) {
+                    state.cleanups.end_again(id.n, now);
+                }
+            }
+        });
     }
 
     /// Messages may have been missed, and the server may be another one. It is asked about every ticket and every hold, and the latest

@@ -48,7 +48,7 @@ impl HandoffHandler<'_> {
         let attempts = &mut *self.assets.attempts;
         attempts.silence.ends();
         if let Some(before) = attempts.get_mut(id.n).and_then(|attempt| attempt.before.take()) {
-            self.assets.cleanups.set_ended(&before, now);
+            self.assets.cleanups.set_ended(&before, queued.sent);
         }
         attempts.set_queued(id, queued, now);
         let Some(attempt) = attempts.get_mut(id.n) else { return false };
