@@ -98,7 +98,8 @@ impl ConfigBuilder {
         self
     }
 
-    /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s.
+    /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s. An operation waits
+    /// for less if its own time is over before: see [`retry_timeout`](Self::retry_timeout).
     ///
     /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again and needs
     /// time for that. A renewal never waits longer than its lease allows. Every other command on a silent connection waits for
@@ -110,8 +111,16 @@ impl ConfigBuilder {
 
     /// How long an operation is retried while the server gives no usable answer: up to 24 h. The default is 10 s.
     ///
-    /// After that time the operation fails with [`Unavailable`](ErrorKind::Unavailable) or with the server's refusal. The
-    /// setting does not limit the wait for a lock that others hold: see [`Acquire::timeout`](crate::Acquire::timeout).
+    /// After that time, to the precision of the runtime's timers, the operation fails with [`Unavailable`](ErrorKind::Unavailable) or with
+    /// the server's refusal. This holds for every operation of every primitive, whatever the client waits for: an answer, a connection, or
+    /// the end of a pause between two requests. A request that is cut off in this way may still be executed. With zero, no request is
+    /// sent again, and each waits for the [`command_timeout`](Self::command_timeout) at most.
+    ///
+    /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue, that is the first
+    /// heartbeat of its ticket without an answer: one is sent when a connection is lost, and every few seconds otherwise. The
+    /// setting does not limit the wait for a lock that others hold: see [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with
+    /// both limits, the one that is over first decides. Waiting for the replicas of
+    /// [`acknowledged_by`](Self::acknowledged_by) and the masters of a [`RedLock`](crate::RedLock) have limits of their own.
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self

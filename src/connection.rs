@@ -24,7 +24,8 @@ pub use error::ConnectionError;
 /// ([`node_of`](Self::node_of)), and releases nothing after its runtime is gone ([`without_runtime`](Self::without_runtime)).
 ///
 /// # Contract
-/// - Every call returns within a deadline that the implementation sets, whatever the server does.
+/// - Every call returns within a deadline that the implementation sets, whatever the server does: at most the client's
+///   [`command_timeout`](crate::ConfigBuilder::command_timeout). A client that needs the answer earlier drops the call.
 /// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such as `MOVED`
 ///   of a cluster. A dropped call was either never sent or may have been executed.
 /// - While the connection stays up, calls are executed in the order of their first polls.

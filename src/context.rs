@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::connection::later::Later;
 use crate::connection::{Connection, ConnectionError};
 use crate::driver::inbox::{Inbox, Reader};
-use crate::driver::retry::Retry;
+use crate::driver::retry::{Asker, Retry};
 use crate::driver::server_clock::ServerClock;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
@@ -126,13 +126,16 @@ impl Context {
     }
 
     /// Starts a series of requests for one operation.
-    pub(crate) fn retry(&self, operation: &'static str, name: &Arc<str>) -> Retry<'_> {
-        self.retry_from(operation, name, self.now())
+    pub(crate) fn retry(&self, operation: &'static str, keys: &Arc<Keys>) -> Retry<'_> {
+        self.retry_from(operation, keys, self.now())
     }
 
     /// As [`retry`](Self::retry), for an operation that began then.
-    pub(crate) fn retry_from(&self, operation: &'static str, name: &Arc<str>, began: Instant) -> Retry<'_> {
-        Retry::new(&*self.executor, &self.engine, self.config.retry_timeout, operation, name, began)
+    pub(crate) fn retry_from(&self, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Retry<'_> {
+        let Self { executor, engine, config, .. } = self;
+        let Config { retry_timeout, command_timeout, .. } = *config;
+        let asker = Asker { executor, engine, retry_timeout, command_timeout };
+        Retry::new(asker, operation, keys, began)
     }
 
     pub(crate) fn closed(&self, operation: &'static str, keys: &Keys) -> Error {

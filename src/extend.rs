@@ -1,5 +1,6 @@
 //! Extending a fixed lease.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use crate::config::check_lease;
@@ -23,8 +24,7 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
     if let Some(quorum) = owned.quorum() {
         return quorum.extend(lease).await;
     }
-    let mut retry = context.retry(OPERATION, &hold.keys.name);
-    let until = context.now() + context.config.retry_timeout;
+    let mut retry = context.retry(OPERATION, &hold.keys);
     loop {
         let sent = context.now();
         if let Some(loss) = hold.loss(sent) {
@@ -35,16 +35,20 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
         // Redis.
         hold.asks_for(lease);
         let holds = [hold.renewal_args(lease)];
-        let renewed = match hold.replicas {
-            0 => context.scripts().renew(&holds, within).await,
-            replicas => context.scripts().renew_acknowledged(&holds, replicas, within).await,
-        };
-        match renewed {
+        // The wait for replicas ends before the caller's.
+        let of_replicas = retry.limit(sent).map_or(within, |limit| within.min(limit));
+        let call = pin!(async {
+            match hold.replicas {
+                0 => context.scripts().renew(&holds, within).await,
+                replicas => context.scripts().renew_acknowledged(&holds, replicas, of_replicas).await,
+            }
+        });
+        match retry.bounded(sent, call).await {
             Ok(renewed) => {
                 context.observe(renewed.now);
                 let state = renewed.holds.first().map(|state| hold.found(*state));
                 if let Some(HoldState::Unacknowledged(replicas)) = state {
-                    if context.now() < until {
+                    if !retry.is_over() {
                         continue;
                     }
                     let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);

@@ -1,6 +1,7 @@
 //! What the handles of all primitives share.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use crate::context::Context;
@@ -63,9 +64,10 @@ impl Primitive {
         F: Future<Output = Result<T, Failure>>,
     {
         let keys = self.keys(operation)?;
-        let mut retry = self.context().retry(operation, &keys.name);
+        let mut retry = self.context().retry(operation, keys);
         loop {
-            match call(self.context().scripts(), keys).await {
+            let (sent, call) = (self.context().now(), pin!(call(self.context().scripts(), keys)));
+            match retry.bounded(sent, call).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => retry.again_after(failure).await?,
             }

@@ -1,5 +1,6 @@
 //! What the guards of one hold share, and how the hold ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,11 +75,13 @@ impl OwnedHold {
         let context = self.context().clone();
         let _releasing = context.engine.releasing(&self.hold, now);
         let mut this = self;
-        let mut retry = context.retry_from("release", &this.hold.keys.name, now);
+        let mut retry = context.retry_from("release", &this.hold.keys, now);
         let mut may_be_done = false;
         loop {
             this.asked = true;
-            match context.scripts().release(&this.hold.keys, this.hold.id).await {
+            let (sent, hold) = (context.now(), this.hold.clone());
+            let call = pin!(context.scripts().release(&hold.keys, hold.id));
+            match retry.bounded(sent, call).await {
                 Ok(Released::Released { call_again, messages, now }) => {
                     this.set_ended(call_again, now);
                     context.deliver(messages);
@@ -166,7 +169,7 @@ impl OwnedHold {
         pending: &mut PendingAttempt<'_>,
     ) -> Result<Changed> {
         let (context, old) = (self.context().clone(), self.hold.clone());
-        let mut retry = context.retry(operation, &old.keys.name);
+        let mut retry = context.retry(operation, &old.keys);
         loop {
             let sent = context.now();
             if let Some(loss) = old.loss(sent) {
@@ -178,9 +181,10 @@ impl OwnedHold {
             }
             let lease = old.term.lease(lease, sent);
             let units = pending.state.amount;
-            let not_after = context.not_after(sent, None);
+            let not_after = context.not_after(sent, retry.limit(sent));
             let args = ChangeArgs { old: old.id, new: pending.id(), units, lease, not_after };
-            match context.scripts().change(&old.keys, WRITE, args).await {
+            let call = pin!(context.scripts().change(&old.keys, WRITE, args));
+            match retry.bounded(sent, call).await {
                 Ok(Answer::Done { token, call_again, now }) => {
                     self.set_ended(call_again, now);
                     // The server knows the first token of a grant. A hold that was handed off has a larger one.
@@ -191,9 +195,13 @@ impl OwnedHold {
                     self.set_ended(false, now);
                     return Ok(Changed { amount: old.amount, token: old.token(), lease, sent });
                 }
-                // Either there are more expired leases to remove, or the request arrived after `not_after`. The answer has
-                // corrected the estimate of the server's clock in the second case.
-                Ok(Answer::Busy { call_again: true, now } | Answer::Stale { now }) => context.observe(now),
+                // There are more expired leases to remove.
+                Ok(Answer::Busy { call_again: true, now }) => {
+                    context.observe(now);
+                    retry.gets_on();
+                }
+                // The request arrived after `not_after`, and the answer has corrected the estimate of the server's clock.
+                Ok(Answer::Stale { now }) => context.observe(now),
                 Ok(Answer::NotHeld { call_again, now }) => {
                     self.set_ended(call_again, now);
                     old.lose(Loss::Gone);

@@ -43,6 +43,7 @@ mod supervisor;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+mod unanswered;
 mod under_way;
 
 pub use self::sentinel::SentinelUrl;

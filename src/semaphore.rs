@@ -1,6 +1,7 @@
 //! The semaphore.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,12 +132,13 @@ impl Semaphore {
         let context = self.primitive.context();
         let keys = self.primitive.keys(OPERATION)?;
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
-        let mut retry = context.retry(OPERATION, &keys.name);
+        let mut retry = context.retry(OPERATION, keys);
         loop {
             let sent = context.now();
             // A late copy of this call must not overwrite a limit that was set after it.
-            let not_after = context.not_after(sent, None);
-            match context.scripts().set_limit(keys, limit, not_after).await {
+            let not_after = context.not_after(sent, retry.limit(sent));
+            let call = pin!(context.scripts().set_limit(keys, limit, not_after));
+            match retry.bounded(sent, call).await {
                 Ok(Limited::Limit { call_again, now }) => {
                     context.observe(now);
                     if call_again {

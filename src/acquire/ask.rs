@@ -45,7 +45,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<An
     let mut series = None;
     loop {
         let sent = waiter.next_request().ok_or_else(|| request.error(ErrorKind::Closed))?;
-        let retry = || context.retry_from(request.operation, &request.keys.name, sent);
+        let retry = || context.retry_from(request.operation, &request.keys, sent);
         let retry = series.get_or_insert_with(retry);
         let answer = match waiter.attempt.state.before.clone() {
             Some(before) => requeue(request, waiter, retry, &before, sent).await?,
@@ -68,7 +68,8 @@ async fn requeue(
     let (context, keys) = (waiter.context, &request.keys);
     let ticket = ticket(request, waiter);
     let unread = context.engine.unread_reply(keys, sent);
-    let requeued = context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())).await;
+    let call = pin!(context.scripts().requeue(keys, before.id, (ticket, ticket.ttl())));
+    let requeued = retry.bounded(sent, call).await;
     drop(unread);
     match requeued {
         Ok(Requeued::Granted { token, call_again, messages, now }) => {
@@ -120,11 +121,11 @@ async fn acquire(
         ticket_ttl: ticket.ttl(),
         wait: request.wait,
         max_waiters: request.max_waiters,
-        not_after: waiter.not_after(sent),
+        not_after: waiter.not_after(sent, retry),
     };
     let is_first = waiter.attempt.state.asked == 1;
-    let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args));
-    let (acquired, replicas) = match waiter.ask(retry, call).await? {
+    let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));
+    let (acquired, replicas) = match waiter.ask(retry, sent, call).await? {
         Asked::Answered(acquired) => acquired,
         Asked::Decided(outcome) => return Ok(Some(Answer::Decided(outcome))),
         Asked::Failed => return Ok(None),
@@ -152,9 +153,13 @@ async fn acquire(
             Ok(Some(if left_to_cohort { Answer::LeftToCohort } else { Answer::Queued }))
         }
         Acquired::Busy { call_again: false, .. } => Ok(Some(Answer::Busy)),
-        // Either there are more expired tickets to remove, or the request arrived after `not_after`. The answer has
-        // corrected the estimate of the server's clock in the second case. Both are asked again.
-        Acquired::Busy { call_again: true, .. } | Acquired::Stale { .. } => Ok(None),
+        // There are more expired tickets to remove.
+        Acquired::Busy { call_again: true, .. } => {
+            retry.gets_on();
+            Ok(None)
+        }
+        // The request arrived after `not_after`, and the answer has corrected the estimate of the server's clock.
+        Acquired::Stale { .. } => Ok(None),
         Acquired::Over { limit, .. } => {
             waiter.attempt.forget();
             let reason = format!("{} permits of {limit}", request.amount);
@@ -167,22 +172,25 @@ async fn acquire(
     }
 }
 
-/// Sends the request, and waits for replicas in the same round trip if it can. Returns how many have acknowledged what the request
-/// wrote.
+/// Sends the request, and waits for replicas in the same round trip if it can, and if the caller's `limit` leaves the time. Returns how
+/// many have acknowledged what the request wrote.
 async fn send(
     request: &Request,
     context: &Context,
     (id, is_first): (AttemptId, bool),
     args: AcquireArgs,
+    limit: Option<Duration>,
 ) -> Result<(Acquired, u32), Failure> {
     let keys = &*request.keys;
     let replicas = request.replicas;
     let link = || ReplicaLink { node: context.connection.node_of(keys.main()), replicas };
-    let wait = (replicas > 0).then(|| context.engine.wait_with_request(id, is_first, link())).flatten();
+    let within = answer_within(request.lease, context.config.command_timeout).min(LONGEST_WAIT);
+    let may_wait = is_first && limit.is_none_or(|limit| within < limit);
+    let wait = (replicas > 0).then(|| context.engine.wait_with_request(id, may_wait, link())).flatten();
     let Some(wait) = wait else {
         return context.scripts().acquire(keys, args).await.map(|acquired| (acquired, 0));
     };
-    let within = answer_within(request.lease, context.config.command_timeout).min(LONGEST_WAIT);
+    let within = limit.map_or(within, |limit| within.min(limit));
     let answer = context.scripts().acquire_acknowledged(keys, args, replicas, within).await;
     wait.answered(Some(answer.as_ref().is_ok_and(|(_, acknowledged)| *acknowledged >= replicas)));
     // A request that repeats another one may write nothing, and replicas acknowledge nothing then.

@@ -22,7 +22,7 @@ pub(crate) async fn confirm(context: &Context, operation: &'static str, hold: &A
 async fn acknowledged(context: &Context, operation: &'static str, hold: &Arc<Hold>) -> Result<bool> {
     // The time for one `WAIT` is allowed even if `retry_timeout` is shorter.
     let until = context.now() + context.config.retry_timeout.max(context.config.command_timeout);
-    let mut retry = context.retry(operation, &hold.keys.name);
+    let mut retry = context.retry(operation, &hold.keys);
     let mut replicas = 0;
     loop {
         let began = context.now();

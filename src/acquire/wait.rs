@@ -50,16 +50,20 @@ impl<'a> Waiter<'a> {
         Some(self.context.now())
     }
 
-    /// Waits for the answer to the request, or for a message that overtakes the answer or makes up for it. A message about an
+    /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for it. A message about an
     /// attempt whose request was sent more than once may concern the first copy, so only the answer counts then.
     pub(crate) async fn ask<T>(
         &mut self,
         retry: &mut Retry<'_>,
+        sent: Instant,
         request: Pin<&mut impl Future<Output = Result<T, Failure>>>,
     ) -> Result<Asked<T>> {
-        let answered = match select(request, self.outcome(self.attempt.state.asked == 1)).await {
-            Either::Left((answered, _)) => answered,
-            Either::Right((outcome, _)) => return Ok(Asked::Decided(outcome)),
+        let answered = {
+            let request = pin!(retry.bounded(sent, request));
+            match select(request, self.outcome(self.attempt.state.asked == 1)).await {
+                Either::Left((answered, _)) => answered,
+                Either::Right((outcome, _)) => return Ok(Asked::Decided(outcome)),
+            }
         };
         match answered {
             Ok(answer) => Ok(Asked::Answered(answer)),
@@ -102,11 +106,12 @@ impl<'a> Waiter<'a> {
     }
 
     /// The latest time at which the server may execute a request sent at `sent`. After that, no future waits for the answer.
-    pub(crate) fn not_after(&self, sent: Instant) -> ServerMillis {
+    pub(crate) fn not_after(&self, sent: Instant, retry: &Retry<'_>) -> ServerMillis {
         if mutant::on(Mutant::NoNotAfter) {
             return 0;
         }
-        self.context.not_after(sent, self.until.map(|until| until.saturating_duration_since(sent)))
+        let left = self.until.map(|until| until.saturating_duration_since(sent));
+        self.context.not_after(sent, left.into_iter().chain(retry.limit(sent)).min())
     }
 }
 

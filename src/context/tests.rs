@@ -136,7 +136,7 @@ fn a_new_series_of_requests_has_the_whole_retry_timeout() {
     let setup = setup();
     let retry_timeout = setup.context.config.retry_timeout;
     let failure = || Failure::Connection(unreachable());
-    let retry = || setup.context.retry("lock", &"n".into());
+    let retry = || setup.context.retry("lock", &setup.keys);
     let mut first = retry();
     setup.executor.advance(retry_timeout);
     assert_eq!(finish(first.again_after(failure())).unwrap_err().kind(), ErrorKind::Unavailable);

@@ -1,56 +1,130 @@
-//! Decides when a failed request is sent again.
+//! Decides when a failed request is sent again, and for how long the caller waits for an answer.
+//!
+//! | the request | its caller waits |
+//! |---|---|
+//! | may take at most the command timeout, and more than that is left | as long as the connection does; no timer is set for it |
+//! | has less time | for what is left. The request is then dropped: it may have been sent |
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::{Backoff, Pauses};
+use crate::connection::ConnectionError;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::protocol::dispatch::Failure;
-use crate::runtime::Executor;
+use crate::protocol::key::Keys;
+use crate::runtime::{Executor, timeout};
 
 /// The pauses between requests to a server that gives no usable answer.
 pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
+/// What a series of requests needs of its client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) executor: &'a Arc<dyn Executor>,
+    pub(crate) engine: &'a Engine,
+    pub(crate) retry_timeout: Duration,
+    pub(crate) command_timeout: Duration,
+}
+
 /// A series of requests for one operation.
 #[derive(Debug)]
 pub(crate) struct Retry<'a> {
-    executor: &'a dyn Executor,
-    engine: &'a Engine,
+    asker: Asker<'a>,
     operation: &'static str,
-    name: Arc<str>,
+    keys: Arc<Keys>,
     /// `None` until the first failure.
     backoff: Option<Backoff>,
     give_up: Instant,
+    /// Whether the last request before the end is due or was sent.
+    is_last: bool,
 }
 
 impl<'a> Retry<'a> {
-    pub(crate) fn new(
-        executor: &'a dyn Executor,
-        engine: &'a Engine,
-        retry_timeout: Duration,
-        operation: &'static str,
-        name: &Arc<str>,
-        began: Instant,
-    ) -> Self {
-        let give_up = began + retry_timeout;
-        Self { executor, engine, operation, name: name.clone(), backoff: None, give_up }
+    pub(crate) fn new(asker: Asker<'a>, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Self {
+        let give_up = began + asker.retry_timeout;
+        Self { asker, operation, keys: keys.clone(), backoff: None, give_up, is_last: false }
+    }
+
+    /// The server has answered, and has more to do for the same operation: the series begins anew.
+    pub(crate) fn gets_on(&mut self) {
+        let Asker { executor, retry_timeout, .. } = self.asker;
+        (self.give_up, self.backoff, self.is_last) = (executor.now() + retry_timeout, None, false);
+    }
+
+    /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection.
+    pub(crate) fn limit(&self, sent: Instant) -> Option<Duration> {
+        let Asker { retry_timeout, command_timeout, .. } = self.asker;
+        let left = self.give_up.saturating_duration_since(sent);
+        (left < command_timeout && !retry_timeout.is_zero()).then_some(left)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.asker.executor.now() >= self.give_up
+    }
+
+    /// Waits for the answer to a request that is sent at `sent`, but no longer than until the retry timeout is over. The request is then
+    /// given up, and nothing is known of it.
+    pub(crate) async fn bounded<T>(
+        &self,
+        sent: Instant,
+        request: Pin<&mut impl Future<Output = Result<T, Failure>>>,
+    ) -> Result<T, Failure> {
+        match self.limit(sent) {
+            None => request.await,
+            // Not sent: it could not be answered.
+            Some(Duration::ZERO) => Err(self.asker.late()),
+            Some(left) => self.asker.within(left, request).await,
+        }
     }
 
     /// Pauses before the next request, or fails: at once if a retry is of no use, else when the client's retry timeout,
-    /// counted from the first request, is over.
+    /// counted from the first request, is over. The last request is sent when half of the time that was left before it is over, because
+    /// one that is sent at the very end could not be answered.
     pub(crate) async fn again_after(&mut self, failure: Failure) -> Result<()> {
-        let left = self.give_up.saturating_duration_since(self.executor.now());
+        let Asker { executor, engine, .. } = self.asker;
+        let left = self.give_up.saturating_duration_since(executor.now());
         if left.is_zero() || !failure.kind().is_retryable() {
             return Err(self.error(failure));
         }
-        let backoff = || Backoff::new(PAUSES, self.engine.jitter_seed());
-        let pause: Duration = self.backoff.get_or_insert_with(backoff).pause().min(left);
-        self.executor.sleep(pause).await;
+        let backoff = || Backoff::new(PAUSES, engine.jitter_seed());
+        let mut pause: Duration = self.backoff.get_or_insert_with(backoff).pause();
+        if pause >= left {
+            if self.is_last {
+                executor.sleep(left).await;
+                return Err(self.error(failure));
+            }
+            (self.is_last, pause) = (true, left / 2);
+        }
+        executor.sleep(pause).await;
         Ok(())
     }
 
     pub(crate) fn error(&self, failure: Failure) -> Error {
-        failure.into_error(self.operation).with_name(&self.name)
+        failure.into_error(self.operation).with_name(&self.keys.name)
+    }
+}
+
+impl Asker<'_> {
+    /// Waits for the answer for `left` at most.
+    pub(crate) async fn within<T>(
+        self,
+        left: Duration,
+        request: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let until = self.executor.now() + left;
+        match timeout(self.executor, left, request).await {
+            Some(answered) => answered,
+            // A sleep ends early only when the runtime is shut down.
+            None if self.executor.now() < until => Err(ConnectionError::Closed.into()),
+            None => Err(self.late()),
+        }
+    }
+
+    /// The retry timeout is over.
+    fn late(self) -> Failure {
+        Failure::Late(ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout)))
     }
 }

@@ -11,7 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
 use crate::connection::Connection;
-use crate::driver::retry::PAUSES;
+use crate::driver::retry::{Asker, PAUSES};
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::ahead::Ask;
@@ -116,10 +116,19 @@ impl Watchdog {
         }
     }
 
-    async fn heartbeat(&self, Heartbeat { keys, tickets }: Heartbeat) {
+    /// Asks about tickets, for no longer than until one of them has had no answer for the retry timeout.
+    async fn heartbeat(&self, Heartbeat { keys, tickets, last }: Heartbeat) {
         let args: Vec<TicketArgs> = tickets.iter().map(|(_, ticket)| (*ticket, ticket.ttl())).collect();
         let sent = self.executor.now();
-        let outcome = self.scripts().heartbeat(&keys, &args).await;
+        let scripts = self.scripts();
+        let asked = scripts.heartbeat(&keys, &args);
+        let (left, last) = last.map_or((self.retry_timeout, None), |(left, last)| (left, Some(last)));
+        let outcome = match last {
+            // Not sent: it could not be answered.
+            Some(last) if left.is_zero() => Err(last),
+            _ if left >= self.command_timeout || left.is_zero() => asked.await,
+            _ => self.asker().within(left, asked).await,
+        };
         let ids: Vec<u64> = tickets.iter().map(|(id, _)| *id).collect();
         let now = self.executor.now();
         match outcome {
@@ -211,6 +220,12 @@ impl Watchdog {
     fn renewals(&self) -> Renewals<'_> {
         let Self { engine, executor, clock, command_timeout, .. } = self;
         Renewals { engine, executor: &**executor, clock, scripts: self.scripts(), command_timeout: *command_timeout }
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        let Self { executor, engine, retry_timeout, command_timeout, .. } = self;
+        let (retry_timeout, command_timeout) = (*retry_timeout, *command_timeout);
+        Asker { executor, engine, retry_timeout, command_timeout }
     }
 
     fn scripts(&self) -> Scripts<'_> {

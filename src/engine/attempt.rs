@@ -40,6 +40,17 @@ pub(crate) struct Queued {
     pub(crate) call_again: bool,
 }
 
+/// The heartbeats of an attempt that the server does not answer.
+#[derive(Clone, Debug)]
+pub(super) struct Unanswered {
+    /// When the first of them was sent.
+    pub(super) since: Instant,
+    /// When the attempt fails, unless one is answered before.
+    pub(super) give_up: Instant,
+    /// Why the last one failed.
+    pub(super) last: Failure,
+}
+
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) keys: Arc<Keys>,
@@ -57,8 +68,8 @@ pub(super) struct Attempt {
     pub(super) asked: u32,
     /// The hold that the first request of the attempt releases.
     pub(super) before: Option<Arc<Hold>>,
-    /// When the first heartbeat without an answer was sent, counted since the last one with an answer.
-    pub(super) unanswered_since: Option<Instant>,
+    /// The heartbeats without an answer since the last one with an answer, if there are any. Boxed, because they are rare.
+    pub(super) unanswered: Option<Box<Unanswered>>,
     /// The last request was sent over the connection for calls that wait for this many replicas, and was not answered. Later
     /// requests use the same connection, because on another one they might overtake it. 0 is the connection for all other
     /// calls.
@@ -80,7 +91,7 @@ impl Attempt {
             member: None,
             asked: 0,
             before: None,
-            unanswered_since: None,
+            unanswered: None,
             waits_with: 0,
             revoked: false,
             outcome: None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 
-use crate::engine::attempt::{Attempt, Outcome, Queued};
+use crate::engine::attempt::{Attempt, Outcome, Queued, Unanswered};
 use crate::engine::heartbeats::Heartbeats;
 use crate::engine::inboxes::Inboxes;
 use crate::engine::silence::Silence;
@@ -103,7 +103,7 @@ impl Attempts {
         let Some(attempt) = self.open.get_mut(&id.n) else { return };
         attempt.asked = asked;
         attempt.counted_from = sent;
-        attempt.unanswered_since = None;
+        attempt.unanswered = None;
         attempt.queued_at.get_or_insert(now);
         self.inboxes.add(&attempt.keys, id.n);
         if attempt.outcome.is_some() {
@@ -199,23 +199,25 @@ impl Attempts {
         ids: &[u64],
         sent: Instant,
         now: Instant,
-        retry_timeout: Duration,
+        (failure, retry_timeout): (&Failure, Duration),
     ) -> Vec<u64> {
-        // The next heartbeat is due before a ticket expires, and when the retry timeout of an attempt is over.
-        let mut longest = Duration::MAX;
+        // The next heartbeat is due before a ticket expires.
+        let (mut longest, mut least) = (Duration::MAX, Duration::MAX);
         let mut failed = Vec::new();
         for &id in ids {
             let Some(attempt) = self.open.get_mut(&id) else { continue };
-            let since = *attempt.unanswered_since.get_or_insert(sent);
-            let left = retry_timeout.saturating_sub(now.saturating_duration_since(since));
+            let since = attempt.unanswered.as_ref().map_or(sent, |unanswered| unanswered.since);
+            let give_up = since + retry_timeout;
+            attempt.unanswered = Some(Box::new(Unanswered { since, give_up, last: failure.clone() }));
+            let left = give_up.saturating_duration_since(now);
             if left.is_zero() {
                 self.heartbeats.remove(keys, id);
                 failed.push(id);
             } else {
-                longest = longest.min(left).min(ticket_ttl(attempt.lease) / 6);
+                (longest, least) = (longest.min(ticket_ttl(attempt.lease) / 6), least.min(left));
             }
         }
-        self.heartbeats.unanswered(keys, now, longest);
+        self.heartbeats.unanswered(keys, now, longest, least);
         failed
     }
 

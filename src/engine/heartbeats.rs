@@ -191,10 +191,13 @@ impl Heartbeats {
     }
 
     /// Records that a heartbeat got no usable answer. The next one follows after a pause, which grows each time up to
-    /// `longest`.
-    pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration) {
+    /// `longest`. When `left` is over, a ticket of the name fails. The last heartbeat is sent early enough to be answered before that.
+    pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration, left: Duration) {
         let Some(name) = self.names.get_mut(keys) else { return };
-        let pause = UNANSWERED.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
+        let mut pause = UNANSWERED.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
+        if pause >= left {
+            pause = if left > SHORTEST * 4 { left * 3 / 4 } else { left };
+        }
         self.end(keys, |name| {
             name.unanswered += 1;
             name.owed = true;

@@ -35,6 +35,8 @@ pub(crate) struct Work {
 pub(crate) struct Heartbeat {
     pub(crate) keys: Arc<Keys>,
     pub(crate) tickets: Vec<(u64, Ticket)>,
+    /// If the one before got no answer: for how long this one may be waited for, and why that one failed.
+    pub(crate) last: Option<(Duration, Failure)>,
 }
 
 impl State {
@@ -58,11 +60,15 @@ impl State {
 
     fn next_heartbeat(&mut self, now: Instant) -> Option<Heartbeat> {
         let (keys, ids) = self.attempts.heartbeats.due(now)?;
-        let tickets = ids.into_iter().filter_map(|n| {
-            let attempt = self.attempts.get(n)?;
-            Some((n, attempt.ticket(self.attempts.id(n))))
-        });
-        Some(Heartbeat { tickets: tickets.collect(), keys })
+        let (mut tickets, mut first) = (Vec::with_capacity(ids.len()), None);
+        for n in ids {
+            let Some(attempt) = self.attempts.get(n) else { continue };
+            tickets.push((n, attempt.ticket(self.attempts.id(n))));
+            let unanswered = attempt.unanswered.as_deref();
+            first = first.into_iter().chain(unanswered).min_by_key(|unanswered| unanswered.give_up);
+        }
+        let last = first.map(|first| (first.give_up.saturating_duration_since(now), first.last.clone()));
+        Some(Heartbeat { tickets, last, keys })
     }
 
     /// Handles the answer to a heartbeat of these tickets, sent at `sent`.
@@ -79,7 +85,7 @@ impl State {
         let mut waiting = Vec::new();
         for (n, ticket) in ids.iter().copied().zip(tickets) {
             let Some(attempt) = self.attempts.get_mut(n) else { continue };
-            attempt.unanswered_since = None;
+            attempt.unanswered = None;
             let outcome = match ticket {
                 TicketState::Waiting => {
                     waiting.push((n, ticket_ttl(attempt.lease)));
@@ -110,7 +116,7 @@ impl State {
         failure: &Failure,
         retry_timeout: Duration,
     ) {
-        let failed = self.attempts.set_unanswered(keys, ids, sent, now, retry_timeout);
+        let failed = self.attempts.set_unanswered(keys, ids, sent, now, (failure, retry_timeout));
         self.fail(&failed, failure, now);
         if let Some(since) = self.attempts.silent_since(failure, sent, now, retry_timeout) {
             let failed = self.attempts.set_silent(since);

@@ -1,5 +1,7 @@
 //! Calls that change a latch. Each is sent until it is answered, and executed only once.
 
+use std::pin::pin;
+
 use futures::future::BoxFuture;
 
 use crate::connection::ConnectionError;
@@ -37,16 +39,17 @@ pub(super) async fn once<T>(
     let keys = primitive.keys(operation)?;
     let fresh = || context.engine.fresh().map_err(|_| context.closed(operation, keys));
     let mut id = fresh()?;
-    let mut retry = context.retry(operation, &keys.name);
+    let mut retry = context.retry(operation, keys);
     let (mut known_until, mut resent) = (0, false);
     loop {
         let sent = context.now();
         if !resent {
             known_until = context.not_after(sent + context.config.retry_timeout, None);
         }
-        let not_after = context.not_after(sent, None).min(known_until);
+        let not_after = context.not_after(sent, retry.limit(sent)).min(known_until);
         let copy = LatchCall { id, not_after, known_until, resent };
-        match call(context.scripts(), keys, copy).await {
+        let call = pin!(call(context.scripts(), keys, copy));
+        match retry.bounded(sent, call).await {
             Ok((said, now)) => {
                 context.observe(now);
                 match said {
@@ -60,8 +63,9 @@ pub(super) async fn once<T>(
                         let reason = "no answer came to the first request, and it is too late for another";
                         return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
                     }
+                    Said::Again => retry.gets_on(),
                     // The estimate of the server's clock was wrong, and the answer has corrected it.
-                    Said::Stale | Said::Again => {}
+                    Said::Stale => {}
                 }
             }
             Err(failure) => {

@@ -64,14 +64,14 @@ async fn until_open(context: &Arc<Context>, keys: &Arc<Keys>, until: Option<Inst
 /// Sends requests until there is an answer. `None`: the ticket waits.
 async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome>> {
     let context = waiter.context;
-    let mut retry = context.retry(OPERATION, &keys.name);
+    let mut retry = context.retry(OPERATION, keys);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
         let sent = waiter.next_request().ok_or_else(|| error(keys, ErrorKind::Closed))?;
-        let not_after = waiter.not_after(sent);
+        let not_after = waiter.not_after(sent, &retry);
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
         let call = pin!(context.scripts().acquire(keys, args));
-        match waiter.ask(&mut retry, call).await? {
+        match waiter.ask(&mut retry, sent, call).await? {
             Asked::Answered(Acquired::Granted { token, now }) => {
                 context.observe(now);
                 return Ok(Some(Outcome::Granted { token, counted_from: sent }));

@@ -12,6 +12,9 @@ pub(crate) enum Failure {
     Connection(#[from] ConnectionError),
     #[error(transparent)]
     Reply(#[from] UnexpectedReply),
+    /// The caller waited no longer. The script may have been executed, or may yet be, and this is all that is known of it.
+    #[error(transparent)]
+    Late(ConnectionError),
     /// The resource is of a kind that is never held, so nothing was sent.
     #[error("a {0} is never held")]
     NeverHeld(&'static str),
@@ -20,14 +23,14 @@ pub(crate) enum Failure {
 impl Failure {
     /// Whether the script may have been executed to its end.
     pub(crate) fn may_be_done(&self) -> bool {
-        matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Reply(_))
+        matches!(self, Self::Connection(ConnectionError::Unknown(_)) | Self::Late(_) | Self::Reply(_))
     }
 
     /// The error of an operation that fails for this reason.
     pub(crate) fn into_error(self, operation: &'static str) -> Error {
         let error = Error::new(self.kind(), operation);
         match self {
-            Self::Connection(cause) => error.with_source(cause),
+            Self::Connection(cause) | Self::Late(cause) => error.with_source(cause),
             Self::Reply(cause) => error.with_source(cause),
             Self::NeverHeld(_) => error.with_reason(self.to_string()),
         }
@@ -36,7 +39,7 @@ impl Failure {
     /// The error of connecting: the server or the user's rights do not fit.
     pub(crate) fn when_connecting(self, prefix: &str) -> Error {
         let explained = match &self {
-            Self::Connection(error) => explain(error, prefix),
+            Self::Connection(error) | Self::Late(error) => explain(error, prefix),
             Self::Reply(_) | Self::NeverHeld(_) => None,
         };
         let error = self.into_error("connect");
@@ -48,7 +51,7 @@ impl Failure {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            Self::Connection(error) => error.kind(),
+            Self::Connection(error) | Self::Late(error) => error.kind(),
             Self::Reply(_) | Self::NeverHeld(_) => ErrorKind::Protocol,
         }
     }

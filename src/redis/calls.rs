@@ -9,6 +9,7 @@ use super::convert;
 use super::failure::Failure;
 use super::link::{Shared, Up, is_silent};
 use super::sending::{self, Around};
+use super::unanswered::Handed;
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
 pub(super) type Answer = Result<Reply, ConnectionError>;
@@ -24,17 +25,18 @@ pub(super) struct Waiting {
 
 pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
     let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
-    let mut handed = None;
+    let mut handed = Handed::new(shared);
     let answered = {
         // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its way.
         let work = pin!(async {
             let (mut up, since) = ready(shared, started).await?;
-            handed = Some((up.generation, since));
+            handed.set(up.generation, since);
             let value = sending::send(&mut up, call).await?;
             heed(shared, up.generation, convert::reply(value))
         });
         within(shared, started, limit, work).await
     };
+    let handed = handed.take();
     match answered {
         Some(Err(error)) => Err(ended(shared, error, handed)),
         Some(answer) => answer,
@@ -96,16 +98,17 @@ async fn batch(
     limit: Duration,
 ) -> (Vec<Answer>, Option<Answer>) {
     let started = shared.executor.now();
-    let mut handed = None;
+    let mut handed = Handed::new(shared);
     let mut values = vec![None; calls.len()];
     let whole = {
         let work = pin!(async {
             let (up, since) = ready(shared, started).await?;
-            handed = Some((up.generation, since));
+            handed.set(up.generation, since);
             sending::send_all(&up, calls, around, &mut values).await
         });
         within(shared, started, limit, work).await
     };
+    let handed = handed.take();
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
         values.into_iter().map(|value| Some(heed(shared, handed?.0, convert::reply(value?)))).collect();
@@ -145,6 +148,7 @@ async fn within<T>(
 /// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by now, and
 /// only a new connection reaches it.
 fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
+    shared.silence.ends();
     if shared.is_disowned(generation) {
         // For example, the answer is a grant of the old primary that the new one does not have.
         return Err(ConnectionError::Unknown("another server is the primary now".to_owned()));

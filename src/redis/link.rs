@@ -20,6 +20,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::loaded::Loaded;
 use super::locate::Locate;
+use super::unanswered::Silence;
 use super::under_way::UnderWay;
 use crate::backoff::Pauses;
 use crate::config::Config;
@@ -58,6 +59,7 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
     /// The calls with the connection's full timeout, or those that wait for replicas as long as they are not slow.
     pub(super) under_way: UnderWay,
+    pub(super) silence: Silence,
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
     pub(super) upkeep: Duration,
     /// How long the connection for commands took for one answer when it was made, in microseconds.
@@ -125,6 +127,7 @@ impl Shared {
             locate,
             timeout,
             under_way,
+            silence: Silence::default(),
             upkeep,
             round_trip,
             seed,

@@ -32,7 +32,7 @@ use socket::{Socket, Stream};
 mod answers;
 mod connection;
 mod faults;
-mod resp;
+pub mod resp;
 mod run;
 mod session;
 mod socket;

@@ -19,6 +19,7 @@ use bowline_testkit::{request, tracking};
 use crate::world::{Faults, Report, Workload, run};
 
 mod actor;
+mod bounds;
 mod census;
 mod cluster;
 mod executor;

@@ -34,8 +34,8 @@ pub struct TryAcquire<G = LockGuard> {
 builder!(TryAcquire);
 
 impl<G> TryAcquire<G> {
-    /// Limits the wait for the server's answer. The default is the client's
-    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
+    /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout) limits it as well,
+    /// and is the only limit by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.choices.timeout = Some(timeout);
         self

@@ -145,10 +145,14 @@ fn a_request_may_be_executed_until_its_caller_gives_up() {
     let setup = setup();
     setup.context.observe(5_000);
     let sent = setup.context.now();
-    let not_after = |until| {
+    let retry_timeout = setup.context.config.retry_timeout;
+    let not_after = |until, left| {
         let attempt = PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap();
-        Waiter::new(&setup.context, attempt, until).not_after(sent)
+        let retry = setup.context.retry_from("lock", &setup.keys, sent + left - retry_timeout);
+        Waiter::new(&setup.context, attempt, until).not_after(sent, &retry)
     };
-    assert_eq!(not_after(None), setup.context.not_after(sent, None));
-    assert_eq!(not_after(Some(sent + Duration::from_secs(1))), 6_100);
+    assert_eq!(not_after(None, retry_timeout), setup.context.not_after(sent, None));
+    let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
+    assert_eq!(not_after(Some(sent + one), two), 6_100);
+    assert_eq!(not_after(Some(sent + two), one), 6_100, "the retry timeout is over before");
 }

@@ -57,7 +57,9 @@ pub(super) fn say(
 /// call.
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
-        Failure::Connection(error) => matches!(error, crate::connection::ConnectionError::Refused { .. }),
+        Failure::Connection(error) | Failure::Late(error) => {
+            matches!(error, crate::connection::ConnectionError::Refused { .. })
+        }
         Failure::Reply(_) | Failure::NeverHeld(_) => true,
     }
 }

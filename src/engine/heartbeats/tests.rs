@@ -18,7 +18,7 @@ fn unanswered() -> (Heartbeats, Arc<Keys>, Instant, Instant) {
     heartbeats.insert(&keys, 1, TTL, start, start, Some(TTL));
     heartbeats.heartbeat_soon(&keys, start);
     heartbeats.due(start).unwrap();
-    heartbeats.unanswered(&keys, start, TTL);
+    heartbeats.unanswered(&keys, start, TTL, Duration::MAX);
     let again = heartbeats.next().unwrap();
     (heartbeats, keys, start, again)
 }

@@ -6,7 +6,7 @@ use super::super::lab::{Lab, Said, Tasks};
 use super::*;
 use crate::mutex::lock;
 use crate::protocol::Script;
-use crate::runtime::Executor;
+use crate::runtime::{Executor, timeout};
 
 async fn call(link: &Shared) -> Answer {
     run(link, &Call::new(Script::all().next().unwrap(), &["a"], &[])).await
@@ -54,4 +54,37 @@ fn a_silent_connection_is_given_up() {
         assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
         lab.run(&mut tasks, call(&link)).unwrap();
     }
+}
+
+/// A caller that gives up after 700 ms never waits for as long as a connection may be silent.
+#[test]
+fn callers_without_patience_leave_a_silent_connection_too() {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let link = lab.link(&mut tasks);
+    lab.nodes[&1].answers(|socket, words| (socket == 1 && words[0].starts_with("EVAL")).then_some(Said::Never));
+    let mut given_up = 0;
+    let patience = Duration::from_millis(700);
+    while lab.run(&mut tasks, timeout(&link.executor, patience, call(&link))).is_none() {
+        given_up += 1;
+        assert!(given_up < 20, "the connection is not left");
+    }
+    // As many as it takes to wait for the 3 s of the command timeout.
+    assert_eq!(given_up, 5);
+}
+
+/// A connection that answers is not blamed for callers that do not wait for it.
+#[test]
+fn an_answer_ends_the_silence() {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let link = lab.link(&mut tasks);
+    let node = &lab.nodes[&1];
+    node.answers(|_, words| {
+        words[0].starts_with("EVAL").then(|| Said::After(Duration::from_millis(800), ":1\r\n".to_owned()))
+    });
+    let (logins, patience) = (*lock(&node.logins), Duration::from_millis(700));
+    for _ in 0..20 {
+        assert!(lab.run(&mut tasks, timeout(&link.executor, patience, call(&link))).is_none());
+        lab.run(&mut tasks, call(&link)).unwrap();
+    }
+    assert_eq!(*lock(&node.logins), logins);
 }

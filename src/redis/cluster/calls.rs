@@ -209,10 +209,10 @@ fn late(router: &Router, started: Instant, limit: Duration, progress: Progress) 
         return ConnectionError::Closed;
     }
     match progress {
-        Progress { handed: Some((node, generation, since)), .. } => {
+        Progress { handed: Some(handed), .. } => {
             // The node may have vanished silently, and would then answer no later call either.
-            if is_silent(now.saturating_duration_since(since), limit) {
-                node.link.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+            if is_silent(now.saturating_duration_since(handed.since), limit) {
+                handed.node.link.suspect(handed.generation, Failure::Io("the connection gave no answer".to_owned()));
             }
             ConnectionError::Unknown(format!("nothing within {limit:?}"))
         }

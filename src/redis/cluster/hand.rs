@@ -36,14 +36,44 @@ pub(super) async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
 /// The state of a call, which decides its error when the time is over.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The node that has the call and has not answered, with the generation of the connection, and since when.
-    pub(super) handed: Option<(Arc<Node>, u64, Instant)>,
+    /// Set while a node has the call and has not answered.
+    pub(super) handed: Option<HandedTo>,
     /// Whether the node has answered late, and another one has to confirm that it is a master.
     pub(super) unsure: bool,
     /// The node whose link the call waits for.
     pub(super) waits_for: Option<Arc<Node>>,
     /// The last answer, which said "later".
     pub(super) refusal: Option<ConnectionError>,
+}
+
+/// The connection that has a call. If this is dropped before there is an answer, the caller has given the call up.
+pub(super) struct HandedTo {
+    pub(super) node: Arc<Node>,
+    pub(super) generation: u64,
+    pub(super) since: Instant,
+    is_answered: bool,
+}
+
+impl Drop for HandedTo {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.node.link.given_up(self.generation, self.since);
+        }
+    }
+}
+
+impl Progress {
+    fn hand(&mut self, node: &Arc<Node>, generation: u64, since: Instant) {
+        self.handed = Some(HandedTo { node: Arc::clone(node), generation, since, is_answered: false });
+    }
+
+    fn answered(&mut self) {
+        if let Some(handed) = &mut self.handed {
+            handed.node.link.silence.ends();
+            handed.is_answered = true;
+        }
+        self.handed = None;
+    }
 }
 
 /// The result of handing a call to the node of a route.
@@ -67,11 +97,11 @@ pub(super) async fn hand(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     let handed = router.executor.now();
-    progress.handed = Some((Arc::clone(node), up.generation, handed));
+    progress.hand(node, up.generation, handed);
     let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
     let value =
         sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
-    progress.handed = None;
+    progress.answered();
     progress.unsure = true;
     sure(router, node, up.generation, handed).await?;
     progress.unsure = false;
@@ -89,10 +119,10 @@ pub(super) async fn hand_all(
     let Some(node) = &route.node else { return Ok(Handed::Unserved) };
     let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
     let handed = router.executor.now();
-    progress.handed = Some((Arc::clone(node), up.generation, handed));
+    progress.hand(node, up.generation, handed);
     let sent = sending::send_all(&up, calls, &Around::default(), values).await;
     sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
-    progress.handed = None;
+    progress.answered();
     progress.unsure = true;
     sure(router, node, up.generation, handed).await?;
     progress.unsure = false;

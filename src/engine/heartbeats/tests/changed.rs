@@ -26,7 +26,9 @@ fn nothing_is_due_sooner_unless_it_is_told() {
                 let waiting: Vec<_> = tickets.into_iter().map(|id| (id, TTL)).collect();
                 heartbeats.answered(&keys, now, now, &waiting, Some(soon), dice > 100);
             }),
-            _ => under_way.pop().into_iter().for_each(|(keys, _)| heartbeats.unanswered(&keys, now, TTL)),
+            _ => {
+                under_way.pop().into_iter().for_each(|(keys, _)| heartbeats.unanswered(&keys, now, TTL, Duration::MAX))
+            }
         }
         let (is_changed, next) = (heartbeats.take_changed(), heartbeats.next());
         let is_sooner = next.is_some_and(|next| known.is_none_or(|known| next < known));

@@ -33,7 +33,7 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
             if n % 2 == 0 {
                 heartbeats.answered(keys, start, start, &[], Some(TTL), false);
             } else {
-                heartbeats.unanswered(keys, start, TTL);
+                heartbeats.unanswered(keys, start, TTL, Duration::MAX);
             }
         }
     }
@@ -95,7 +95,7 @@ fn pauses(heartbeats: &mut Heartbeats, keys: &Arc<Keys>, start: Instant, longest
     let mut now = start;
     let pause = |_| {
         assert!(heartbeats.due(now).is_some());
-        heartbeats.unanswered(keys, now, longest);
+        heartbeats.unanswered(keys, now, longest, Duration::MAX);
         let next = heartbeats.next().unwrap();
         let pause = next - now;
         now = next;

@@ -1,0 +1,308 @@
+//! The bounds that a user can set hold to the millisecond, for every operation and whatever is wrong with the server.
+
+use std::future::IntoFuture;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bowline::{Acquire, Client, Config, ErrorKind, Result, TryAcquire, dialled};
+use futures::FutureExt;
+use futures::future::{BoxFuture, try_join};
+
+use self::place::{Place, TROUBLES, Trouble, Wires};
+use crate::executor::on_new_machine;
+
+mod place;
+
+/// The process under test.
+const PROCESS: usize = 1;
+
+/// What limits an operation.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    retry_timeout: Duration,
+    command_timeout: Duration,
+    /// Of those operations that have one.
+    timeout: Option<Duration>,
+}
+
+const fn bounds(retry_timeout: u32, command_timeout: u32, timeout: Option<u32>) -> Bounds {
+    let timeout = match timeout {
+        Some(timeout) => Some(Duration::from_millis(timeout as u64)),
+        None => None,
+    };
+    Bounds {
+        retry_timeout: Duration::from_millis(retry_timeout as u64),
+        command_timeout: Duration::from_millis(command_timeout as u64),
+        timeout,
+    }
+}
+
+const BOUNDS: [Bounds; 7] = [
+    bounds(700, 3000, None),
+    bounds(100, 60_000, None),
+    bounds(10_000, 3000, None),
+    bounds(2000, 400, None),
+    bounds(700, 3000, Some(300)),
+    bounds(10_000, 3000, Some(4500)),
+    bounds(0, 1000, None),
+];
+
+/// An operation that was prepared while the server was well.
+type Prepared = BoxFuture<'static, Result<()>>;
+
+/// An operation: its name, whether it has a timeout of its own, and how it is prepared.
+type Row = (&'static str, bool, fn(Client, Option<Duration>) -> BoxFuture<'static, Prepared>);
+
+fn waits<G: bowline::Held + 'static>(acquire: Acquire<G>, timeout: Option<Duration>) -> Prepared {
+    let acquire = match timeout {
+        Some(timeout) => acquire.timeout(timeout),
+        None => acquire,
+    };
+    async move { acquire.await.map(drop) }.boxed()
+}
+
+fn tries<G: bowline::Held + 'static>(tries: TryAcquire<G>, timeout: Option<Duration>) -> Prepared {
+    let tries = match timeout {
+        Some(timeout) => tries.timeout(timeout),
+        None => tries,
+    };
+    async move { tries.await.map(drop) }.boxed()
+}
+
+const LEASE: Duration = Duration::from_secs(60);
+
+const ROWS: &[Row] = &[
+    ("lock", true, |client, timeout| ready(waits(client.lock("lock").lock(), timeout))),
+    ("try_lock", true, |client, timeout| ready(tries(client.lock("try_lock").try_lock(), timeout))),
+    ("non_fair", true, |client, timeout| {
+        let lock = client.lock("non_fair");
+        let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
+        ready(try_join_all(one, other))
+    }),
+    ("fixed", true, |client, timeout| ready(waits(client.lock("fixed").lock().expires_after(LEASE), timeout))),
+    ("read", true, |client, timeout| ready(waits(client.rw_lock("read").read(), timeout))),
+    ("write", true, |client, timeout| ready(waits(client.rw_lock("write").write(), timeout))),
+    ("try_read", true, |client, timeout| ready(tries(client.rw_lock("try_read").try_read(), timeout))),
+    ("try_write", true, |client, timeout| ready(tries(client.rw_lock("try_write").try_write(), timeout))),
+    ("acquire", true, |client, timeout| ready(waits(client.semaphore("acquire", 2).acquire(), timeout))),
+    ("acquire_many", true, |client, timeout| ready(waits(client.semaphore("many", 3).acquire_many(2), timeout))),
+    ("try_acquire", true, |client, timeout| ready(tries(client.semaphore("try_acquire", 2).try_acquire(), timeout))),
+    ("lock_all", true, |client, timeout| ready(waits(client.lock_all(["all 1", "all 2"]).acquire(), timeout))),
+    ("try_lock_all", true, |client, timeout| ready(tries(client.lock_all(["try 1", "try 2"]).try_acquire(), timeout))),
+    ("wait", true, |client, timeout| {
+        let wait = client.latch("wait").wait();
+        let wait = match timeout {
+            Some(timeout) => wait.timeout(timeout),
+            None => wait,
+        };
+        ready(wait.into_future())
+    }),
+    ("try_set", false, |client, _| {
+        ready(async move { client.latch("try_set").try_set(1, LEASE).await.map(drop) }.boxed())
+    }),
+    ("count_down", false, |client, _| {
+        ready(async move { client.latch("count_down").count_down().await.map(drop) }.boxed())
+    }),
+    ("count", false, |client, _| ready(async move { client.latch("count").count().await.map(drop) }.boxed())),
+    ("delete", false, |client, _| ready(async move { client.latch("delete").delete().await.map(drop) }.boxed())),
+    ("inspect", false, |client, _| ready(async move { client.lock("inspect").inspect().await.map(drop) }.boxed())),
+    ("inspect_rw", false, |client, _| ready(async move { client.rw_lock("rw").inspect().await.map(drop) }.boxed())),
+    ("available", false, |client, _| {
+        ready(async move { client.semaphore("available", 2).available().await.map(drop) }.boxed())
+    }),
+    ("set_limit", false, |client, _| ready(async move { client.semaphore("limit", 2).set_limit(3).await }.boxed())),
+    ("force_release", false, |client, _| {
+        ready(async move { client.lock("force").force_release().await.map(drop) }.boxed())
+    }),
+    ("release", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.lock("release").lock().await.unwrap();
+            guard.release().boxed()
+        })
+    }),
+    ("release_read", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.rw_lock("release_read").read().await.unwrap();
+            guard.release().boxed()
+        })
+    }),
+    ("release_permit", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.semaphore("release_permit", 2).acquire().await.unwrap();
+            guard.release().boxed()
+        })
+    }),
+    ("release_all", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.lock_all(["release 1", "release 2"]).acquire().await.unwrap();
+            guard.release().boxed()
+        })
+    }),
+    ("extend", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.lock("extend").lock().expires_after(LEASE).await.unwrap();
+            async move { guard.extend(LEASE).await }.boxed()
+        })
+    }),
+    ("downgrade", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.rw_lock("downgrade").write().await.unwrap();
+            async move { guard.downgrade().await.map(drop) }.boxed()
+        })
+    }),
+    ("try_upgrade", false, |client, _| {
+        Box::pin(async move {
+            let guard = client.rw_lock("try_upgrade").read().await.unwrap();
+            async move { guard.try_upgrade().await.map(drop) }.boxed()
+        })
+    }),
+];
+
+/// Acquisitions that wait behind others when the trouble begins.
+const QUEUED: &[Row] = &[
+    ("queued", true, |client, timeout| {
+        Box::pin(async move {
+            let lock = client.lock("queued");
+            behind(lock.lock().await.unwrap(), waits(lock.lock(), timeout))
+        })
+    }),
+    ("queued_non_fair", true, |client, timeout| {
+        Box::pin(async move {
+            let lock = client.lock("queued_non_fair");
+            let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
+            behind(lock.lock().await.unwrap(), try_join_all(one, other))
+        })
+    }),
+    ("queued_permit", true, |client, timeout| {
+        Box::pin(async move {
+            let semaphore = client.semaphore("queued_permit", 2);
+            behind(semaphore.acquire_many(2).await.unwrap(), waits(semaphore.acquire(), timeout))
+        })
+    }),
+    ("queued_wait", true, |client, timeout| {
+        Box::pin(async move {
+            let latch = client.latch("queued_wait");
+            assert!(latch.try_set(1, LEASE * 60).await.unwrap());
+            let wait = latch.wait();
+            let wait = match timeout {
+                Some(timeout) => wait.timeout(timeout),
+                None => wait,
+            };
+            wait.into_future()
+        })
+    }),
+];
+
+/// Keeps what the work waits for.
+fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
+    async move {
+        let outcome = work.await;
+        drop(held);
+        outcome
+    }
+    .boxed()
+}
+
+fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
+    Box::pin(std::future::ready(prepared))
+}
+
+fn try_join_all(one: Prepared, other: Prepared) -> Prepared {
+    async move { try_join(one, other).await.map(drop) }.boxed()
+}
+
+/// What an operation came to, and how long that took.
+type Outcome = (&'static str, Duration, Result<()>);
+
+/// All of these operations at once. The trouble begins that much later.
+fn outcomes(seed: u64, (rows, later): (&'static [Row], Duration), trouble: Trouble, bounds: Bounds) -> Vec<Outcome> {
+    on_new_machine(seed, |machine| {
+        let places = [(); 1].map(|()| Place::new(machine, seed));
+        let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
+        let (executor, clock, told, place) =
+            (machine.process(PROCESS), machine.clone(), outcomes.clone(), places[0].clone());
+        let begin = executor.clone();
+        begin.spawn(Box::pin(async move {
+            let Bounds { retry_timeout, command_timeout, timeout } = bounds;
+            let config = Config::builder().lease(LEASE).retry_timeout(retry_timeout).command_timeout(command_timeout);
+            let config = config.build().unwrap();
+            let wires = Arc::new(Wires(places.to_vec()));
+            let connection = dialled::open(executor.clone(), wires, "redis://h:1", &config).await.unwrap();
+            let client = Client::connect(executor.clone(), Arc::new(connection), config).await.unwrap();
+            let mut all = Vec::new();
+            for (name, has_timeout, prepare) in rows {
+                all.push((*name, prepare(client.clone(), timeout.filter(|_| *has_timeout)).await));
+            }
+            if later.is_zero() {
+                place.set(Some(trouble));
+            }
+            for (name, work) in all {
+                let (clock, told, start) = (clock.clone(), told.clone(), clock.now());
+                executor.spawn(Box::pin(async move {
+                    let outcome = work.await;
+                    told.lock().unwrap().push((name, clock.now() - start, outcome));
+                }));
+            }
+            executor.sleep(later).await;
+            place.set(Some(trouble));
+        }));
+        let all = machine.run_until(Duration::from_secs(600), || outcomes.lock().unwrap().len() == rows.len());
+        assert!(all.is_ok(), "{trouble:?}, {bounds:?}: {all:?}");
+        let outcomes = outcomes.lock().unwrap().drain(..).collect();
+        outcomes
+    })
+}
+
+impl Bounds {
+    /// For how long an operation without a timeout of its own continues while there is no usable answer.
+    fn patience(self) -> Duration {
+        if self.retry_timeout.is_zero() { self.command_timeout } else { self.retry_timeout }
+    }
+}
+
+/// The operations begin that long before the trouble, which is noticed after `noticed` at the latest.
+fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duration) {
+    let mut wrong = Vec::new();
+    for trouble in TROUBLES {
+        for (seed, bounds) in (0..).zip(BOUNDS) {
+            for (name, took, outcome) in outcomes(seed, (rows, before), trouble, bounds) {
+                let has_timeout = rows.iter().any(|row| row.0 == name && row.1);
+                let (timeout, patience) = (bounds.timeout.filter(|_| has_timeout), bounds.patience());
+                let mut cell = |what: String| wrong.push(format!("{trouble:?}, {bounds:?}, {name}: {took:?}, {what}"));
+                let error = match outcome {
+                    Ok(()) => {
+                        cell("it went through".to_owned());
+                        continue;
+                    }
+                    Err(error) => error,
+                };
+                let longest = timeout.unwrap_or(Duration::MAX).min(before + patience + noticed(trouble));
+                let is_timed_out = timeout.is_some_and(|timeout| took == timeout && error.is_retryable());
+                // Not given up before its time either.
+                let is_early = took < timeout.unwrap_or(Duration::MAX).min(before + patience);
+                let may_be_early = !error.is_retryable() || bounds.retry_timeout.is_zero();
+                if took > longest
+                    || (is_early && !may_be_early)
+                    || (error.kind() == ErrorKind::TimedOut) != is_timed_out
+                {
+                    cell(format!("{error:#}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_bound_of_a_request_holds_whatever_is_wrong() {
+    judge(ROWS, Duration::ZERO, |_| Duration::ZERO);
+}
+
+/// The time counts from the first heartbeat without an answer. One is due when a socket is lost.
+#[test]
+fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
+    judge(QUEUED, Duration::from_millis(50), |trouble| match trouble {
+        Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
+        Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
+    });
+}
