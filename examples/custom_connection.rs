@@ -40,7 +40,8 @@ impl<C: Connection> Connection for Recording<C> {
     }
 
     // A wrapper forwards the methods that have a default as well. Without them the client would have no acknowledged holds, would
-    // renew holds on several nodes as if they were on one, and would release nothing after its runtime is gone.
+    // renew holds on several nodes as if they were on one, would release nothing after its runtime is gone, and would not say why there is
+    // no connection.
     async fn run_acknowledged(
         &self,
         calls: &[Call<'_>],
@@ -68,6 +69,10 @@ impl<C: Connection> Connection for Recording<C> {
 
     fn reconnects(&self) -> u64 {
         self.inner.reconnects()
+    }
+
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.inner.why_down(key)
     }
 
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {

@@ -9,7 +9,7 @@ use crate::acquire::confirm::confirm;
 use crate::acquire::member::{InCohort, Member};
 use crate::acquire::pending::PendingAttempt;
 use crate::acquire::request::Request;
-use crate::acquire::wait::{Waiter, end_of, in_time};
+use crate::acquire::wait::{LastFailure, Waiter, end_of, in_time, timed_out};
 use crate::cohort::id::CohortId;
 use crate::context::Context;
 use crate::engine::closed::Closed;
@@ -41,6 +41,7 @@ pub(crate) struct Acquisition<'a> {
     pub(crate) request: &'a Request,
     /// When the caller gives up.
     pub(crate) until: Option<Instant>,
+    pub(crate) last: &'a LastFailure,
 }
 
 impl Acquisition<'_> {
@@ -60,11 +61,24 @@ pub(crate) fn acquire<'a>(
     let context = &source.context;
     let acquisition = async move {
         let until = end_of(context, request.timeout);
+        let last = LastFailure::default();
         // Pinned here, because a future that is passed by value would be stored twice for the whole wait.
-        let entered = pin!(enter(source, request, until));
-        in_time(context, until, entered, |kind| request.error(kind)).await
+        let entered = pin!(enter(source, request, (until, &last)));
+        in_time(context, until, entered, || out_of_time(source, request, &last)).await
     };
     trace::acquiring(request.operation, &request.keys.name, request.fair, || context.now(), acquisition)
+}
+
+/// The error of a request whose timeout is over.
+pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFailure) -> Error {
+    let error = request.error(ErrorKind::TimedOut);
+    match &source.quorum {
+        None => timed_out(&source.context, &request.keys, error, last),
+        Some(quorum) => match quorum.lack(&request.keys.name) {
+            Some(reason) => error.with_reason(reason),
+            None => error,
+        },
+    }
 }
 
 /// What the holder of a request finds.
@@ -76,7 +90,11 @@ enum Entered<'a> {
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
-async fn enter(source: &Arc<HoldSource>, request: &Request, until: Option<Instant>) -> Result<Option<Arc<OwnedHold>>> {
+async fn enter(
+    source: &Arc<HoldSource>,
+    request: &Request,
+    (until, last): (Option<Instant>, &LastFailure),
+) -> Result<Option<Arc<OwnedHold>>> {
     let mut vacant = None;
     if let Some(holder) = request.holder {
         match look(source, request, holder).await? {
@@ -85,7 +103,7 @@ async fn enter(source: &Arc<HoldSource>, request: &Request, until: Option<Instan
             Entered::Vacant(found) => vacant = Some(found),
         }
     }
-    let acquisition = Acquisition { source, request, until };
+    let acquisition = Acquisition { source, request, until, last };
     let owned = match &source.quorum {
         None => own(&acquisition).await?,
         Some(quorum) => {
@@ -127,7 +145,7 @@ async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> 
 ///
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
 pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<OwnedHold>>> {
-    let Acquisition { source, request, until } = acquisition;
+    let Acquisition { source, request, until, last } = acquisition;
     let context = &source.context;
     let cohort = request.joins_cohort.then(|| CohortId::of(&request.keys, request.amount));
     let mut member = match &cohort {
@@ -160,7 +178,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
             };
         }
         let decision = {
-            let mut waiter = Waiter::new(context, attempt, *until);
+            let mut waiter = Waiter::new(context, attempt, *until, last);
             attempt::run(request, &mut waiter).await
         };
         let failed = |error: &Error| member.iter().for_each(|member| member.fail(error));

@@ -21,7 +21,8 @@ pub use error::ConnectionError;
 ///
 /// A wrapper around another connection forwards every method, those with a default as well. Otherwise the client silently has
 /// no acknowledged holds ([`run_acknowledged`](Self::run_acknowledged)), renews holds on several servers as if they were on one
-/// ([`node_of`](Self::node_of)), and releases nothing after its runtime is gone ([`without_runtime`](Self::without_runtime)).
+/// ([`node_of`](Self::node_of)), releases nothing after its runtime is gone ([`without_runtime`](Self::without_runtime)), and does not
+/// say in its errors why there is no connection ([`why_down`](Self::why_down)).
 ///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does: at most the client's
@@ -86,6 +87,13 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// zero.
     fn reconnects(&self) -> u64 {
         0
+    }
+
+    /// Why calls with this key cannot be sent now: how the last attempt at a connection failed, such as `WRONGPASS`. `None`: there is a
+    /// connection, or it is not known why there is none. It is the cause in the error of a caller whose time is over. The default is `None`.
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        let _ = key;
+        None
     }
 
     /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to release its

@@ -51,7 +51,8 @@ impl Context {
     /// Starts the tasks, one of which connects.
     pub(crate) fn start_in_background(opening: Opening) -> Arc<Self> {
         let engine = Arc::new(Engine::new(opening.client, false));
-        let later = Arc::new(Later::new(opening.executor.clone(), opening.config.command_timeout));
+        let later =
+            Arc::new(Later::over(&opening.connection, opening.executor.clone(), opening.config.command_timeout));
         let notices = opening.clone().in_background(later.clone(), engine.clone());
         Self::start_tasks(opening, later.clone(), Some(later), engine, notices)
     }
@@ -132,9 +133,10 @@ impl Context {
 
     /// As [`retry`](Self::retry), for an operation that began then.
     pub(crate) fn retry_from(&self, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Retry<'_> {
-        let Self { executor, engine, config, .. } = self;
+        let Self { executor, connection, later, engine, config, .. } = self;
+        let (connection, later) = (&**connection, later.as_deref());
         let Config { retry_timeout, command_timeout, .. } = *config;
-        let asker = Asker { executor, engine, retry_timeout, command_timeout };
+        let asker = Asker { executor, connection, later, engine, retry_timeout, command_timeout };
         Retry::new(asker, operation, keys, began)
     }
 

@@ -17,7 +17,7 @@ pub enum ErrorKind {
     /// was sent.
     InvalidInput,
     /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the background,
-    /// which can take some more milliseconds.
+    /// which can take some more milliseconds. If there was no connection, or the last request failed, the source of the error says why.
     TimedOut,
     /// As many others as `max_waiters` allows wait already.
     QueueFull,

@@ -66,7 +66,8 @@ impl Primitive {
         let keys = self.keys(operation)?;
         let mut retry = self.context().retry(operation, keys);
         loop {
-            let (sent, call) = (self.context().now(), pin!(call(self.context().scripts(), keys)));
+            let sent = retry.begin().await?;
+            let call = pin!(call(self.context().scripts(), keys));
             match retry.bounded(sent, call).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => retry.again_after(failure).await?,

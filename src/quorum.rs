@@ -12,6 +12,9 @@ use crate::error::Result;
 
 /// Several servers that grant a hold together.
 pub(crate) trait Quorum: fmt::Debug + Send + Sync {
+    /// Why there is no majority for this name. `None`: there is one, as far as is known.
+    fn lack(&self, name: &str) -> Option<String>;
+
     /// Acquires the hold. `None`: others hold it, and the request does not wait. The caller drops the future at `until`.
     /// Everything is then cleaned up in the background.
     fn acquire<'a>(

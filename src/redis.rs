@@ -229,6 +229,14 @@ impl Connection for RedisConnection {
         }
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        match &self.servers {
+            Servers::Single(single) => single.why_down(),
+            Servers::Cluster(cluster) => cluster.why_down(key),
+            Servers::Later(later) => later.why_down(key),
+        }
+    }
+
     /// Logs in once more, over sockets of std. `None` if that fails or takes too long.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         match &self.servers {

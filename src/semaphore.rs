@@ -134,7 +134,7 @@ impl Semaphore {
         check_limit(limit).map_err(|error| error.during(OPERATION).with_name(&keys.name))?;
         let mut retry = context.retry(OPERATION, keys);
         loop {
-            let sent = context.now();
+            let sent = retry.begin().await?;
             // A late copy of this call must not overwrite a limit that was set after it.
             let not_after = context.not_after(sent, retry.limit(sent));
             let call = pin!(context.scripts().set_limit(keys, limit, not_after));

@@ -42,11 +42,10 @@ pub(super) enum Answer {
 /// Sends requests about the attempt until there is an answer.
 pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Answer> {
     let context = waiter.context;
-    let mut series = None;
+    let mut retry = context.retry(request.operation, &request.keys);
     loop {
-        let sent = waiter.next_request().ok_or_else(|| request.error(ErrorKind::Closed))?;
-        let retry = || context.retry_from(request.operation, &request.keys, sent);
-        let retry = series.get_or_insert_with(retry);
+        let retry = &mut retry;
+        let sent = waiter.next_request(retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
         let answer = match waiter.attempt.state.before.clone() {
             Some(before) => requeue(request, waiter, retry, &before, sent).await?,
             None => acquire(request, waiter, retry, sent).await?,

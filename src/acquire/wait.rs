@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,11 @@ use crate::acquire::pending::PendingAttempt;
 use crate::context::Context;
 use crate::driver::retry::Retry;
 use crate::engine::attempt::{Outcome, Queued};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::mutant::{self, Mutant};
+use crate::mutex::lock;
 use crate::protocol::dispatch::Failure;
+use crate::protocol::key::Keys;
 use crate::protocol::reply::ServerMillis;
 
 /// An attempt, and what is needed to ask the server about it.
@@ -24,6 +26,17 @@ pub(crate) struct Waiter<'a> {
     pub(crate) attempt: PendingAttempt<'a>,
     /// When the caller gives up.
     until: Option<Instant>,
+    last: &'a LastFailure,
+}
+
+/// Why the last request of an operation failed: the cause in its error if the caller's time is over before there is an answer.
+#[derive(Debug, Default)]
+pub(crate) struct LastFailure(Mutex<Option<Box<Failure>>>);
+
+impl LastFailure {
+    fn set(&self, failure: Option<&Failure>) {
+        *lock(&self.0) = failure.cloned().map(Box::new);
+    }
 }
 
 /// The outcome of one request.
@@ -36,18 +49,24 @@ pub(crate) enum Asked<T> {
 }
 
 impl<'a> Waiter<'a> {
-    pub(crate) fn new(context: &'a Arc<Context>, attempt: PendingAttempt<'a>, until: Option<Instant>) -> Self {
-        Self { context, attempt, until }
+    pub(crate) fn new(
+        context: &'a Arc<Context>,
+        attempt: PendingAttempt<'a>,
+        until: Option<Instant>,
+        last: &'a LastFailure,
+    ) -> Self {
+        Self { context, attempt, until, last }
     }
 
     /// Counts one more request, which is sent at the returned time. `None`: the client is closed. Closing has cancelled the
     /// attempt id, so a later request would acquire for a future that has failed.
-    pub(crate) fn next_request(&mut self) -> Option<Instant> {
+    pub(crate) async fn next_request(&mut self, retry: &Retry<'_>) -> Result<Option<Instant>> {
+        let sent = retry.begin().await.inspect_err(|_| self.attempt.alone = true)?;
         if self.context.engine.is_closed() {
-            return None;
+            return Ok(None);
         }
         self.attempt.state.asked += 1;
-        Some(self.context.now())
+        Ok(Some(sent))
     }
 
     /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for it. A message about an
@@ -66,7 +85,12 @@ impl<'a> Waiter<'a> {
             }
         };
         match answered {
-            Ok(answer) => Ok(Asked::Answered(answer)),
+            Ok(answer) => {
+                if self.attempt.state.asked > 1 {
+                    self.last.set(None);
+                }
+                Ok(Asked::Answered(answer))
+            }
             Err(failure) => self.pause(retry, failure).await,
         }
     }
@@ -74,6 +98,7 @@ impl<'a> Waiter<'a> {
     /// Pauses after a failed request, unless it becomes known what came of the earlier ones. An attempt whose retry timeout is over
     /// is abandoned, and no other member of its cohort continues it: those that have waited for as long fail as well.
     pub(crate) async fn pause<T>(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Asked<T>> {
+        self.last.set(Some(&failure));
         let pause = pin!(retry.again_after(failure));
         let again = match select(pause, self.outcome(true)).await {
             Either::Left((again, _)) => again,
@@ -120,6 +145,18 @@ pub(crate) fn end_of(context: &Context, limit: Option<Duration>) -> Option<Insta
     limit.and_then(|limit| context.now().checked_add(limit))
 }
 
+/// The error of an acquisition, or of a wait, whose time is over. Its cause is what keeps the client from a connection, or else why the
+/// last request failed.
+pub(crate) fn timed_out(context: &Context, keys: &Keys, error: Error, last: &LastFailure) -> Error {
+    if let Some(cause) = context.connection.why_down(keys.main()) {
+        return error.with_source(cause);
+    }
+    match lock(&last.0).take() {
+        Some(failure) => error.with_source(*failure),
+        None => error,
+    }
+}
+
 /// Runs the work within the time that is left until `until`. `timed_out` makes the error for work that takes longer.
 ///
 /// Not an `async fn`, which would store what it is given twice: a waiting future carries it for hours.
@@ -127,7 +164,7 @@ pub(crate) fn in_time<T>(
     context: &Context,
     until: Option<Instant>,
     work: Pin<&mut impl Future<Output = Result<T>>>,
-    timed_out: impl FnOnce(ErrorKind) -> Error,
+    timed_out: impl FnOnce() -> Error,
 ) -> impl Future<Output = Result<T>> {
     let until = until.filter(|_| !mutant::on(Mutant::TimeoutIgnored));
     let Some(until) = until else { return Either::Left(work) };
@@ -135,6 +172,6 @@ pub(crate) fn in_time<T>(
     let worked = select(work, context.executor.sleep(limit));
     Either::Right(worked.map(|worked| match worked {
         Either::Left((done, _)) => done,
-        Either::Right(((), _)) => Err(timed_out(ErrorKind::TimedOut)),
+        Either::Right(((), _)) => Err(timed_out()),
     }))
 }

@@ -7,12 +7,13 @@
 //! | closed | fail | never |
 //!
 //! A call that waits for the connection is not handed on afterwards: it was made before the topology and the clock of the server were
-//! known, on which its arguments depend. The caller makes it anew.
+//! known, on which its arguments depend. The operations of a client therefore wait before they make their calls
+//! ([`Later::made_within`]).
 
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use event_listener::Event;
@@ -21,7 +22,7 @@ use futures::stream::BoxStream;
 
 use crate::backoff::Backoff;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
-use crate::error::{ErrorKind, Result};
+use crate::error::ErrorKind;
 use crate::mutex::lock;
 use crate::runtime::{Executor, timeout};
 
@@ -29,6 +30,11 @@ pub(crate) struct Later {
     executor: Arc<dyn Executor>,
     /// The longest wait of a call.
     timeout: Duration,
+    /// Since when it is being made, and to where.
+    since: Instant,
+    target: String,
+    /// The connection that an attempt opens, if there is one already. It may be made in the background itself, and knows more then.
+    below: Option<Arc<dyn Connection>>,
     /// Set when the state becomes connected. Calls that are handed on need no lock.
     made: OnceLock<Arc<dyn Connection>>,
     state: Mutex<State>,
@@ -44,13 +50,19 @@ enum State {
 }
 
 /// What an attempt has made: the connection, and what else the maker needs of it.
-pub(crate) type Attempt<T> = BoxFuture<'static, Result<(Arc<dyn Connection>, T)>>;
+pub(crate) type Attempt<T> = BoxFuture<'static, crate::error::Result<(Arc<dyn Connection>, T)>>;
 
 impl Later {
-    pub(crate) fn new(executor: Arc<dyn Executor>, timeout: Duration) -> Self {
+    /// To a server at this place, as it is shown to users.
+    pub(crate) fn to(target: String, executor: Arc<dyn Executor>, timeout: Duration) -> Self {
         let first = ConnectionError::Unreachable("the first attempt to connect has not ended".to_owned());
-        let (state, changed) = (Mutex::new(State::Connecting(first)), Event::new());
-        Self { executor, timeout, made: OnceLock::new(), state, changed }
+        let (state, changed, since) = (Mutex::new(State::Connecting(first)), Event::new(), executor.now());
+        Self { executor, timeout, since, target, below: None, made: OnceLock::new(), state, changed }
+    }
+
+    /// Where this connection leads, once it can be used.
+    pub(crate) fn over(below: &Arc<dyn Connection>, executor: Arc<dyn Executor>, timeout: Duration) -> Self {
+        Self { below: Some(Arc::clone(below)), ..Self::to(String::new(), executor, timeout) }
     }
 
     /// Attempts to connect until it succeeds. `None`: it was closed before. If the future is dropped, it is closed too.
@@ -90,6 +102,38 @@ impl Later {
         }
     }
 
+    /// The error of a caller that has waited for the first connection in vain: where it leads, why the last attempt failed, and for how
+    /// long attempts have been made. `None`: there is a connection.
+    fn told(&self, key: &str) -> Option<ConnectionError> {
+        let why = self.missing()?;
+        if let Some(why) = self.below.as_ref().and_then(|below| below.why_down(key)) {
+            return Some(why);
+        }
+        let ConnectionError::Unreachable(reason) = why else { return Some(why) };
+        let target = if reason.contains(&self.target) { String::new() } else { format!("{}: ", self.target) };
+        let millis = self.executor.now().saturating_duration_since(self.since).as_millis();
+        let tried = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
+        Some(ConnectionError::Unreachable(format!("{target}{reason} (connecting for {tried:?})")))
+    }
+
+    /// Waits until there is a connection, for `longest` at most.
+    ///
+    /// # Errors
+    /// There is none by then, or time does not mend it that there is none.
+    pub(crate) async fn made_within(&self, longest: Duration, key: &str) -> Result<(), ConnectionError> {
+        let settled = self.until(|state| match state {
+            State::Connecting(why) => !why.kind().is_retryable(),
+            State::Connected | State::Closed => true,
+        });
+        timeout(&self.executor, longest, settled).await;
+        self.told(key).map_or(Ok(()), Err)
+    }
+
+    /// Whether there has been no connection yet.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.made.get().is_none()
+    }
+
     /// `false`: it was closed meanwhile, and the connection is.
     fn take_up(&self, made: Arc<dyn Connection>) -> bool {
         let mut state = lock(&self.state);
@@ -117,15 +161,11 @@ impl Later {
     }
 
     /// The error of a call that finds no connection, once there is one or it is of no use to wait any longer.
-    async fn not_executed(&self, within: Option<Duration>) -> ConnectionError {
-        let limit = within.map_or(self.timeout, |within| within.min(self.timeout));
-        let settled = self.until(|state| match state {
-            State::Connecting(why) => !why.kind().is_retryable(),
-            State::Connected | State::Closed => true,
-        });
-        timeout(&self.executor, limit, settled).await;
+    async fn not_executed(&self, calls: &[Call<'_>], within: Option<Duration>) -> ConnectionError {
+        let limit = calls.iter().filter_map(|call| call.within).chain(within).fold(self.timeout, Duration::min);
+        let key = calls.iter().find_map(|call| call.keys.first()).copied().unwrap_or_default();
         let only_now = || ConnectionError::Unreachable("connected after the call was made".to_owned());
-        self.missing().unwrap_or_else(only_now)
+        self.made_within(limit, key).await.err().unwrap_or_else(only_now)
     }
 
     /// Resolves when the state is, or becomes, one of those.
@@ -168,7 +208,7 @@ impl Connection for Later {
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         match self.made.get() {
             Some(made) => made.run(call).await,
-            None => Err(self.not_executed(call.within).await),
+            None => Err(self.not_executed(&[call], None).await),
         }
     }
 
@@ -176,7 +216,7 @@ impl Connection for Later {
         match self.made.get() {
             Some(made) => made.run_batch(calls).await,
             None => {
-                let error = self.not_executed(None).await;
+                let error = self.not_executed(calls, None).await;
                 calls.iter().map(|_| Err(error.clone())).collect()
             }
         }
@@ -191,7 +231,7 @@ impl Connection for Later {
         match self.made.get() {
             Some(made) => made.run_acknowledged(calls, replicas, within).await,
             None => {
-                let error = self.not_executed(Some(within)).await;
+                let error = self.not_executed(calls, Some(within)).await;
                 calls.iter().map(|_| Err(error.clone())).collect()
             }
         }
@@ -223,6 +263,13 @@ impl Connection for Later {
 
     fn reconnects(&self) -> u64 {
         self.made.get().map_or(0, |made| made.reconnects())
+    }
+
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        match self.made.get() {
+            Some(made) => made.why_down(key),
+            None => self.told(key),
+        }
     }
 
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::{Backoff, Pauses};
-use crate::connection::ConnectionError;
+use crate::connection::later::Later;
+use crate::connection::{Connection, ConnectionError};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::protocol::dispatch::Failure;
@@ -24,6 +25,9 @@ pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) executor: &'a Arc<dyn Executor>,
+    pub(crate) connection: &'a dyn Connection,
+    /// The connection, if it is made in the background.
+    pub(crate) later: Option<&'a Later>,
     pub(crate) engine: &'a Engine,
     pub(crate) retry_timeout: Duration,
     pub(crate) command_timeout: Duration,
@@ -54,6 +58,23 @@ impl<'a> Retry<'a> {
         (self.give_up, self.backoff, self.is_last) = (executor.now() + retry_timeout, None, false);
     }
 
+    /// Called before a request is made. Returns the time at which it is sent. Waits for the first connection of a client that connects in
+    /// the background: a request that is made before that is not executed.
+    ///
+    /// # Errors
+    /// There is no connection in time, or what keeps the client from connecting is not mended by time.
+    pub(crate) async fn begin(&self) -> Result<Instant> {
+        let Asker { executor, later, retry_timeout, command_timeout, .. } = self.asker;
+        if let Some(later) = later.filter(|later| later.is_missing()) {
+            let left = self.give_up.saturating_duration_since(executor.now());
+            let longest = if retry_timeout.is_zero() { command_timeout } else { left };
+            // On the heap, because every operation would have to carry it.
+            let made = Box::pin(later.made_within(longest, self.keys.main())).await;
+            made.map_err(|why| self.error(why.into()))?;
+        }
+        Ok(executor.now())
+    }
+
     /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection.
     pub(crate) fn limit(&self, sent: Instant) -> Option<Duration> {
         let Asker { retry_timeout, command_timeout, .. } = self.asker;
@@ -75,8 +96,8 @@ impl<'a> Retry<'a> {
         match self.limit(sent) {
             None => request.await,
             // Not sent: it could not be answered.
-            Some(Duration::ZERO) => Err(self.asker.late()),
-            Some(left) => self.asker.within(left, request).await,
+            Some(Duration::ZERO) => Err(self.asker.late(&self.keys)),
+            Some(left) => self.asker.within(left, &self.keys, request).await,
         }
     }
 
@@ -108,10 +129,11 @@ impl<'a> Retry<'a> {
 }
 
 impl Asker<'_> {
-    /// Waits for the answer for `left` at most.
+    /// Waits for the answer to a request with these keys, for `left` at most.
     pub(crate) async fn within<T>(
         self,
         left: Duration,
+        keys: &Keys,
         request: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let until = self.executor.now() + left;
@@ -119,12 +141,13 @@ impl Asker<'_> {
             Some(answered) => answered,
             // A sleep ends early only when the runtime is shut down.
             None if self.executor.now() < until => Err(ConnectionError::Closed.into()),
-            None => Err(self.late()),
+            None => Err(self.late(keys)),
         }
     }
 
-    /// The retry timeout is over.
-    fn late(self) -> Failure {
-        Failure::Late(ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout)))
+    /// The retry timeout is over. If there is no connection, the reason for that says more than the missing answer.
+    fn late(self, keys: &Keys) -> Failure {
+        let silent = || ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout));
+        Failure::Late(self.connection.why_down(keys.main()).unwrap_or_else(silent))
     }
 }

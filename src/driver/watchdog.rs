@@ -127,7 +127,7 @@ impl Watchdog {
             // Not sent: it could not be answered.
             Some(last) if left.is_zero() => Err(last),
             _ if left >= self.command_timeout || left.is_zero() => asked.await,
-            _ => self.asker().within(left, asked).await,
+            _ => self.asker().within(left, &keys, asked).await,
         };
         let ids: Vec<u64> = tickets.iter().map(|(id, _)| *id).collect();
         let now = self.executor.now();
@@ -223,9 +223,9 @@ impl Watchdog {
     }
 
     fn asker(&self) -> Asker<'_> {
-        let Self { executor, engine, retry_timeout, command_timeout, .. } = self;
+        let Self { executor, connection, engine, retry_timeout, command_timeout, .. } = self;
         let (retry_timeout, command_timeout) = (*retry_timeout, *command_timeout);
-        Asker { executor, engine, retry_timeout, command_timeout }
+        Asker { executor, connection: &**connection, later: None, engine, retry_timeout, command_timeout }
     }
 
     fn scripts(&self) -> Scripts<'_> {

@@ -42,7 +42,7 @@ pub(super) async fn once<T>(
     let mut retry = context.retry(operation, keys);
     let (mut known_until, mut resent) = (0, false);
     loop {
-        let sent = context.now();
+        let sent = retry.begin().await?;
         if !resent {
             known_until = context.not_after(sent + context.config.retry_timeout, None);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::acquire::pending::PendingAttempt;
-use crate::acquire::wait::{Asked, Waiter, end_of, in_time};
+use crate::acquire::wait::{Asked, LastFailure, Waiter, end_of, in_time, timed_out};
 use crate::context::Context;
 use crate::engine::attempt::Outcome;
 use crate::engine::closed::Closed;
@@ -24,17 +24,23 @@ const AMOUNT: u32 = 0;
 pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Option<Duration>) -> Result<()> {
     let waiting = async {
         let until = end_of(context, timeout);
-        let opened = pin!(until_open(context, keys, until));
-        in_time(context, until, opened, |kind| error(keys, kind)).await
+        let last = LastFailure::default();
+        let opened = pin!(until_open(context, keys, (until, &last)));
+        let late = || timed_out(context, keys, error(keys, ErrorKind::TimedOut), &last);
+        in_time(context, until, opened, late).await
     };
     trace::acquiring(OPERATION, &keys.name, true, || context.now(), waiting).await
 }
 
-async fn until_open(context: &Arc<Context>, keys: &Arc<Keys>, until: Option<Instant>) -> Result<()> {
+async fn until_open(
+    context: &Arc<Context>,
+    keys: &Arc<Keys>,
+    (until, last): (Option<Instant>, &LastFailure),
+) -> Result<()> {
     // A latch is never held. The lease only says how long the ticket lives without a heartbeat.
     let attempt = PendingAttempt::open(context, keys, AMOUNT, context.config.lease);
     let attempt = attempt.map_err(|Closed| error(keys, ErrorKind::Closed))?;
-    let mut waiter = Waiter::new(context, attempt, until);
+    let mut waiter = Waiter::new(context, attempt, until, last);
     // On the heap: a waiting future would carry for hours what only a request needs.
     let known = Box::pin(ask(keys, &mut waiter)).await?;
     let outcome = match known {
@@ -67,7 +73,7 @@ async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome
     let mut retry = context.retry(OPERATION, keys);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
-        let sent = waiter.next_request().ok_or_else(|| error(keys, ErrorKind::Closed))?;
+        let sent = waiter.next_request(&retry).await?.ok_or_else(|| error(keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent, &retry);
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
         let call = pin!(context.scripts().acquire(keys, args));

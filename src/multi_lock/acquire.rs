@@ -11,10 +11,10 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::holds::Holds;
 use super::order::ordered;
-use crate::acquire::acquire;
 use crate::acquire::builder::choices::Options;
 use crate::acquire::request::Request;
-use crate::acquire::wait::end_of;
+use crate::acquire::wait::{LastFailure, end_of};
+use crate::acquire::{acquire, out_of_time};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
         if let Some(until) = until {
             let left = until.saturating_duration_since(context.now());
             if left.is_zero() {
-                return Err(request.error(ErrorKind::TimedOut));
+                return Err(out_of_time(&part.primitive.source, &request, &LastFailure::default()));
             }
             request.timeout = Some(left);
         }

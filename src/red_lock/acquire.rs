@@ -20,7 +20,7 @@ use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, majority, tally
 use crate::red_lock::keeper::Keeper;
 use crate::red_lock::kept::{Kept, Slot};
 use crate::red_lock::masters::Masters;
-use crate::red_lock::patience::Patience;
+use crate::red_lock::patience::{Patience, reason};
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
 
@@ -31,6 +31,11 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 impl Quorum for Masters {
+    fn lack(&self, name: &str) -> Option<String> {
+        let votes = self.keys(Kind::Vote, name).ok()?;
+        self.majority_gone(&votes, self.now()).map(|_| reason(self, &votes))
+    }
+
     fn acquire<'a>(
         self: Arc<Self>,
         request: &'a Request,

@@ -52,7 +52,7 @@ impl Patience {
 }
 
 /// What each master has to do with it that there is no majority.
-fn reason(masters: &Masters, votes: &[Arc<Keys>]) -> String {
+pub(super) fn reason(masters: &Masters, votes: &[Arc<Keys>]) -> String {
     let (all, now) = (masters.all.len(), masters.now());
     let (mut down, mut refuse, mut young) = (0, 0, 0);
     let mut told = String::new();

@@ -7,6 +7,7 @@ use std::time::Instant;
 use futures::future::{Either, select};
 
 use crate::acquire::request::Request;
+use crate::acquire::wait::LastFailure;
 use crate::acquire::{Acquisition, own};
 use crate::error::{Error, Result};
 use crate::owned::OwnedHold;
@@ -40,7 +41,8 @@ pub(super) async fn take_turn(
                 holder: None,
                 ..request.clone()
             };
-            let acquisition = Acquisition { source: &master.source, request: &turn, until };
+            let last = LastFailure::default();
+            let acquisition = Acquisition { source: &master.source, request: &turn, until, last: &last };
             let acquiring = Box::pin(own(&acquisition));
             let watched = pin!(watch(masters, n, request, votes, patience));
             match select(acquiring, watched).await {

@@ -149,6 +149,10 @@ impl Cluster {
         self.router.number_of(slot::of(key))
     }
 
+    pub(super) fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.router.link_to(slot::of(key))?.why_down()
+    }
+
     pub(super) fn reconnects(&self) -> u64 {
         self.router.reconnects()
     }

@@ -31,10 +31,10 @@ impl RedisConnection {
         if !config.is_in_background {
             return Self::connect_now(executor, dialer, url, config).await;
         }
-        check_url(&executor, &dialer, url, config)?;
+        let target = check_url(&executor, &dialer, url, config)?;
         let (url, of_attempts) = (url.to_owned(), config.clone());
         let attempts = Arc::clone(&executor);
-        let later = InBackground::start(&executor, config, dialer.seed(), move || {
+        let later = InBackground::start(&executor, target, config, dialer.seed(), move || {
             let (executor, dialer) = (Arc::clone(&attempts), Arc::clone(&dialer));
             let (url, config) = (url.clone(), of_attempts.clone());
             Box::pin(async move {
@@ -111,15 +111,16 @@ impl RedisConnection {
     }
 }
 
-/// Takes the URL apart as the attempts will.
-fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<()> {
+/// Takes the URL apart as the attempts will. Returns where it leads, without credentials.
+fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<String> {
     if sentinel::is_of_sentinels(url) {
-        Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0).map(drop)
-    } else if Seeds::parse(url)?.is_none() {
-        Target::parse(url).map(drop)
-    } else {
-        Ok(())
+        let sentinels = Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0)?;
+        return Ok(sentinels.to_string());
     }
+    Ok(match Seeds::parse(url)? {
+        Some(seeds) => seeds.to_string(),
+        None => Target::parse(url)?.to_string(),
+    })
 }
 
 /// `None`: the runtime was shut down.

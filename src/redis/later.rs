@@ -19,11 +19,12 @@ pub(super) struct InBackground {
 impl InBackground {
     pub(super) fn start(
         executor: &Arc<dyn Executor>,
+        target: String,
         config: &Config,
         seed: u64,
         attempt: impl Fn() -> Attempt<()> + Send + 'static,
     ) -> Self {
-        let later = Arc::new(Later::new(Arc::clone(executor), config.command_timeout));
+        let later = Arc::new(Later::to(target, Arc::clone(executor), config.command_timeout));
         let making = Arc::clone(&later).make(Backoff::new(RECONNECT, seed), attempt);
         executor.spawn(Box::pin(async move {
             making.await;

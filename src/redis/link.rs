@@ -206,11 +206,26 @@ impl Shared {
     /// The error of a call for which there was no connection before its deadline. If the server refused the login, it is the
     /// server's error.
     pub(super) fn unavailable(&self) -> ConnectionError {
-        match &*lock(&self.state) {
-            State::Down(failure) => failure.clone().into(),
-            State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+        let late = || match &*lock(&self.state) {
             State::Closed => ConnectionError::Closed,
-        }
+            State::Down(_) | State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+        };
+        self.why_down().unwrap_or_else(late)
+    }
+
+    /// Why there is no connection: how the last attempt at one has failed.
+    pub(super) fn why_down(&self) -> Option<ConnectionError> {
+        let failure = match &*lock(&self.state) {
+            State::Down(failure) => failure.clone(),
+            State::Up(_) | State::Closed => return None,
+        };
+        let (error, place) = (failure.into(), self.locate.to_string());
+        Some(match error {
+            ConnectionError::Unreachable(reason) if !reason.contains(&place) => {
+                ConnectionError::Unreachable(format!("{place}: {reason}"))
+            }
+            error => error,
+        })
     }
 
     /// Runs `future`. `None` after `timeout`.

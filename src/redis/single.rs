@@ -65,6 +65,10 @@ impl Single {
         self.shared.reconnects.load(Ordering::Relaxed)
     }
 
+    pub(super) fn why_down(&self) -> Option<ConnectionError> {
+        self.shared.why_down()
+    }
+
     /// Whether another server can take the place of this one.
     pub(super) fn fails_over(&self) -> bool {
         self.shared.locate.moves()

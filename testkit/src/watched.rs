@@ -85,6 +85,10 @@ impl<C: Connection, W: Watch> Connection for Watched<C, W> {
         self.inner.reconnects()
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.inner.why_down(key)
+    }
+
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         self.inner.without_runtime(within)
     }

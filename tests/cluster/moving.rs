@@ -108,6 +108,10 @@ impl Connection for Listening {
         self.inner.subscribe(channel).await
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.inner.why_down(key)
+    }
+
     fn topology(&self) -> Topology {
         self.inner.topology()
     }

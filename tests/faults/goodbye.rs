@@ -85,6 +85,10 @@ impl Connection for Departing {
         self.inner.subscribe(channel).await
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.inner.why_down(key)
+    }
+
     fn topology(&self) -> Topology {
         self.inner.topology()
     }

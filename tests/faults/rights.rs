@@ -7,7 +7,7 @@ use bowline::{ErrorKind, Script, Warning};
 
 use futures::future::join_all;
 
-use crate::scene::{ms, pass, until_free};
+use crate::scene::{ms, pass, until_free, until_waiting};
 use crate::support::env::{Env, TestClient, on_every_runtime};
 use crate::support::server;
 
@@ -47,6 +47,7 @@ on_every_runtime! {
     an_eviction_policy_is_a_warning,
     a_channel_taken_away_from_a_client_is_counted,
     a_missing_right_to_wait_is_found_by_those_who_need_it,
+    a_password_that_changes_during_a_wait_is_told,
 }
 
 /// Every command that a script issues.
@@ -170,6 +171,36 @@ async fn a_channel_taken_away_from_a_client_is_counted(env: Env) {
         env.eventually("it stands again", async || client.stats().reconnects > reconnects).await;
         assert_eq!(client.stats().subscriptions_refused, refused);
     }
+    pass(&env, &client, "a").await;
+}
+
+/// The time of the caller is over before that of any request is.
+async fn a_password_that_changes_during_a_wait_is_told(env: Env) {
+    let rule = ["ACL", "SETUSER", "u", "reset", "on", ">secret", "allkeys", "allchannels", "allcommands"];
+    env.redis::<()>(&rule);
+    let url = env.url().replace("redis://", "redis://u:secret@");
+    let long = ms(60_000);
+    let client = env.client_at(&url, |config| config.command_timeout(long).retry_timeout(long)).await.unwrap();
+    let other = env.client().await;
+    let held = other.lock("a").lock().await.unwrap();
+    let (lock, latch) = (client.lock("a"), client.latch("a"));
+    assert!(other.latch("a").try_set(1, long).await.unwrap());
+    let waits = [
+        env.spawn(async move { lock.lock().timeout(ms(4_000)).await.map(drop) }),
+        env.spawn(async move { latch.wait().timeout(ms(4_000)).await }),
+    ];
+    until_waiting(&env, "a", 1).await;
+    env.redis::<()>(&["ACL", "SETUSER", "u", "resetpass", ">other"]);
+    env.redis::<u64>(&["CLIENT", "KILL", "USER", "u"]);
+    for failed in join_all(waits).await {
+        let error = failed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error:#}");
+        assert!(error.source().is_some_and(|cause| cause.to_string().contains("WRONGPASS")), "{error:#}");
+    }
+    env.redis::<()>(&rule);
+    held.release().await.unwrap();
+    assert!(other.latch("a").delete().await.unwrap());
+    env.leaves_keys();
     pass(&env, &client, "a").await;
 }
 

@@ -75,6 +75,10 @@ impl<C: Connection> Connection for Gated<C> {
         self.inner.subscribe(channel).await
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.inner.why_down(key)
+    }
+
     fn topology(&self) -> Topology {
         self.topology
     }

@@ -1,4 +1,5 @@
 //! The bounds that a user can set hold to the millisecond, for every operation and whatever is wrong with the server.
+#![expect(clippy::async_yields_async, reason = "an operation is prepared first, and begins later")]
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
@@ -214,8 +215,17 @@ fn try_join_all(one: Prepared, other: Prepared) -> Prepared {
 /// What an operation came to, and how long that took.
 type Outcome = (&'static str, Duration, Result<()>);
 
-/// All of these operations at once. The trouble begins that much later.
-fn outcomes(seed: u64, (rows, later): (&'static [Row], Duration), trouble: Trouble, bounds: Bounds) -> Vec<Outcome> {
+/// When the trouble begins and ends.
+#[derive(Clone, Copy)]
+enum When {
+    /// When the operations begin, or that much later.
+    After(Duration),
+    /// Before the client has connected, which it does in the background. It may be over at that time.
+    First(Option<Duration>),
+}
+
+/// All of these operations at once.
+fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), bounds: Bounds) -> Vec<Outcome> {
     on_new_machine(seed, |machine| {
         let places = [(); 1].map(|()| Place::new(machine, seed));
         let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
@@ -225,7 +235,11 @@ fn outcomes(seed: u64, (rows, later): (&'static [Row], Duration), trouble: Troub
         begin.spawn(Box::pin(async move {
             let Bounds { retry_timeout, command_timeout, timeout } = bounds;
             let config = Config::builder().lease(LEASE).retry_timeout(retry_timeout).command_timeout(command_timeout);
-            let config = config.build().unwrap();
+            let in_background = matches!(when, When::First(_));
+            if in_background {
+                place.set(Some(trouble));
+            }
+            let config = config.connect_in_background(in_background).build().unwrap();
             let wires = Arc::new(Wires(places.to_vec()));
             let connection = dialled::open(executor.clone(), wires, "redis://h:1", &config).await.unwrap();
             let client = Client::connect(executor.clone(), Arc::new(connection), config).await.unwrap();
@@ -233,7 +247,7 @@ fn outcomes(seed: u64, (rows, later): (&'static [Row], Duration), trouble: Troub
             for (name, has_timeout, prepare) in rows {
                 all.push((*name, prepare(client.clone(), timeout.filter(|_| *has_timeout)).await));
             }
-            if later.is_zero() {
+            if matches!(when, When::After(Duration::ZERO)) {
                 place.set(Some(trouble));
             }
             for (name, work) in all {
@@ -243,13 +257,21 @@ fn outcomes(seed: u64, (rows, later): (&'static [Row], Duration), trouble: Troub
                     told.lock().unwrap().push((name, clock.now() - start, outcome));
                 }));
             }
-            executor.sleep(later).await;
-            place.set(Some(trouble));
+            match when {
+                When::After(later) => {
+                    executor.sleep(later).await;
+                    place.set(Some(trouble));
+                }
+                When::First(Some(over)) => {
+                    executor.sleep(over).await;
+                    place.set(None);
+                }
+                When::First(None) => {}
+            }
         }));
         let all = machine.run_until(Duration::from_secs(600), || outcomes.lock().unwrap().len() == rows.len());
         assert!(all.is_ok(), "{trouble:?}, {bounds:?}: {all:?}");
-        let outcomes = outcomes.lock().unwrap().drain(..).collect();
-        outcomes
+        std::mem::take(&mut *outcomes.lock().unwrap())
     })
 }
 
@@ -260,12 +282,25 @@ impl Bounds {
     }
 }
 
+/// Whether an error that says that the time is over says what was wrong, as far as the client can know it.
+fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
+    match trouble {
+        Trouble::Denies => error.contains("WRONGPASS"),
+        Trouble::Absent => error.contains("h:1/0: connection refused"),
+        Trouble::Unreachable => error.contains("h:1/0: "),
+        // Those that wait in the queue have asked for nothing since, nor do those behind others of their cohort.
+        Trouble::Refuses(_) if name.contains("queued") || name == "non_fair" => true,
+        Trouble::Refuses(line) => error.contains(line),
+        Trouble::Silent | Trouble::Demoted => true,
+    }
+}
+
 /// The operations begin that long before the trouble, which is noticed after `noticed` at the latest.
 fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duration) {
     let mut wrong = Vec::new();
     for trouble in TROUBLES {
         for (seed, bounds) in (0..).zip(BOUNDS) {
-            for (name, took, outcome) in outcomes(seed, (rows, before), trouble, bounds) {
+            for (name, took, outcome) in outcomes(seed, rows, (trouble, When::After(before)), bounds) {
                 let has_timeout = rows.iter().any(|row| row.0 == name && row.1);
                 let (timeout, patience) = (bounds.timeout.filter(|_| has_timeout), bounds.patience());
                 let mut cell = |what: String| wrong.push(format!("{trouble:?}, {bounds:?}, {name}: {took:?}, {what}"));
@@ -284,6 +319,7 @@ fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duratio
                 if took > longest
                     || (is_early && !may_be_early)
                     || (error.kind() == ErrorKind::TimedOut) != is_timed_out
+                    || (is_timed_out && !tells(&format!("{error:#}"), name, trouble))
                 {
                     cell(format!("{error:#}"));
                 }
@@ -305,4 +341,43 @@ fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
         Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
     });
+}
+
+/// The operations that need nothing to be prepared.
+fn unprepared() -> &'static [Row] {
+    let count = ROWS.iter().position(|row| row.0 == "release").unwrap();
+    &ROWS[..count]
+}
+
+/// With a `retry_timeout` of zero no request is sent again, but the first one is sent once there is a connection.
+#[test]
+fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
+    for (retry_timeout, over) in [(0, 500), (700, 400), (10_000, 7000)] {
+        for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent] {
+            let when = When::First(Some(Duration::from_millis(over)));
+            for (name, took, outcome) in outcomes(1, unprepared(), (trouble, when), bounds(retry_timeout, 3000, None)) {
+                // The latch and the semaphore of the other operations may be there or not.
+                assert!(outcome.is_ok(), "{trouble:?}, {retry_timeout} ms, {name}: {took:?}, {outcome:?}");
+            }
+        }
+    }
+}
+
+/// The message says where the client connects to, since when, and what happened last.
+#[test]
+fn a_wait_for_the_first_connect_in_vain_is_bounded_and_says_so() {
+    for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent, Trouble::Denies] {
+        let bounds = bounds(700, 3000, None);
+        for (name, took, outcome) in outcomes(1, unprepared(), (trouble, When::First(None)), bounds) {
+            let error = format!("{:#}", outcome.unwrap_err());
+            let told: &[&str] = match trouble {
+                Trouble::Absent => &["h:1/0: connection refused", "(connecting for 700ms)"],
+                Trouble::Denies => &["h:1/0: ", "WRONGPASS"],
+                _ => &["h:1/0: the first attempt to connect has not ended (connecting for 700ms)"],
+            };
+            let is_in_time = took == bounds.retry_timeout || trouble == Trouble::Denies && took < bounds.retry_timeout;
+            assert!(is_in_time, "{trouble:?}, {name}: {took:?}");
+            assert!(told.iter().all(|told| error.contains(told)), "{trouble:?}, {name}: {error}");
+        }
+    }
 }

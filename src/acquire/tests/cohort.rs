@@ -149,7 +149,7 @@ fn a_request_may_be_executed_until_its_caller_gives_up() {
     let not_after = |until, left| {
         let attempt = PendingAttempt::open(&setup.context, &setup.keys, 1, LEASE).unwrap();
         let retry = setup.context.retry_from("lock", &setup.keys, sent + left - retry_timeout);
-        Waiter::new(&setup.context, attempt, until).not_after(sent, &retry)
+        Waiter::new(&setup.context, attempt, until, &LastFailure::default()).not_after(sent, &retry)
     };
     assert_eq!(not_after(None, retry_timeout), setup.context.not_after(sent, None));
     let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));

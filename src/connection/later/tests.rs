@@ -18,7 +18,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let Setup { executor, connection, .. } = setup();
-    Scene { later: Arc::new(Later::new(executor, Duration::from_secs(3))), played: connection }
+    Scene { later: Arc::new(Later::to("h:1".to_owned(), executor, Duration::from_secs(3))), played: connection }
 }
 
 fn call() -> Call<'static> {
@@ -61,12 +61,35 @@ fn a_call_that_waited_for_the_connection_is_not_executed() {
 #[test]
 fn a_call_fails_with_the_last_failure_when_its_time_is_over() {
     let Scene { later, .. } = scene();
-    assert!(finish(later.run(call())).unwrap_err().to_string().contains("has not ended"));
+    // Where it leads, why there is no connection, and for how long.
+    let told = |reason: &str, secs: u32| {
+        Some(ConnectionError::Unreachable(format!(
+            "h:1: {reason} (connecting for {:?})",
+            Duration::from_secs(secs.into())
+        )))
+    };
+    assert_eq!(finish(later.run(call())).err(), told("the first attempt to connect has not ended", 3));
     later.set_failed(unreachable());
-    assert_eq!(finish(later.run(call())), Err(unreachable()));
-    assert_eq!(finish(later.run_batch(&[call(), call()])), [Err(unreachable()), Err(unreachable())]);
-    assert_eq!(finish(later.run_acknowledged(&[call()], 1, Duration::from_secs(1))), [Err(unreachable())]);
+    assert_eq!(finish(later.run(call())).err(), told("by the test", 6));
+    let one = Duration::from_secs(1);
+    let batch = [call(), call().within(one)];
+    assert_eq!(finish(later.run_batch(&batch)).pop().unwrap().err(), told("by the test", 7), "as long as its calls");
+    assert_eq!(finish(later.run_acknowledged(&[call()], 1, one)).pop().unwrap().err(), told("by the test", 8));
+    assert_eq!(later.why_down("a"), told("by the test", 8));
     assert_eq!(finish(later.subscribe("inbox")).err(), Some(unreachable()));
+}
+
+/// The connection below may be made in the background as well.
+#[test]
+fn the_connection_below_knows_more() {
+    let Scene { later: below, played } = scene();
+    let Setup { executor, .. } = setup();
+    let later = Later::over(&(below.clone() as Arc<dyn Connection>), executor, Duration::from_secs(3));
+    assert_eq!(later.why_down("a"), below.why_down("a"));
+    assert!(later.why_down("a").unwrap().to_string().contains("h:1: "));
+    assert!(below.take_up(played));
+    later.set_failed(unreachable());
+    assert!(later.why_down("a").unwrap().to_string().contains("by the test"));
 }
 
 #[test]

@@ -91,6 +91,13 @@ impl Router {
         }
     }
 
+    /// The link to the master of a slot, if there is one.
+    pub(super) fn link_to(&self, slot: u16) -> Option<Arc<Shared>> {
+        let state = lock(&self.state);
+        let link = state.links.get(state.map.owner(slot)?)?;
+        Some(Arc::clone(&link.node.link))
+    }
+
     /// The route to a node, whether or not the map has it.
     pub(super) fn to_host(&self, host: Host) -> Result<Route, ConnectionError> {
         Ok(self.to(self.state()?, host))

@@ -112,6 +112,10 @@ impl Connection for Faulty {
         Ok(select(passed, injected).boxed())
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.faults.inner.why_down(key)
+    }
+
     fn topology(&self) -> Topology {
         self.faults.inner.topology()
     }

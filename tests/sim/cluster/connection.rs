@@ -115,6 +115,10 @@ impl Connection for SimCluster {
         self.router.node_of(key)
     }
 
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        self.router.why_down(key)
+    }
+
     fn reconnects(&self) -> u64 {
         self.router.reconnects()
     }
