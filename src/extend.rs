@@ -7,6 +7,7 @@ use crate::config::check_lease;
 use crate::engine::lease::{Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::owned::{OwnedHold, lost_error};
+use crate::protocol::dispatch::Failure;
 use crate::protocol::reply::HoldState;
 
 const OPERATION: &str = "extend";
@@ -24,7 +25,11 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
     if let Some(quorum) = owned.quorum() {
         return quorum.extend(lease).await;
     }
-    let mut retry = context.retry(OPERATION, &hold.keys);
+    let unacknowledged = |replicas: u32| {
+        let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);
+        named(Error::because(ErrorKind::Unacknowledged, OPERATION, reason))
+    };
+    let (mut retry, mut few) = (context.retry(OPERATION, &hold.keys), None);
     loop {
         let sent = context.now();
         if let Some(loss) = hold.loss(sent) {
@@ -49,10 +54,10 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
                 let state = renewed.holds.first().map(|state| hold.found(*state));
                 if let Some(HoldState::Unacknowledged(replicas)) = state {
                     if !retry.is_over() {
+                        few = Some(replicas);
                         continue;
                     }
-                    let reason = format!("{replicas} of {} replicas acknowledged the extension", hold.replicas);
-                    return Err(named(Error::because(ErrorKind::Unacknowledged, OPERATION, reason)));
+                    return Err(unacknowledged(replicas));
                 }
                 let lost = if let Some(HoldState::Held(_)) = state {
                     context.engine.extended(hold, lease, sent, context.now())
@@ -62,6 +67,8 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
                 };
                 return lost.map_or(Ok(()), |loss| Err(lost_error(hold, OPERATION, loss)));
             }
+            // The last wait for replicas had too little time for an answer.
+            Err(Failure::Late(_)) if few.is_some() => return Err(unacknowledged(few.unwrap_or_default())),
             Err(failure) => retry.again_after(failure).await?,
         }
     }

@@ -106,7 +106,9 @@ impl Later {
     /// long attempts have been made. `None`: there is a connection.
     fn told(&self, key: &str) -> Option<ConnectionError> {
         let why = self.missing()?;
-        if let Some(why) = self.below.as_ref().and_then(|below| below.why_down(key)) {
+        if why != ConnectionError::Closed
+            && let Some(why) = self.below.as_ref().and_then(|below| below.why_down(key))
+        {
             return Some(why);
         }
         let ConnectionError::Unreachable(reason) = why else { return Some(why) };

@@ -87,6 +87,9 @@ fn the_connection_below_knows_more() {
     let later = Later::over(&(below.clone() as Arc<dyn Connection>), executor, Duration::from_secs(3));
     assert_eq!(later.why_down("a"), below.why_down("a"));
     assert!(later.why_down("a").unwrap().to_string().contains("h:1: "));
+    later.close();
+    assert_eq!(later.why_down("a"), Some(ConnectionError::Closed), "but not that this one was closed");
+    let later = Later::over(&(below.clone() as Arc<dyn Connection>), setup().executor, Duration::from_secs(3));
     assert!(below.take_up(played));
     later.set_failed(unreachable());
     assert!(later.why_down("a").unwrap().to_string().contains("by the test"));
