@@ -51,7 +51,10 @@ pub(crate) async fn check(
 async fn wait(scripts: Scripts<'_>, keys: &Keys, client: Uuid, within: Duration) -> std::result::Result<(), Failure> {
     let no_hold = AttemptId { client, n: u64::MAX };
     let lease = Duration::from_millis(1);
-    scripts.renew_acknowledged(&[RenewArgs { keys, id: no_hold, lease, longest: lease }], 0, within).await.map(drop)
+    scripts
+        .renew_acknowledged(&[RenewArgs { keys, id: no_hold, lease, longest: lease, extended: true }], 0, within)
+        .await
+        .map(drop)
 }
 
 async fn rehearse(rehearsal: Rehearsal<'_>) -> std::result::Result<ServerMillis, Failure> {

@@ -120,12 +120,12 @@ impl Hold {
         self.renewal(sent).max(counted.min(self.longest()))
     }
 
-    /// A renewal that asks for `lease`. A renewed hold always asks for the same lease, or less before its end, so the server may
-    /// shorten whatever is longer. A fixed one may be extended by more at any time, and a late copy of this call must not
-    /// undo that.
+    /// A renewal that asks for `lease`. The server shortens whatever lasts longer than any call has asked for. All calls about a
+    /// renewed hold ask for its lease, or for less before its end. A fixed lease may be extended by more at any time, and a late copy of
+    /// this call must not undo that. So the server stores the longest that an extension has asked for.
     pub(crate) fn renewal_args(&self, lease: Duration) -> RenewArgs<'_> {
-        let longest = if self.term == Term::Fixed { Duration::ZERO } else { self.longest().max(lease) };
-        RenewArgs { keys: &self.keys, id: self.id, lease, longest }
+        let longest = self.longest().max(lease);
+        RenewArgs { keys: &self.keys, id: self.id, lease, longest, extended: longest > self.lease }
     }
 
     /// See [`Term::interval`]. `None` too once the hold is over.

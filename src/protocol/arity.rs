@@ -43,7 +43,7 @@ impl Calls {
             self.add(held.requeue(&keys, SITE, id, (ticket, LEASE)));
             let ahead = AheadArgs { held: id, known: Token::new(1), ticket, not_after: 0 };
             held.ask_ahead(&keys, ahead).into_iter().for_each(|call| self.add(call));
-            let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE };
+            let renewal = RenewArgs { keys: &keys, id, lease: LEASE, longest: LEASE, extended: true };
             self.add(held.renew(&[renewal; REPEATS]));
         });
     }

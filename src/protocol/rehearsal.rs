@@ -52,7 +52,7 @@ impl Rehearsal<'_> {
         self.try_acquire(holder).await?;
         self.queue_up(waiter, LEASE, 0).await?;
         scripts.heartbeat(keys, &[(waiter, LEASE)]).await?;
-        let renewal = RenewArgs { keys, id: holder.id, lease: LEASE, longest: LEASE };
+        let renewal = RenewArgs { keys, id: holder.id, lease: LEASE, longest: LEASE, extended: true };
         scripts.renew(&[renewal], self.command_timeout).await?;
         scripts.release(keys, holder.id).await?;
         for ticket in tickets {

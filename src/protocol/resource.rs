@@ -47,9 +47,11 @@ pub(crate) struct RenewArgs<'a> {
     pub(crate) id: AttemptId,
     /// With a lease of zero, the server only checks that the hold exists.
     pub(crate) lease: Duration,
-    /// A hold that lasts longer is shortened to this. No call about the hold may ever ask for more, because a late copy of this call
-    /// would shorten that. Zero is no limit.
+    /// The longest lease that any call about the hold has asked for, this one included. A hold that lasts longer is shortened to this,
+    /// unless the server has executed a call with a larger one that was `extended`: then this is a late copy. Zero is no limit.
     pub(crate) longest: Duration,
+    /// Whether an earlier call may have had a smaller `longest`, so that the server has to store this one.
+    pub(crate) extended: bool,
 }
 
 /// A kind of resource: the scripts that serve it, and the order of their arguments.
@@ -87,7 +89,7 @@ pub(crate) trait Held {
     fn renew<'a>(&self, holds: &[RenewArgs<'a>]) -> ScriptCall<'a, Renewed> {
         let keys = holds.iter().flat_map(|hold| hold.keys.renewed());
         ScriptCall::new(self.renewal(), keys, reply::renewed)
-            .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest))
+            .each(holds, |call, hold| call.id(hold.id).millis(hold.lease).millis(hold.longest).number(hold.extended))
     }
 }
 

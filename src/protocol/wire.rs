@@ -289,7 +289,7 @@ pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
 }
 
 fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {
-    RenewArgs { keys, id: id(attempt), lease: attempt.lease, longest: attempt.lease }
+    RenewArgs { keys, id: id(attempt), lease: attempt.lease, longest: attempt.lease, extended: false }
 }
 
 fn id(attempt: Attempt) -> AttemptId {

@@ -84,11 +84,15 @@ fn calls(at: usize) -> BoxedStrategy<Call> {
         let args = [site, heartbeat_reply].concat();
         ("permit_heartbeat", keys_from(at, 5), args)
     });
-    let renewal = (attempt_id(), prop_oneof![lease(), one("0")], prop_oneof![lease(), one("0")]);
+    let zero = || prop_oneof![lease(), one("0")];
+    let renewal = (attempt_id(), zero(), zero(), prop_oneof![one("0"), one("1")]);
     let renewed =
         vec((select(vec![at, at, SEMAPHORE, READ_WRITE, at + 1, NO_LOCK]), renewal), 0..5).prop_map(|holds| {
             let keys = holds.iter().flat_map(|(key, ..)| keys_from(*key, 2)).collect();
-            let args = holds.into_iter().flat_map(|(_, (id, lease, longest))| [id, lease, longest]).collect();
+            let args = holds
+                .into_iter()
+                .flat_map(|(_, (id, lease, longest, extended))| [id, lease, longest, extended])
+                .collect();
             ("permit_renew", keys, args)
         });
     let change = [

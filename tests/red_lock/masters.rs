@@ -188,6 +188,12 @@ impl Master {
         }
     }
 
+    /// Sets the clock of an embedded server back.
+    pub(crate) fn set_clock_back(&self, by: Duration) {
+        let Kind::Embedded(server) = &self.server else { panic!("the clock of a real server is the machine's") };
+        server.set_clock(server.now() - by);
+    }
+
     /// Runs Lua past everything that is tested.
     pub(crate) fn eval(&self, source: &str) {
         match &self.server {

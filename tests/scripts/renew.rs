@@ -1,6 +1,6 @@
 //! `lock_renew`: many holds at once.
 
-use crate::lab::{Lab, attempt, keys_of};
+use crate::lab::{Forced, Lab, State, attempt, keys_of};
 
 #[test]
 fn three_hundred_holds_of_which_three_are_not() {
@@ -92,6 +92,37 @@ fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
     assert_eq!(lab.renew_within(&a.clone().lease(0), 30_000), 1);
     assert_eq!(lab.renew_within(&attempt(2, 1), 30_000), 0);
     assert!(lab.lock_ttl() > 80_000);
+}
+
+/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length does.
+#[test]
+fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
+    let (mut lab, a, token) = Lab::held();
+    let lock = lab.keys[0].clone();
+    lab.raw(&["PEXPIRE", &lock, "3630000"]);
+    assert_eq!(lab.extend(&a.clone().lease(40_000), 40_000), 1);
+    assert!((35_000..=40_000).contains(&lab.lock_ttl()), "{}", lab.lock_ttl());
+    assert_eq!(lab.extend(&a.clone().lease(90_000), 90_000), 1);
+    assert!(lab.lock_ttl() > 80_000);
+    for late in [Lab::extend, Lab::renew_within] {
+        assert_eq!(late(&mut lab, &a.clone().lease(40_000), 40_000), 1);
+        assert!(lab.lock_ttl() > 80_000, "{}", lab.lock_ttl());
+    }
+    lab.raw(&["PEXPIRE", &lock, "3630000"]);
+    assert_eq!(lab.extend(&a.clone().lease(40_000), 40_000), 1);
+    assert!(lab.lock_ttl() > 3_600_000, "a late copy shortens nothing, whatever it finds");
+    assert_eq!(lab.renew_within(&a.clone().lease(1000), 90_000), 1);
+    assert!((85_000..=90_000).contains(&lab.lock_ttl()), "{}", lab.lock_ttl());
+    // All replies have the token alone.
+    assert_eq!(lab.stored_token(&a), Ok(token.to_string()));
+    assert_eq!(lab.acquire(&a).token(), token);
+    assert_eq!(lab.state(&a), State::Granted(token));
+    assert_eq!(lab.inspect().token, token.to_string());
+    // The operator's token is larger, also without a counter and with a clock that was set back since.
+    lab.raw(&["DEL", &lab.keys[3].clone()]);
+    let ahead = token + 3_600_000_000;
+    lab.raw(&["HSET", &lock, &a.id, &format!("{ahead} 90000")]);
+    assert!(matches!(lab.force_release(&a), Forced::Released { token, .. } if token > ahead));
 }
 
 #[test]

@@ -176,3 +176,21 @@ fn the_next_guard_knows_what_the_server_was_asked_for() {
     let (next, _) = hold.succeed(now, Duration::ZERO, None).unwrap();
     assert_eq!(next.longest(), LEASE * 4);
 }
+
+/// The server stores the longest lease of an extended hold, so that it knows a late copy. Renewals of other holds need no such write.
+#[test]
+fn only_what_was_extended_beyond_its_lease_is_stored() {
+    let now = an_instant();
+    for term in [Term::Renewed, Term::Fixed] {
+        let hold = Hold { term, ..hold(now) };
+        let args = |hold: &Hold, lease| {
+            let args = hold.renewal_args(lease);
+            (args.lease, args.longest, args.extended)
+        };
+        assert_eq!(args(&hold, LEASE), (LEASE, LEASE, false));
+        assert_eq!(args(&hold, LEASE / 2), (LEASE / 2, LEASE, false));
+        hold.asks_for(LEASE * 2);
+        assert_eq!(args(&hold, LEASE * 2), (LEASE * 2, LEASE * 2, true));
+        assert_eq!(args(&hold, LEASE / 2), (LEASE / 2, LEASE * 2, true));
+    }
+}

@@ -1,7 +1,8 @@
 -- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
 -- Expects the locals: permits, leases, queue, tickets, fence, now, fences, and limit: that of the caller, ALL_UNITS for a
 -- read-write lock, whose writers take all units. Expects the fragments permit_token, absent and outlive.
--- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id `<units> <token>`.
+-- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id `<units> <token>`, for
+-- a lease that was extended followed by the longest that was asked for.
 -- A hold counts until its lease is over, by the sorted set leases; the next call after that reaps it.
 -- A script calls load_permits() before the other functions.
 
@@ -77,7 +78,7 @@ local function recount()
   end
   local ids, all = {}, redis.call('HGETALL', permits)
   for i = 1, #all, 2 do
-    local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+$'))
+    local id, units = all[i], units_in(string.match(all[i + 1], '^(%d+) %d+ ?%d*$'))
     if units and id ~= ending and redis.call('ZSCORE', leases, id) then
       ids[id] = true
       used = used + units
@@ -147,7 +148,7 @@ end
 -- The units and the token that the attempt id holds, or nil if it holds none. A hold whose lease is over does not count,
 -- even if it is still stored.
 local function held_by(id)
-  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
+  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+) ?%d*$')
   if not units or id == ending then return nil end
   if tonumber(redis.call('ZSCORE', leases, id) or 0) <= now then
     remove_hold(id, units)

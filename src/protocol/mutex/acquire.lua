@@ -38,7 +38,7 @@ open_queue()
 -- A resend, or the message about the grant was lost.
 if held then
   extend(lease)
-  return {'GRANTED', held, now}
+  return {'GRANTED', string.match(held, '^%d*'), now}
 end
 
 local ticket = id .. '/' .. lease .. '/' .. budget

@@ -25,7 +25,7 @@ if not held then
 end
 
 -- The hold may have outlived the counter.
-local token = reserve(1, redis.call('PTTL', lock), held)
+local token = reserve(1, redis.call('PTTL', lock), string.match(held, '^%d*'))
 local client = string.match(id, '^([^:]+):')
 if client then
   -- The answer changes nothing: a right that is missing is an error here, where the client's check at connect meets it.

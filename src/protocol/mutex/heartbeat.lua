@@ -40,7 +40,7 @@ for i = 3, #ARGV, 2 do
     local held = id and redis.call('HGET', lock, id)
     if held then
       extend(lease)
-      outcome, token = 'GRANTED', held
+      outcome, token = 'GRANTED', string.match(held, '^%d*')
     else
       takes_writes(lock)
     end

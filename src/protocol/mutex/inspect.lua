@@ -9,4 +9,4 @@ local lock, tickets = KEYS[1], KEYS[3]
 
 local hold = redis.call('HGETALL', lock)
 local waiters = redis.call('ZCOUNT', tickets, '(' .. now, '+inf')
-return {hold[1] or '', hold[2] or '', redis.call('PTTL', lock), waiters, now}
+return {hold[1] or '', string.match(hold[2] or '', '^%d*'), redis.call('PTTL', lock), waiters, now}

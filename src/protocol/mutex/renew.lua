@@ -1,10 +1,11 @@
 -- Renews the leases of many holds. Never creates a key; one key of a wrong type does not stop the others.
 -- KEYS: lock...
--- ARGV: [attempt_id lease_ms longest_ms]...
+-- ARGV: [attempt_id lease_ms longest_ms extended]...
 -- Reply: now [held]...
 -- held is a string, the token of the hold, if the attempt id holds the lock; the number 0 if not, -1 if the key has a wrong
--- type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no call about this hold
--- asks for more, so that the server's clock was set back if there is more. longest_ms 0 means no limit.
+-- type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no call about this hold has
+-- asked for more, so that the server's clock was set back if there is more. extended 1: an earlier call may have had a smaller longest_ms,
+-- so this one is stored with the hold. Then a call with a smaller one is late, and shortens nothing. longest_ms 0 means no limit.
 -- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
@@ -12,18 +13,22 @@
 
 local reply = {now}
 for i, lock in ipairs(KEYS) do
-  local id, lease, longest = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  local id, lease, longest, extended = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
   local held = redis.pcall('HGET', lock, id) or 0
   if type(held) == 'table' then
     -- The second call raises what the first one returned.
     held = wrong_type(held) and -1 or redis.call('HGET', lock, id)
   end
+  local token, stored = string.match(held, '^(%d+) (%d+)$')
+  held, stored = token or held, (stored or 0) + 0
   if type(held) == 'string' and lease ~= '0' then
     -- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits for
     -- replicas waits for this.
     local left = redis.call('PTTL', lock)
-    if left > lease + 0 then lease = longest ~= '0' and left > longest + 0 and longest or left end
+    local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
+    if left > lease + 0 then lease = shortens and longest or left end
     redis.call('PEXPIRE', lock, lease)
+    if extended == '1' and longest + 0 > stored then redis.call('HSET', lock, id, held .. ' ' .. longest) end
   end
   if type(held) == 'number' then takes_writes(lock) end
   reply[i + 1] = held

@@ -12,7 +12,7 @@ local ends = redis.call('ZRANGE', leases, 0, MAX_INSPECTED - 1, 'WITHSCORES')
 local used, holds = #ends > 0 and tonumber(fields[1]) or 0, {}
 for i = 1, #ends, 2 do
   local id, left = ends[i], tonumber(ends[i + 1]) - now
-  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+)$')
+  local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+) ?%d*$')
   if units and left > 0 then
     for _, word in ipairs({id, tonumber(units), token, left}) do holds[#holds + 1] = word end
   elseif units then

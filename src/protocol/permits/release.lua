@@ -15,7 +15,7 @@ local length = ticket == '' and redis.call('LLEN', queue)
 -- The fast paths, before any function is made: there is no queue, and no limit is stored.
 if length == 0 then
   local fields = redis.call('HMGET', permits, id, 'limit', 'used')
-  local units, used = string.match(fields[1] or '', '^(%d+) %d+$'), fields[3]
+  local units, used = string.match(fields[1] or '', '^(%d+) %d+ ?%d*$'), fields[3]
   if units == used and units and not fields[2] then
     local ends = redis.call('ZRANGE', leases, '0', '1', 'WITHSCORES')
     if ends[1] == id and not ends[3] and ends[2] - now > 0 then

@@ -1,17 +1,19 @@
 -- Renews the leases of many holds. Never creates a key; one key of a wrong type does not stop the others.
 -- KEYS: [permits leases]...
--- ARGV: [attempt_id lease_ms longest_ms]...
+-- ARGV: [attempt_id lease_ms longest_ms extended]...
 -- Reply: now [held]...
 -- held is a string, the token of the hold, if the attempt id holds permits and its lease is not over; the number 0 if not, -1
 -- if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no
--- call about this hold asks for more, so that the server's clock was set back if there is more. longest_ms 0 means no limit.
+-- call about this hold has asked for more, so that the server's clock was set back if there is more. extended 1: an earlier call may have
+-- had a smaller longest_ms, so this one is stored with the hold. Then a call with a smaller one is late, and shortens nothing.
+-- longest_ms 0 means no limit.
 -- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
 --@include outlive
 --@include absent
 
-local function renew(permits, leases, id, lease, longest)
+local function renew(permits, leases, id, lease, longest, extended)
   local fields = redis.pcall('HMGET', permits, id, 'limit')
   if fields.err then
     if wrong_type(fields) then return -1 end
@@ -24,6 +26,7 @@ local function renew(permits, leases, id, lease, longest)
     redis.call('ZSCORE', leases, id)
   end
   if not fields[1] or tonumber(ends or 0) <= now then return 0 end
+  local units, token, stored = string.match(fields[1], '^(%d+) (%d+) ?(%d*)$')
   if lease ~= '0' then
     -- Always written: a caller that waits for replicas waits for this.
     local left = redis.call('PTTL', leases)
@@ -32,19 +35,22 @@ local function renew(permits, leases, id, lease, longest)
     -- Before Redis 7.2 a script sees the time pass, so that this may be later than before. The other key must not end first.
     outlive(permits, fields[2] and math.max(ttl, LIMIT_TTL) or ttl)
     -- Not shorter than what any copy of any call asks for: this may be a late one. The keys may outlive the leases.
-    local lasts = tonumber(ends) - now
+    local lasts, most = tonumber(ends) - now, tonumber(stored) or 0
     if lasts <= lease + 0 then
       redis.call('ZADD', leases, 'XX', now + lease, id)
-    elseif longest ~= '0' and lasts > longest + 0 then
+    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= most then
       redis.call('ZADD', leases, 'XX', now + longest, id)
     end
+    if extended == '1' and token and longest + 0 > most then
+      redis.call('HSET', permits, id, units .. ' ' .. token .. ' ' .. longest)
+    end
   end
-  return string.match(fields[1], '^%d+ (%d+)$') or ''
+  return token or ''
 end
 
 local reply = {now}
 for i = 1, #KEYS / 2 do
-  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
+  local held = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i])
   if type(held) == 'number' then takes_writes(KEYS[2 * i - 1]) end
   reply[i + 1] = held
 end

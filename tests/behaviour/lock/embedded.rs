@@ -17,6 +17,7 @@ on_the_embedded_server! {
     a_dropped_waiter_leaves_nothing,
     the_keys_can_be_looked_at_and_lost,
     a_clock_that_jumps_back_keeps_tokens_growing,
+    an_extension_takes_back_what_the_clock_added,
     a_server_by_hand_needs_no_sleep,
 }
 
@@ -113,6 +114,49 @@ async fn a_clock_that_jumps_back_keeps_tokens_growing(env: Env) {
     let second = lock.lock().await.unwrap();
     assert!(second.token() > token);
     second.release().await.unwrap();
+}
+
+/// The server's clock is set back by an hour, so every lease lasts an hour longer. If the holder dies, others wait for that time.
+async fn an_extension_takes_back_what_the_clock_added(env: Env) {
+    let client = env.client().await;
+    let (lease, longer) = (Duration::from_secs(20), Duration::from_secs(60));
+    let (lock, permits) = (client.lock("x"), client.semaphore("x", 2));
+    let (written, read) = (client.rw_lock("x"), client.rw_lock("y"));
+    let locked = lock.lock().expires_after(lease).await.unwrap();
+    let writer = written.write().expires_after(lease).await.unwrap();
+    let reader = read.read().expires_after(lease).await.unwrap();
+    let permit = permits.acquire().expires_after(lease).await.unwrap();
+    let left = async || {
+        [
+            lock.inspect().await.unwrap().holder.unwrap().remaining,
+            written.inspect().await.unwrap().writer.unwrap().remaining,
+            read.inspect().await.unwrap().readers[0].remaining,
+            permits.inspect().await.unwrap().holders[0].remaining,
+        ]
+    };
+    let extend = async |lease| {
+        locked.extend(lease).await.unwrap();
+        writer.extend(lease).await.unwrap();
+        reader.extend(lease).await.unwrap();
+        permit.extend(lease).await.unwrap();
+    };
+    let server = env.embedded();
+    let set_back = || server.set_clock(server.now() - Duration::from_secs(3600));
+    // A shorter one shortens to the lease of the grant, a longer one to its own, and after that a shorter one to that.
+    for (asked, longest) in [(lease / 2, lease), (longer, longer), (lease / 2, longer)] {
+        set_back();
+        assert!(left().await.iter().all(|left| *left > Duration::from_secs(3600)));
+        extend(asked).await;
+        let left = left().await;
+        assert!(left.iter().all(|left| *left <= longest && *left > longest / 2), "{asked:?} {longest:?} {left:?}");
+        let counted = [locked.remaining(), writer.remaining(), reader.remaining(), permit.remaining()];
+        assert!(counted.iter().zip(left).all(|(counted, left)| *counted <= left), "{counted:?} {left:?}");
+    }
+    locked.release().await.unwrap();
+    writer.release().await.unwrap();
+    reader.release().await.unwrap();
+    permit.release().await.unwrap();
+    assert!(env.keys().iter().all(|key| key.ends_with(":fence")), "{:?}", env.keys());
 }
 
 async fn a_server_by_hand_needs_no_sleep(env: Env) {

@@ -89,10 +89,12 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
     let heartbeat = (inbox(), counts_everyone(), heartbeat_reply)
         .prop_map(|(inbox, counts, heartbeat_reply)| [vec![inbox, counts], heartbeat_reply].concat())
         .boxed();
-    let renewal = (attempt_id(), prop_oneof![lease(), one("0")], prop_oneof![lease(), one("0")]);
+    let zero = || prop_oneof![lease(), one("0")];
+    let renewal = (attempt_id(), zero(), zero(), prop_oneof![one("0"), one("1")]);
     let renewed = vec((select(vec![a, a, b, a + 1, NO_LOCK]), renewal), 0..5).prop_map(|holds| {
         let keys = holds.iter().map(|(key, ..)| KEYS[*key].to_owned()).collect();
-        let args = holds.into_iter().flat_map(|(_, (id, lease, longest))| [id, lease, longest]).collect();
+        let args =
+            holds.into_iter().flat_map(|(_, (id, lease, longest, extended))| [id, lease, longest, extended]).collect();
         (keys, args)
     });
     let vote = vec![

@@ -79,7 +79,8 @@ impl Lab {
 
     /// The token that a renewal of the lab's lock reports.
     pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
-        let (keys, args) = ([self.keys[0].clone()], [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned()]);
+        let (keys, args) =
+            ([self.keys[0].clone()], [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned(), "0".to_owned()]);
         self.run("lock_renew", &keys, &args, true, Words::renewed).unwrap()
     }
 
@@ -91,15 +92,24 @@ impl Lab {
     pub fn try_renew(&mut self, holds: &[(&str, &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().map(|(key, ..)| (*key).to_owned()).collect();
         let args: Vec<String> =
-            holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string(), "0".to_owned()]).collect();
+            holds.iter().flat_map(|(_, id, lease)| [id, &*lease.to_string(), "0", "0"].map(str::to_owned)).collect();
         let n = holds.len();
         self.run("lock_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
     }
 
     /// Renews the lab's lock, and shortens a lease that is longer than `longest`.
     pub fn renew_within(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most(attempt, longest, "0")
+    }
+
+    /// Extends the lease of the lab's lock. No call before has asked for more than `longest`.
+    pub fn extend(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most(attempt, longest, "1")
+    }
+
+    fn renew_at_most(&mut self, attempt: &Attempt, longest: u64, extended: &str) -> i64 {
         let keys = [self.keys[0].clone()];
-        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string()];
+        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string(), extended.to_owned()];
         is_held(&self.run("lock_renew", &keys, &args, true, Words::renewed).unwrap())
     }
 

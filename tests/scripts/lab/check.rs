@@ -24,7 +24,8 @@ impl Lab {
                 Content::Map(_) | Content::Scores(_) if key.starts_with("p:latch:") => {}
                 Content::Map(fields) => {
                     assert_eq!(fields.len(), 1, "{key}: {fields:?}");
-                    assert!(fields.values().all(|token| token.parse::<u64>().is_ok()), "{key}: {fields:?}");
+                    let stored = |hold: &String| hold.split(' ').all(|number| number.parse::<u64>().is_ok());
+                    assert!(fields.values().all(stored), "{key}: {fields:?}");
                 }
                 Content::Scores(_) if key.ends_with("}:leases") => {
                     let permits = key.strip_suffix(":leases").unwrap();

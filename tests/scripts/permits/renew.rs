@@ -3,7 +3,7 @@
 use bowline::wire;
 
 use super::lab::{LEASES, PERMITS, Permits, writer};
-use crate::lab::{PREFIX, attempt};
+use crate::lab::{PREFIX, Released, State, attempt};
 
 #[test]
 fn three_hundred_holds_of_which_four_are_not() {
@@ -106,6 +106,39 @@ fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
         assert_eq!(lab.renew_within(&a.clone().lease(0), 30_000), 1);
         assert_eq!(lab.renew_within(&attempt(2, 1), 30_000), 0);
         assert!(left(&mut lab) > 80_000);
+    }
+}
+
+/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length does.
+#[test]
+fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
+    for writes in [false, true] {
+        let mut lab = Permits::read_write();
+        let a = if writes { writer(1, 1) } else { attempt(1, 1) };
+        let (token, other) = (lab.acquire(&a).token(), attempt(2, 1));
+        if !writes {
+            lab.hold(&[&other]);
+        }
+        let left = |lab: &mut Permits| lab.inspect().holds.iter().find(|hold| hold.0 == a.id).unwrap().3;
+        assert_eq!(lab.renew_one(&a.clone().lease(3_630_000)), 1);
+        assert_eq!(lab.extend(&a.clone().lease(40_000), 40_000), 1);
+        assert!((35_000..=40_000).contains(&left(&mut lab)), "{}", left(&mut lab));
+        assert_eq!(lab.extend(&a.clone().lease(90_000), 90_000), 1);
+        for late in [Permits::extend, Permits::renew_within] {
+            assert_eq!(late(&mut lab, &a.clone().lease(40_000), 40_000), 1);
+            assert!(left(&mut lab) > 80_000, "{}", left(&mut lab));
+        }
+        assert_eq!(lab.renew_one(&a.clone().lease(3_630_000)), 1);
+        assert_eq!(lab.extend(&a.clone().lease(40_000), 40_000), 1);
+        assert!(left(&mut lab) > 3_600_000, "a late copy shortens nothing, whatever it finds");
+        assert_eq!(lab.renew_within(&a.clone().lease(1000), 90_000), 1);
+        assert!((85_000..=90_000).contains(&left(&mut lab)), "{}", left(&mut lab));
+        // All replies have the token alone, and the hold is counted as before.
+        assert_eq!(lab.stored_token(&a), Ok(token.to_string()));
+        assert_eq!(lab.acquire(&a).token(), token);
+        assert_eq!(lab.state(&a), State::Granted(token));
+        assert!(matches!(lab.release(&a), Released::Released { .. }));
+        assert_eq!(lab.inspect().holds.len(), usize::from(!writes));
     }
 }
 

@@ -60,7 +60,7 @@ pub fn subjects<'a>(call: &Call<'a>) -> Vec<&'a str> {
             };
             (first..call.args.len()).step_by(2).map(|n| id_of(arg(call, n))).collect()
         }
-        "renew" => (0..call.args.len()).step_by(3).map(|n| arg(call, n)).collect(),
+        "renew" => (0..call.args.len()).step_by(4).map(|n| arg(call, n)).collect(),
         _ => Vec::new(),
     }
 }

@@ -172,7 +172,8 @@ pub fn view(dump: &Dump, lock: &str) -> View {
 fn permits_held(dump: &Dump, lock: &str) -> Vec<Hold> {
     let leases = leases(dump, lock);
     let held = fields(dump, lock).into_iter().filter_map(|(id, value)| {
-        let (units, token) = value.split_once(' ')?;
+        let (units, stored) = value.split_once(' ')?;
+        let token = first(stored);
         // A hold has ended when its time has come, even if it is still stored.
         let ends = Duration::from_millis(*leases.get(&id)? as u64).saturating_sub(Duration::from_millis(1));
         Some(Hold { id, units: units.parse().unwrap(), token: token.parse().unwrap(), ends })
@@ -213,7 +214,12 @@ fn hold(entry: &Entry) -> Option<Hold> {
     let Content::Hash(fields) = &entry.content else { return None };
     let (id, token) = fields.iter().next()?;
     let ends = entry.expires.unwrap_or(Duration::MAX);
-    Some(Hold { id: text(id), units: 1, token: text(token).parse().unwrap(), ends })
+    Some(Hold { id: text(id), units: 1, token: first(&text(token)).parse().unwrap(), ends })
+}
+
+/// The token, without the longest lease that an extension has asked for.
+fn first(stored: &str) -> &str {
+    stored.split(' ').next().unwrap_or(stored)
 }
 
 /// `None` if list and sorted set do not hold the same tickets, each once.

@@ -78,10 +78,10 @@ pub const MUTANTS: &[Row] = &[
         "local held = redis.pcall('HGETALL', lock)[2] or 0\n",
     )], scene("lost_data"), I1),
     lua("renewal_keeps_what_the_clock_added", &[
-        ("longest ~= '0' and left > longest + 0 and longest or left end\n", "left end\n"),
+        ("lease = shortens and longest or left end\n", "lease = left end\n"),
     ], scene("clock_set_back"), I3),
     lua("permit_renewal_keeps_what_the_clock_added", &[
-        ("    elseif longest ~= '0' and lasts > longest + 0 then\n", "    elseif false then\n"),
+        ("    elseif longest ~= '0' and lasts > longest + 0 and longest + 0 >= most then\n", "    elseif false then\n"),
     ], scene("clock_set_back"), I3),
     lua("renewal_creates_a_key", &[(
         "  if type(held) == 'string' and lease ~= '0' then\n",

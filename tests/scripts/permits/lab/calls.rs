@@ -101,7 +101,8 @@ impl Permits {
 
     /// The token that a renewal reports.
     pub fn stored_token(&mut self, attempt: &Attempt) -> Renewed {
-        let (keys, args) = (self.keys[..2].to_vec(), [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned()]);
+        let (keys, args) =
+            (self.keys[..2].to_vec(), [attempt.id.clone(), attempt.lease.to_string(), "0".to_owned(), "0".to_owned()]);
         self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap()
     }
 
@@ -113,15 +114,24 @@ impl Permits {
     pub fn try_renew(&mut self, holds: &[(&[String], &str, u64)]) -> Result<Vec<i64>, String> {
         let keys: Vec<String> = holds.iter().flat_map(|(keys, ..)| keys[..2].to_vec()).collect();
         let args: Vec<String> =
-            holds.iter().flat_map(|(_, id, lease)| [(*id).to_owned(), lease.to_string(), "0".to_owned()]).collect();
+            holds.iter().flat_map(|(_, id, lease)| [id, &*lease.to_string(), "0", "0"].map(str::to_owned)).collect();
         let n = holds.len();
         self.lab.run("permit_renew", &keys, &args, true, |words| (0..n).map(|_| is_held(&words.renewed())).collect())
     }
 
     /// Renews the lab's hold, and shortens a lease that is longer than `longest`.
     pub fn renew_within(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most(attempt, longest, "0")
+    }
+
+    /// Extends the lease of the lab's hold. No call before has asked for more than `longest`.
+    pub fn extend(&mut self, attempt: &Attempt, longest: u64) -> i64 {
+        self.renew_at_most(attempt, longest, "1")
+    }
+
+    fn renew_at_most(&mut self, attempt: &Attempt, longest: u64, extended: &str) -> i64 {
         let keys = self.keys[..2].to_vec();
-        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string()];
+        let args = [attempt.id.clone(), attempt.lease.to_string(), longest.to_string(), extended.to_owned()];
         is_held(&self.lab.run("permit_renew", &keys, &args, true, Words::renewed).unwrap())
     }
 
