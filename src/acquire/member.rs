@@ -118,6 +118,11 @@ impl InCohort {
         Self { cohort, budget }
     }
 
+    /// When the client learned of the tokens of which the hold has one. The members before may have had others of them since.
+    pub(crate) fn tokens_since(&self) -> Instant {
+        self.budget.known_since()
+    }
+
     /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the caller must release the
     /// hold.
     pub(crate) fn hand_off(self, context: &Context, hold: &mut Arc<Hold>) -> bool {

@@ -21,6 +21,8 @@ pub(crate) struct HandoffBudget {
     time: Duration,
     /// How many guards the next budget is to serve.
     next: u32,
+    /// When the client learned of the tokens.
+    known_since: Instant,
 }
 
 /// A hand-off that the budget allows.
@@ -39,15 +41,23 @@ impl HandoffBudget {
             Claim::Tokens(tokens) => tokens,
             Claim::Units { .. } | Claim::Nothing => HANDOFF_BUDGET,
         };
-        Self { first: token, size, left: size.saturating_sub(1), start: now, time, next: HANDOFF_BUDGET }
+        Self {
+            first: token,
+            size,
+            left: size.saturating_sub(1),
+            start: now,
+            time,
+            next: HANDOFF_BUDGET,
+            known_since: now,
+        }
     }
 
-    /// The next budget, which was asked for ahead: tokens from `token` on. With `ran_dry`, the cohort has waited for it: its hand-offs
+    /// The next budget, which was asked for ahead and granted `now`: tokens from `token` on. With `ran_dry`, the cohort has waited for it: its hand-offs
     /// are faster than the server's answers, and the budget after this one is larger.
-    pub(crate) fn renewed(&self, token: Token, ran_dry: bool) -> Self {
+    pub(crate) fn renewed(&self, token: Token, ran_dry: bool, now: Instant) -> Self {
         let size = self.next;
         let next = if ran_dry { (size * 2).min(LARGEST_BUDGET) } else { size };
-        Self { first: token, size, left: size, next, ..*self }
+        Self { first: token, size, left: size, next, known_since: now, ..*self }
     }
 
     /// The same, with its time counted from now on: the one before is used up.
@@ -84,6 +94,11 @@ impl HandoffBudget {
         self.first
     }
 
+    /// When the client learned of the tokens.
+    pub(crate) fn known_since(&self) -> Instant {
+        self.known_since
+    }
+
     /// How many tokens to ask for next.
     pub(crate) fn next(&self) -> u32 {
         self.next
@@ -96,5 +111,21 @@ pub(crate) fn amount_to_hand_off(claim: Claim) -> u32 {
         Claim::Tokens(_) => HANDOFF_BUDGET,
         Claim::Units { units, .. } => units,
         Claim::Nothing => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::an_instant;
+
+    #[test]
+    fn each_budget_knows_since_when_it_has_its_tokens() {
+        let (start, second) = (an_instant(), Duration::from_secs(1));
+        let budget = HandoffBudget::of(Claim::Tokens(2), Token::new(1), start, 9 * second);
+        let ahead = budget.renewed(Token::new(100), false, start + second).begun(start + 2 * second);
+        let spent = ahead.spend(start + 3 * second).unwrap();
+        assert_eq!((budget.known_since(), spent.budget.known_since()), (start, start + second));
+        assert_eq!(spent.token, Some(Token::new(100)));
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 
+use crate::acquire::member::InCohort;
 use crate::acquire::pending::Terms;
 use crate::acquire::request::Request;
 use crate::engine::closed::Closed;
@@ -116,7 +117,8 @@ async fn vote(
     (turn, owner): (&OwnedHold, AttemptId),
     (patience, contested): (&mut Patience, &mut bool),
 ) -> Result<Outcome> {
-    let taken = masters.now();
+    // A turn that was handed off has one of the tokens that the first member of the cohort got.
+    let taken = turn.in_cohort.as_ref().map_or(masters.now(), InCohort::tokens_since);
     loop {
         let began = masters.now();
         if masters.is_closed() {
@@ -135,7 +137,7 @@ async fn vote(
                 let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
                 // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
                 // granted newer holds since, and would still accept an older token.
-                let token = turn.hold.token().after(began - taken);
+                let token = turn.hold.token().after(began.saturating_duration_since(taken));
                 match elect(masters, request, keys, Proposal { token, owner, granted: false, term, lease }).await? {
                     Ok(held) => return Ok(held),
                     Err(lack) => lack,

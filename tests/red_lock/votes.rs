@@ -16,6 +16,7 @@ on_masters! {
     the_second_round_asks_no_master_that_was_busy,
     an_acquisition_with_others_in_its_way_waits_for_longer_than_the_retry_timeout,
     a_turn_is_given_up_when_the_first_master_answers_again,
+    a_turn_that_is_handed_off_proposes_no_old_token,
 }
 
 /// A token in the year 2128.
@@ -180,4 +181,47 @@ async fn a_turn_is_given_up_when_the_first_master_answers_again(env: Env) {
     first.release().await.unwrap();
     env.soon("the waiter", waiting).await.release().await.unwrap();
     masters.nothing_is_left().await;
+}
+
+/// The members of a cohort share a turn. Its tokens are those of the time at which it was granted, and the first member has waited since.
+async fn a_turn_that_is_handed_off_proposes_no_old_token(env: Env) {
+    for counters_are_lost in [false, true] {
+        let masters = Masters::three(&env);
+        let program = masters
+            .program_with(|config| config.handoff_time(ms(10_000)).lease(ms(20_000)), |builder| builder.durable(true))
+            .await;
+        hold_of_another(&masters, "'PEXPIRE', 'bowline:vote:{a}', 60000");
+        let stats = || program.locks.stats();
+        let member = |timeout| {
+            let locks = program.locks.clone();
+            env.spawn(async move { locks.lock("a").non_fair().timeout(ms(timeout)).await })
+        };
+        // A cohort that is idle gets one token, and so has nothing to hand off. Its next members ask for more.
+        let alone = member(500);
+        env.eventually("it waits for votes", async || stats().contested_rounds > 0).await;
+        let first = member(20_000);
+        assert_eq!(alone.await.map(drop).unwrap_err().kind(), ErrorKind::TimedOut);
+        let before = stats().contested_rounds;
+        env.eventually("the next waits for votes", async || stats().contested_rounds > before + 5).await;
+        let second = member(20_000);
+        env.eventually("it waits for the turn", async || program.clients[0].stats().waiting > 0).await;
+        masters.all.iter().for_each(|master| master.eval("return redis.call('DEL', 'bowline:vote:{a}')"));
+        let first = env.soon("the first", first).await.unwrap();
+        if counters_are_lost {
+            // As masters that have restarted without data, and long ago.
+            masters.all.iter().for_each(|master| master.eval("return redis.call('DEL', 'bowline:vote:{a}:fence')"));
+        }
+        let (token, turns) = (first.token(), program.counts[0].of("lock_release"));
+        first.release().await.unwrap();
+        let second = env.soon("the second", second).await.unwrap();
+        assert_eq!(
+            program.counts[0].of("lock_release"),
+            turns + 1,
+            "only the vote is released, and the turn handed off"
+        );
+        assert!(second.token() > token, "{} after {token}", second.token());
+        assert_eq!(stats().second_rounds, 0);
+        second.release().await.unwrap();
+        masters.nothing_is_left().await;
+    }
 }

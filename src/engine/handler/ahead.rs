@@ -60,7 +60,7 @@ impl Assets<'_> {
             Some(AskedAhead::Granted { token, .. }) => {
                 self.attempts.remove(ask.attempt.n);
                 self.holds.set_extended(&hold, hold.lease, sent, now);
-                self.aheads.set(n, Ahead::Granted(ask.budget.renewed(token, is_parked)));
+                self.aheads.set(n, Ahead::Granted(ask.budget.renewed(token, is_parked, now)));
                 if is_parked {
                     match self.hand_over_ahead(&mut hold, now) {
                         Some(turn) => self.give(cohort, Ok(turn), now),
