@@ -158,7 +158,8 @@ impl RedLock {
     }
 
     /// Reads what each master thinks of the lock `name`. Masters that do not answer within the
-    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result.
+    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes, because it is full or
+    /// cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name.

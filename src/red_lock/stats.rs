@@ -22,6 +22,6 @@ pub struct RedLockStats {
     pub failed_rounds: u64,
     /// Votes that masters gave again to a hold, because they had lost it or could not be reached before.
     pub votes_regained: u64,
-    /// The masters that do not answer at present.
+    /// The masters that do not answer at present, or refuse writes.
     pub masters_down: usize,
 }

@@ -210,6 +210,20 @@ impl Master {
         redis::cmd(words[0]).arg(&words[1..]).exec(&mut server.client()).unwrap();
     }
 
+    /// The last snapshot of a real server has failed.
+    pub(crate) fn fail_to_save(&self) {
+        let Kind::Real(server) = &self.server else { panic!("only real servers save") };
+        // No file can take the place of a directory, whatever the user may do.
+        std::fs::create_dir(server.dir().join("dump.rdb")).unwrap();
+        redis::cmd("BGSAVE").exec(&mut server.client()).unwrap();
+        let info = || redis::cmd("INFO").arg("persistence").query::<String>(&mut server.client()).unwrap();
+        let start = std::time::Instant::now();
+        while !info().contains("rdb_last_bgsave_status:err") {
+            assert!(start.elapsed() < ms(30_000), "{}", info());
+            std::thread::sleep(ms(10));
+        }
+    }
+
     /// From now on, the user has only the keys of these names, and those of checks.
     pub(crate) fn allow_only(&self, names: &[&str]) {
         let keys = names.iter().chain(&["bowline-check"]).map(|name| format!("~bowline:*{{{name}}}*"));

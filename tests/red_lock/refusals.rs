@@ -34,9 +34,16 @@ async fn a_first_master_that_refuses_writes_is_passed_over(env: Env) {
     let full = (["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]);
     let lonely = (["CONFIG", "SET", "min-replicas-to-write", "1"], ["CONFIG", "SET", "min-replicas-to-write", "0"]);
     let demoted = (["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"]);
-    for (refuse, again) in [(&full.0[..], &full.1[..]), (&lonely.0, &lonely.1), (&demoted.0, &demoted.1)] {
+    let unsaved = (["CONFIG", "SET", "save", "3600 1000000"], ["CONFIG", "SET", "save", ""]);
+    let cases =
+        [(&full.0[..], &full.1[..]), (&lonely.0, &lonely.1), (&demoted.0, &demoted.1), (&unsaved.0, &unsaved.1)];
+    for (refuse, again) in cases {
         let masters = Masters::three(&env);
         let program = patient(&masters).await;
+        if refuse == unsaved.0 {
+            // Refused as MISCONF once the server is to save.
+            masters.all[0].fail_to_save();
+        }
         masters.all[0].command(refuse);
         acquire(&program, "a").await;
         let before = asked(&program);
