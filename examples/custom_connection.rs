@@ -7,10 +7,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bowline::{
-    Acknowledged, BoxStream, Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, Warning,
-    async_trait,
-};
+use bowline::{BoxStream, Call, Client, Config, Connection, ConnectionError, Notice, Reply, Topology, async_trait};
 
 #[derive(Debug)]
 struct Recording<C> {
@@ -26,6 +23,11 @@ impl<C> Recording<C> {
 
 #[async_trait]
 impl<C: Connection> Connection for Recording<C> {
+    // What this wrapper leaves out, such as acknowledged calls and the good-bye without a runtime, goes to the inner connection.
+    fn inner(&self) -> Option<&dyn Connection> {
+        Some(&self.inner)
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let (name, start) = (call.script.name(), Instant::now());
         let reply = self.inner.run(call).await;
@@ -39,44 +41,12 @@ impl<C: Connection> Connection for Recording<C> {
         self.inner.run_batch(calls).await
     }
 
-    // A wrapper forwards the methods that have a default as well. Without them the client would have no acknowledged holds, would
-    // renew holds on several nodes as if they were on one, would release nothing after its runtime is gone, and would not say why there is
-    // no connection.
-    async fn run_acknowledged(
-        &self,
-        calls: &[Call<'_>],
-        replicas: u32,
-        within: Duration,
-    ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        self.inner.run_acknowledged(calls, replicas, within).await
-    }
-
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         self.inner.subscribe(channel).await
     }
 
     fn topology(&self) -> Topology {
         self.inner.topology()
-    }
-
-    fn node_of(&self, key: &str) -> u64 {
-        self.inner.node_of(key)
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        self.inner.warnings()
-    }
-
-    fn reconnects(&self) -> u64 {
-        self.inner.reconnects()
-    }
-
-    fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        self.inner.why_down(key)
-    }
-
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.inner.without_runtime(within)
     }
 
     fn close(&self) {

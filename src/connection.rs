@@ -19,10 +19,8 @@ pub use error::ConnectionError;
 /// Implementations use [`#[async_trait]`](crate::async_trait). This crate re-exports it together with
 /// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for a wrapper.
 ///
-/// A wrapper around another connection forwards every method, those with a default as well. Otherwise the client silently has
-/// no acknowledged holds ([`run_acknowledged`](Self::run_acknowledged)), renews holds on several servers as if they were on one
-/// ([`node_of`](Self::node_of)), releases nothing after its runtime is gone ([`without_runtime`](Self::without_runtime)), and does not
-/// say in its errors why there is no connection ([`why_down`](Self::why_down)).
+/// A wrapper around another connection returns that one from [`inner`](Self::inner). The defaults of all methods that have one then
+/// forward to it, so a wrapper cannot lose acknowledged holds, or the good-bye of a client whose runtime is gone, by leaving a method out.
 ///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does: at most the client's
@@ -33,6 +31,12 @@ pub use error::ConnectionError;
 /// - The implementation reconnects. Calls made in the meantime wait for the new connection until their deadline.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync + 'static {
+    /// The connection that this one wraps, to which the default of each method forwards. `None`: it wraps none.
+    ///
+    /// A wrapper that must see calls that it does not forward itself, such as those of
+    /// [`run_acknowledged`](Self::run_acknowledged), overrides these methods as well.
+    fn inner(&self) -> Option<&dyn Connection>;
+
     /// Runs a script.
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError>;
 
@@ -45,15 +49,17 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// The wait must not delay other calls. To cover these calls, the count is that of a `WAIT` that is sent behind them, on the
     /// same connection to the same server.
     ///
-    /// By default, and in an implementation that cannot wait for replicas, nothing is sent and every call fails with
-    /// [`Unsupported`](ConnectionError::Unsupported).
+    /// In an implementation that cannot wait for replicas, nothing is sent and every call fails with
+    /// [`Unsupported`](ConnectionError::Unsupported). This is the default without an [`inner`](Self::inner) connection.
     async fn run_acknowledged(
         &self,
         calls: &[Call<'_>],
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        let _ = (replicas, within);
+        if let Some(inner) = self.inner() {
+            return inner.run_acknowledged(calls, replicas, within).await;
+        }
         let unsupported = "this connection cannot wait for replicas";
         calls.iter().map(|_| Err(ConnectionError::Unsupported(unsupported.to_owned()))).collect()
     }
@@ -72,38 +78,37 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     fn topology(&self) -> Topology;
 
     /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
-    /// renewed together.
+    /// renewed together. The default without an [`inner`](Self::inner) connection is 0 for all keys.
     fn node_of(&self, key: &str) -> u64 {
-        let _ = key;
-        0
+        self.inner().map_or(0, |inner| inner.node_of(key))
     }
 
-    /// The problems of the server's setup that were found when connecting and are not errors. The default is none.
+    /// The problems of the server's setup that were found when connecting and are not errors. The default without an
+    /// [`inner`](Self::inner) connection is none.
     fn warnings(&self) -> Vec<Warning> {
-        Vec::new()
+        self.inner().map_or_else(Vec::new, |inner| inner.warnings())
     }
 
-    /// The number of connections that were restored after a loss, for [`Client::stats`](crate::Client::stats). The default is
-    /// zero.
+    /// The number of connections that were restored after a loss, for [`Client::stats`](crate::Client::stats). The default
+    /// without an [`inner`](Self::inner) connection is zero.
     fn reconnects(&self) -> u64 {
-        0
+        self.inner().map_or(0, |inner| inner.reconnects())
     }
 
     /// Why calls with this key cannot be sent now: how the last attempt at a connection failed, such as `WRONGPASS`. `None`: there is a
-    /// connection, or it is not known why there is none. It is the cause in the error of a caller whose time is over. The default is `None`.
+    /// connection, or it is not known why there is none. It is the cause in the error of a caller whose time is over. The default without an
+    /// [`inner`](Self::inner) connection is `None`.
     fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        let _ = key;
-        None
+        self.inner().and_then(|inner| inner.why_down(key))
     }
 
     /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to release its
     /// holds. It has [closed](Self::close) this one before.
     ///
-    /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. The default is `None`: the
-    /// implementation has no such connection.
+    /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. `None`: the implementation
+    /// has no such connection. This is the default without an [`inner`](Self::inner) connection.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        let _ = within;
-        None
+        self.inner().and_then(|inner| inner.without_runtime(within))
     }
 
     /// Closes the connection. All current and later calls fail with [`ConnectionError::Closed`], subscriptions end, and nothing

@@ -160,6 +160,10 @@ enum Servers {
 
 #[async_trait]
 impl Connection for RedisConnection {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         match &self.servers {
             Servers::Single(single) => single.run(&call).await,

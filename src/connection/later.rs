@@ -207,6 +207,10 @@ impl Drop for CloseUnlessMade {
 
 #[async_trait]
 impl Connection for Later {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         match self.made.get() {
             Some(made) => made.run(call).await,

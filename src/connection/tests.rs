@@ -1,3 +1,5 @@
+use futures::FutureExt;
+
 use super::*;
 use crate::error::ErrorKind;
 
@@ -47,4 +49,101 @@ fn a_call_is_built_from_its_parts() {
     assert!(Topology::single_server().publish_counts_everyone && !Topology::cluster().publish_counts_everyone);
     let sharded = Topology::sharded_cluster();
     assert!(sharded.sharded_messages && sharded.publish_counts_everyone && sharded.one_name_per_call);
+}
+
+/// Leaves out everything that may be left out.
+#[derive(Debug)]
+struct Layer(Option<Able>);
+
+#[async_trait]
+impl Connection for Layer {
+    fn inner(&self) -> Option<&dyn Connection> {
+        self.0.as_ref().map(|inner| inner as &dyn Connection)
+    }
+
+    async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        Vec::new()
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::cluster()
+    }
+
+    fn close(&self) {}
+}
+
+/// Does everything that has a default.
+#[derive(Debug)]
+struct Able;
+
+#[async_trait]
+impl Connection for Able {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
+    async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    async fn run_batch(&self, _: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        Vec::new()
+    }
+
+    async fn run_acknowledged(
+        &self,
+        _: &[Call<'_>],
+        replicas: u32,
+        _: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        vec![Ok(Acknowledged::new(Reply::Nil, replicas))]
+    }
+
+    async fn subscribe(&self, _: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        Err(ConnectionError::Closed)
+    }
+
+    fn topology(&self) -> Topology {
+        Topology::cluster()
+    }
+
+    fn node_of(&self, key: &str) -> u64 {
+        u64::try_from(key.len()).unwrap_or_default()
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        vec![Warning::Eviction { policy: "allkeys-lru".to_owned() }]
+    }
+
+    fn reconnects(&self) -> u64 {
+        7
+    }
+
+    fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
+        Some(Box::new(Self))
+    }
+
+    fn close(&self) {}
+}
+
+/// What a wrapper leaves out is forwarded, and a connection that wraps none has nothing.
+#[test]
+fn what_a_wrapper_leaves_out_is_done_by_the_inner_connection() {
+    let second = Duration::from_secs(1);
+    for (layer, does) in [(Layer(Some(Able)), true), (Layer(None), false)] {
+        let acknowledged = layer.run_acknowledged(&[], 3, second).now_or_never().unwrap();
+        assert_eq!(acknowledged.len(), usize::from(does));
+        assert_eq!(layer.node_of("abc"), if does { 3 } else { 0 });
+        assert_eq!(layer.warnings().len(), usize::from(does));
+        assert_eq!(layer.reconnects(), if does { 7 } else { 0 });
+        assert_eq!(layer.without_runtime(second).is_some(), does);
+    }
 }

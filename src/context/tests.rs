@@ -58,6 +58,10 @@ pub(crate) fn unreachable() -> ConnectionError {
 
 #[async_trait]
 impl Connection for Played {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> std::result::Result<Reply, ConnectionError> {
         *lock(&self.calls) += 1;
         lock(&self.keys).extend(call.keys.first().map(|key| (*key).to_owned()));

@@ -74,6 +74,10 @@ fn decimal(arg: &Arg<'_>) -> String {
 
 #[async_trait]
 impl Connection for EmbeddedConnection {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let answer = self.execute(&call);
         yield_once().await;

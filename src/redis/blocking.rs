@@ -94,6 +94,10 @@ pub(super) fn ask_once(
 
 #[async_trait]
 impl Connection for Blocking {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let mut answers = self.run_batch(&[call]).await;
         answers.pop().unwrap_or(Err(ConnectionError::Closed))

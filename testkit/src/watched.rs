@@ -38,6 +38,10 @@ pub struct Watched<C, W> {
 
 #[async_trait]
 impl<C: Connection, W: Watch> Connection for Watched<C, W> {
+    fn inner(&self) -> Option<&dyn Connection> {
+        Some(&self.inner)
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         self.watch.sent(&[call], Sent::Alone);
         let answer = self.inner.run(call).await;

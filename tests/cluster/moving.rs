@@ -92,6 +92,10 @@ struct Listening {
 
 #[async_trait]
 impl Connection for Listening {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let answer = self.inner.run(call).await;
         if let Err(error @ (ConnectionError::Unknown(_) | ConnectionError::Refused { .. })) = &answer {

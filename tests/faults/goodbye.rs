@@ -63,6 +63,10 @@ impl fmt::Debug for Departing {
 
 #[async_trait]
 impl Connection for Departing {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         if self.parted {
             self.seen.lock().unwrap().calls.push(call.script.name());

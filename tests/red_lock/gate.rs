@@ -55,6 +55,10 @@ pub(crate) struct Gated<C> {
 
 #[async_trait]
 impl<C: Connection> Connection for Gated<C> {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         self.gate.open().await;
         let answer = self.inner.run(call).await;

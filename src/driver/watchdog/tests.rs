@@ -86,6 +86,10 @@ impl fmt::Debug for Answers {
 
 #[async_trait]
 impl Connection for Answers {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let called = {
             let mut calls = lock(&self.calls);

@@ -53,6 +53,10 @@ impl BlockingCluster {
 
 #[async_trait]
 impl Connection for BlockingCluster {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         self.node(&call)?.run(call).await
     }

@@ -39,6 +39,10 @@ impl fmt::Debug for Faulty {
 
 #[async_trait]
 impl Connection for Faulty {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let Faults { inner, executor, .. } = &self.faults;
         let releases = self.faults.state().releases;

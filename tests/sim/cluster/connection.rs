@@ -77,6 +77,10 @@ impl SimCluster {
 
 #[async_trait]
 impl Connection for SimCluster {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let _awaited = Awaited::new(&self.cluster, &[call]);
         let reply = self.router.run(call).await;

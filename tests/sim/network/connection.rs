@@ -46,6 +46,10 @@ impl Drop for UnderWay<'_> {
 
 #[async_trait]
 impl Connection for SimConnection {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
         let link = &self.0;
         link.backend.called(call);

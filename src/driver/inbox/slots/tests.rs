@@ -72,6 +72,10 @@ struct Channels {
 
 #[async_trait]
 impl Connection for Channels {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
         Err(ConnectionError::Closed)
     }

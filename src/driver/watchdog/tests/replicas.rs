@@ -29,6 +29,10 @@ struct Replicas {
 
 #[async_trait]
 impl Connection for Replicas {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
+    }
+
     async fn run(&self, _: Call<'_>) -> Result<Reply, ConnectionError> {
         Err(ConnectionError::Unreachable("no".to_owned()))
     }
