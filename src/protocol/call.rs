@@ -67,8 +67,8 @@ impl<'a> Scripts<'a> {
     /// Like [`send`](Self::send), for an answer that is of no use after `within`.
     pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
         let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
-        let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await?;
-        Ok(decode(call.script, &reply, call.entries, call.read)?)
+        let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await;
+        Ok(decode(call.script, &named(&call, reply)?, call.entries, call.read)?)
     }
 }
 
@@ -79,7 +79,9 @@ impl Scripts<'_> {
         let args = words(calls);
         let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
         let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
-        let read = |(call, reply): (&ScriptCall<'_, T>, _)| Ok(decode(call.script, &reply?, call.entries, call.read)?);
+        let read = |(call, reply): (&ScriptCall<'_, T>, _)| {
+            Ok(decode(call.script, &named(call, reply)?, call.entries, call.read)?)
+        };
         calls.iter().zip(replies).map(read).collect()
     }
 
@@ -105,11 +107,28 @@ impl Scripts<'_> {
             calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args)).collect();
         let answers = self.connection.run_acknowledged(&batch, replicas, within).await;
         let read = |(call, answer): (&ScriptCall<'_, T>, Result<Acknowledged, ConnectionError>)| {
-            let Acknowledged { reply, replicas } = answer?;
+            let Acknowledged { reply, replicas } = named(call, answer)?;
             Ok((decode(call.script, &reply, call.entries, call.read)?, replicas))
         };
         calls.iter().zip(answers).map(read).collect()
     }
+}
+
+/// A server says that a key has a wrong type, and names the script and the line, but not the key.
+fn named<T, R>(call: &ScriptCall<'_, T>, answer: Result<R, ConnectionError>) -> Result<R, ConnectionError> {
+    answer.map_err(|error| match error {
+        ConnectionError::Refused { code, .. } if code == "WRONGTYPE" => {
+            let message = match &call.keys[..] {
+                [key] => format!("the key {key} holds a value of a type that bowline does not write there"),
+                keys => {
+                    let keys = keys.join(", ");
+                    format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
+                }
+            };
+            ConnectionError::Refused { code, message }
+        }
+        error => error,
+    })
 }
 
 fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {

@@ -1,5 +1,6 @@
 //! A key that something else wrote.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use bowline::{ErrorKind, Loss};
@@ -8,6 +9,7 @@ use crate::lab::{Env, on_every_runtime};
 
 on_every_runtime! {
     a_key_of_another_type_is_a_typed_error,
+    every_primitive_names_a_key_of_another_type,
     in_a_renewal_only_the_lock_with_the_wrong_type_is_lost,
 }
 
@@ -23,6 +25,7 @@ async fn a_key_of_another_type_is_a_typed_error(env: Env) {
         ];
         for error in errors {
             assert_eq!((error.kind(), error.name()), (ErrorKind::WrongType, Some("a")), "{key}: {error}");
+            assert_names(&error, key);
         }
         if !key.ends_with("queue") {
             assert_eq!(lock.inspect().await.unwrap_err().kind(), ErrorKind::WrongType);
@@ -31,6 +34,31 @@ async fn a_key_of_another_type_is_a_typed_error(env: Env) {
         assert_eq!(env.redis::<String>(&["GET", key]), "mine", "the stranger's value");
         let () = env.redis(&["DEL", key]);
         super::free_at_once(&env, &lock).await;
+    }
+}
+
+/// The error names the key, and neither a script nor a line.
+fn assert_names(error: &bowline::Error, key: &str) {
+    assert_eq!(error.kind(), ErrorKind::WrongType, "{error}");
+    let told = format!("{error:#} {}", error.source().map(ToString::to_string).unwrap_or_default());
+    assert!(told.contains(key) && !told.contains("script"), "{told}");
+}
+
+async fn every_primitive_names_a_key_of_another_type(env: Env) {
+    let client = env.client().await;
+    let strange = ["bowline:rw:{a}", "bowline:sem:{a}:leases", "bowline:latch:{a}", "bowline:lock:{a}:fence"];
+    for key in strange {
+        env.allow_forever(key);
+        let () = env.redis(&["RPUSH", key, "mine"]);
+    }
+    assert_names(&client.rw_lock("a").read().await.map(drop).unwrap_err(), strange[0]);
+    assert_names(&client.rw_lock("a").write().await.map(drop).unwrap_err(), strange[0]);
+    assert_names(&client.semaphore("a", 2).acquire().await.map(drop).unwrap_err(), strange[1]);
+    assert_names(&client.latch("a").count_down().await.map(drop).unwrap_err(), strange[2]);
+    assert_names(&client.latch("a").inspect().await.map(drop).unwrap_err(), strange[2]);
+    assert_names(&client.lock("a").lock().await.map(drop).unwrap_err(), strange[3]);
+    for key in strange {
+        let () = env.redis(&["DEL", key]);
     }
 }
 
