@@ -14,7 +14,8 @@ use crate::Holder;
 /// Some pools run one job inside another, as rayon does while a job waits. Both jobs then run on one thread and count as one
 /// holder. Name a holder in each of them to keep them apart.
 ///
-/// A guard of the thread is not `Send`:
+/// A guard of the thread is not `Send`. The compiler says so with the name `NameAHolderToSendTheGuard`: acquire with
+/// [`.holder(&Holder::new())`](super::Acquire::holder), as [`AnyThread`] shows.
 ///
 /// ```compile_fail,E0277
 /// # async fn example(client: bowline::blocking::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -44,8 +45,12 @@ use crate::Holder;
 #[derive(Debug)]
 pub struct ThisThread {
     // A `MutexGuard` is `Sync` but not `Send`, as a guard of the thread is.
-    _not_send: PhantomData<MutexGuard<'static, ()>>,
+    _not_send: PhantomData<MutexGuard<'static, NameAHolderToSendTheGuard>>,
 }
+
+/// The compiler names this type when a guard of the thread is sent to another one. Acquire with `.holder(&Holder::new())` instead.
+#[derive(Debug)]
+struct NameAHolderToSendTheGuard;
 
 /// Marks acquisitions and [guards](super::Guard) that may move to any thread: those of an explicit [`Holder`], and permits,
 /// which have no holder.
