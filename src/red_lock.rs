@@ -65,7 +65,7 @@ use together::together;
 /// - The [`token`](crate::LockGuard::token) is larger than that of every hold of the name that was granted before the acquisition
 ///   began. A majority has accepted it. This holds even where exclusion fails, as long as the masters keep their data.
 /// - A master that has restarted may have lost holds. Its votes count only when it has been up for the `longest_lease`, unless
-///   [`durable`](RedLockBuilder::durable) is set.
+///   [`durable`](RedLockBuilder::durable) is set, or [`new_masters`](RedLockBuilder::new_masters) for its first process.
 /// - Acquisitions queue in the order of arrival. If the first master fails, the order is lost once.
 /// - A program can start while a minority of masters is down, if its clients
 ///   [connect in the background](crate::ConfigBuilder::connect_in_background). They are used once they are up.

@@ -113,6 +113,12 @@ impl RedLockBuilder {
         Self { inner: self.inner.durable(durable) }
     }
 
+    /// Declares that the masters were started for the first time, as in a test: see
+    /// [`bowline::RedLockBuilder::new_masters`](crate::RedLockBuilder::new_masters).
+    pub fn new_masters(self, new: bool) -> Self {
+        Self { inner: self.inner.new_masters(new) }
+    }
+
     /// Names this set of masters, and says which version of the set it is: see
     /// [`bowline::RedLockBuilder::masters_version`](crate::RedLockBuilder::masters_version).
     pub fn masters_version(self, name: &str, version: u32) -> Self {

@@ -1,7 +1,7 @@
 //! One master: its client, whether it answers, and how long it has been up.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::connection::Topology;
 use crate::context::Context;
@@ -158,22 +158,21 @@ impl Master {
         lock(&self.state).is_checked = false;
     }
 
-    /// Returns the same as [`counts_from`](Self::counts_from), for the process that has given this answer. The answer of another one may
-    /// arrive at any time.
-    pub(super) fn learn(&self, process: &Process, now: Instant, longest: Duration) -> Option<Instant> {
+    /// Reads what is known of the process that has given this answer. The answer of another one may arrive at any time.
+    pub(super) fn learn<T>(&self, process: &Process, now: Instant, read: impl FnOnce(&Standing) -> T) -> T {
         let mut state = lock(&self.state);
         state.heard = Some(now);
         state.standing.learn(&process.run_id, process.uptime, now);
-        state.standing.counts_from(longest)
+        read(&state.standing)
     }
 
     pub(super) fn run_id(&self) -> String {
         lock(&self.state).standing.run_id().to_owned()
     }
 
-    /// See [`Standing::counts_from`].
-    pub(super) fn counts_from(&self, longest: Duration) -> Option<Instant> {
-        lock(&self.state).standing.counts_from(longest)
+    /// Reads what is known of its process.
+    pub(super) fn standing<T>(&self, read: impl FnOnce(&Standing) -> T) -> T {
+        read(&lock(&self.state).standing)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::red_lock::count::majority;
 use crate::red_lock::master::Master;
 use crate::red_lock::master_set::{MasterSet, describe};
 use crate::red_lock::settings::Settings;
+use crate::red_lock::standing::Standing;
 use crate::red_lock::stats::RedLockStats;
 use crate::runtime::Executor;
 
@@ -86,16 +87,20 @@ impl Masters {
 
     /// The time from which the votes of a master count. `None`: at once.
     pub(super) fn counts_from(&self, master: usize) -> Option<Instant> {
-        self.unless_durable(self.all[master].counts_from(self.settings.longest_lease))
+        self.all[master].standing(|standing| self.counting(standing))
     }
 
     /// Remembers what an answer says of its master. Returns from when on that vote counts, if not at once.
     pub(super) fn learn(&self, master: usize, process: &Process, now: Instant) -> Option<Instant> {
-        self.unless_durable(self.all[master].learn(process, now, self.settings.longest_lease))
+        self.all[master].learn(process, now, |standing| self.counting(standing))
     }
 
-    fn unless_durable(&self, from: Option<Instant>) -> Option<Instant> {
-        from.filter(|_| !self.settings.durable && !mutant::on(Mutant::UptimeIgnored))
+    fn counting(&self, standing: &Standing) -> Option<Instant> {
+        let Settings { durable, new_masters, longest_lease, .. } = self.settings;
+        if durable || (new_masters && standing.is_first()) || mutant::on(Mutant::UptimeIgnored) {
+            return None;
+        }
+        standing.counts_from(longest_lease)
     }
 
     /// Fails if two masters are the same server, as far as the servers have identified themselves.

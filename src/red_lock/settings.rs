@@ -16,6 +16,7 @@ pub(super) struct Settings {
     pub(super) node_timeout: Duration,
     pub(super) longest_lease: Duration,
     pub(super) durable: bool,
+    pub(super) new_masters: bool,
     pub(super) set: Option<MasterSet>,
 }
 
@@ -27,13 +28,21 @@ pub struct RedLockBuilder {
     node_timeout: Duration,
     longest_lease: Option<Duration>,
     durable: bool,
+    new_masters: bool,
     version: Option<(String, u32)>,
 }
 
 impl RedLockBuilder {
     pub(super) fn new(masters: impl IntoIterator<Item = Client>) -> Self {
         let clients = masters.into_iter().collect();
-        Self { clients, node_timeout: Duration::from_millis(500), longest_lease: None, durable: false, version: None }
+        Self {
+            clients,
+            node_timeout: Duration::from_millis(500),
+            longest_lease: None,
+            durable: false,
+            new_masters: false,
+            version: None,
+        }
     }
 
     /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease. The default is
@@ -60,9 +69,20 @@ impl RedLockBuilder {
     /// Declares that no master loses a write when it restarts, so that its votes count at once. The default is `false`.
     ///
     /// On a Redis server this takes `appendonly yes` and `appendfsync always`. With less, two guards can be valid at the same time after
-    /// a restart.
+    /// a restart. A test that has just started its servers declares [`new_masters`](Self::new_masters) instead.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
+        self
+    }
+
+    /// Declares that the masters were started for the first time, so that there is nothing that they can have lost. The default is `false`.
+    ///
+    /// It is meant for tests, which start their servers and would otherwise wait for the longest lease. The votes of the first process of
+    /// each master that this `RedLock` hears of count at once. Those of a master that restarts later count when it has been up for the
+    /// [`longest_lease`](Self::longest_lease), as without this declaration. Of masters that were in use before, two guards can be valid at
+    /// the same time.
+    pub fn new_masters(mut self, new: bool) -> Self {
+        self.new_masters = new;
         self
     }
 
@@ -130,7 +150,8 @@ impl RedLockBuilder {
         let longest = clients.iter().map(|client| client.context().config.lease).max();
         let longest_lease = self.longest_lease.or(longest).unwrap_or_default();
         check_lease(OPERATION, longest_lease)?;
-        Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable, set })
+        let new_masters = self.new_masters;
+        Ok(Settings { node_timeout: *node_timeout, longest_lease, durable: *durable, new_masters, set })
     }
 }
 

@@ -10,6 +10,9 @@ pub(super) struct Standing {
     run_id: Box<str>,
     /// The latest possible start of the process. `None`: it started before the client's clock.
     started: Option<Instant>,
+    /// Whether it may have taken the place of another process that was heard of.
+    is_later: bool,
+    is_known: bool,
 }
 
 impl Standing {
@@ -19,10 +22,16 @@ impl Standing {
         let started = received.checked_sub(uptime.saturating_sub(Duration::from_secs(1)));
         // Without an identity, each answer may come from another process.
         if run_id.is_empty() || *self.run_id != *run_id {
-            *self = Self { run_id: run_id.into(), started };
+            let is_later = self.is_known || run_id.is_empty();
+            *self = Self { run_id: run_id.into(), started, is_later, is_known: true };
         } else {
             self.started = self.started.min(started);
         }
+    }
+
+    /// Whether it is the first process of the server that was heard of.
+    pub(super) fn is_first(&self) -> bool {
+        !self.is_later
     }
 
     /// The identity of the process. Empty if it is not known.
@@ -78,6 +87,18 @@ mod tests {
         standing.learn("", 9 * SECOND, now);
         standing.learn("", SECOND, now + SECOND);
         assert_eq!(standing.started, Some(now + SECOND), "without an identity, it may have restarted");
+    }
+
+    #[test]
+    fn only_a_process_with_an_identity_that_follows_no_other_is_the_first() {
+        let mut standing = Standing::default();
+        for (run_id, is_first) in [("a", true), ("a", true), ("b", false), ("b", false), ("a", false)] {
+            standing.learn(run_id, SECOND, now());
+            assert_eq!(standing.is_first(), is_first, "{run_id}");
+        }
+        let mut nameless = Standing::default();
+        nameless.learn("", SECOND, now());
+        assert!(!nameless.is_first(), "it may have restarted");
     }
 
     #[test]

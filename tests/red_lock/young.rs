@@ -9,6 +9,7 @@ on_the_embedded_server! {
     a_restarted_master_counts_when_it_has_been_up_for_the_longest_lease,
     a_hold_does_not_live_on_the_votes_of_restarted_masters,
     durable_masters_count_at_once,
+    new_masters_count_at_once_until_they_restart,
 }
 
 on_runtime! {
@@ -53,6 +54,21 @@ async fn a_hold_does_not_live_on_the_votes_of_restarted_masters(env: Env) {
     assert_eq!(state.token(), None);
     assert_eq!(env.soon("the loss", guard.lost()).await, Loss::Expired);
     drop(guard);
+    masters.nothing_is_left().await;
+}
+
+async fn new_masters_count_at_once_until_they_restart(env: Env) {
+    let mut masters = Masters::three(&env);
+    // Another process than the one that a program has heard of.
+    masters.all.iter_mut().for_each(|master| master.restart(false));
+    let program = masters.program_with(|config| config.lease(ms(1500)), |builder| builder.new_masters(true)).await;
+    program.locks.try_lock("a").await.unwrap().expect("they count").release().await.unwrap();
+    masters.nothing_is_left().await;
+    masters.all.iter_mut().for_each(|master| master.restart(false));
+    let restarted = env.now();
+    let guard = env.soon("they count again", program.locks.lock("a")).await.unwrap();
+    assert!(env.now() - restarted >= ms(1500), "a master that has restarted votes after {:?}", env.now() - restarted);
+    guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }
 
