@@ -63,6 +63,7 @@ async fn new_masters_count_at_once_until_they_restart(env: Env) {
     masters.all.iter_mut().for_each(|master| master.restart(false));
     let program = masters.program_with(|config| config.lease(ms(1500)), |builder| builder.new_masters(true)).await;
     program.locks.try_lock("a").await.unwrap().expect("they count").release().await.unwrap();
+    assert_eq!(program.locks.stats().failed_rounds, 0, "they count at once");
     masters.nothing_is_left().await;
     masters.all.iter_mut().for_each(|master| master.restart(false));
     let restarted = env.now();
