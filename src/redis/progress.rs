@@ -254,4 +254,16 @@ mod tests {
         let name = dial_failure(DialError::Name(io::Error::other("no such host")));
         assert_eq!(name.to_string(), "the name is not resolved: no such host");
     }
+
+    /// A server that has made TLS with the client is no TLS port that was dialled without.
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_login_over_tls_is_not_dialled_the_other_way() {
+        let progress = Progress::default();
+        assert!(!progress.is_unanswered(), "it is not reached");
+        for (stage, is_unanswered) in [(Stage::Login, true), (Stage::Tls, true), (Stage::Login, false)] {
+            progress.enter(stage);
+            assert_eq!(progress.is_unanswered(), is_unanswered, "{stage:?}");
+        }
+    }
 }
