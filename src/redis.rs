@@ -36,6 +36,7 @@ mod progress;
 mod proof;
 mod sending;
 mod sentinel;
+mod silence;
 mod single;
 mod spelling;
 mod subscription;

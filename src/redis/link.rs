@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::gate::Gate;
 use super::loaded::Loaded;
 use super::locate::Locate;
-use super::unanswered::Silence;
+use super::silence::Silence;
 use super::under_way::UnderWay;
 use crate::backoff::Pauses;
 use crate::config::Config;
