@@ -33,13 +33,13 @@ mod loaded;
 mod locate;
 mod one_sided;
 mod progress;
-mod proof;
+
 mod sending;
 mod sentinel;
 mod silence;
 mod single;
 mod spelling;
-mod subscription;
+mod subscribe;
 mod supervisor;
 mod target;
 #[cfg(feature = "tls")]

@@ -29,6 +29,23 @@ pub(super) struct Fresh {
     pub(super) driver: Driver,
 }
 
+impl Fresh {
+    /// Subscribes to the channels and waits for the confirmation.
+    pub(super) async fn subscribe(&mut self, channels: &[&str]) -> Result<(), Failure> {
+        let Self { connection, driver, .. } = self;
+        match select(pin!(connection.subscribe(channels)), driver).await {
+            Either::Left((subscribed, _)) => subscribed.map_err(|error| match error.code() {
+                Some(code) => {
+                    let line = format!("{code} {}", error.detail().unwrap_or(""));
+                    Failure::Refused(ConnectionError::refused(line.trim_end()))
+                }
+                None => Failure::Io(error.to_string()),
+            }),
+            Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
+        }
+    }
+}
+
 /// More calls than are ever under way at the same time. If the buffer were full, a call would wait outside the queue, and a
 /// later one could overtake it. Unused room costs nothing.
 const MOST_CALLS: usize = 1 << 20;

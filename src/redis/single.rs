@@ -14,7 +14,8 @@ use super::blocking::Blocking;
 use super::calls::{self, Answer, Waiting};
 use super::failure::Failure;
 use super::link::Shared;
-use super::{subscription, supervisor};
+use super::subscribe::at_one_server;
+use super::supervisor;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
 
 /// Dropping it ends its tasks and closes its sockets.
@@ -58,7 +59,7 @@ impl Single {
 
     pub(super) async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(subscription::subscribe(&self.shared, channel, number).await?.boxed())
+        Ok(at_one_server(&self.shared, channel, number).await?.boxed())
     }
 
     pub(super) fn reconnects(&self) -> u64 {

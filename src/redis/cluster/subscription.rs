@@ -8,96 +8,45 @@
 //! | the socket ends, the node says `fail`, or is no master any more | a gap, another socket, a gap |
 //! | a link for commands was made anew, or a master was replaced | a gap |
 
-use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use ::redis::aio::SendError;
-use ::redis::{PushInfo, PushKind, Value};
-use futures::Stream;
-use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use futures::channel::oneshot;
+use ::redis::PushInfo;
+use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use futures::future::{Either, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
 use super::super::handshake::{self, Fresh};
-use super::super::link::{RECONNECT, attempt};
 use super::super::progress::Progress;
+use super::super::subscribe::{self, Notices, Proven, Source, Subscription};
 use super::host::Host;
 use super::place::Place;
 use super::reading::is_up;
 use super::router::Router;
-use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice, Reply};
 use crate::mutant::{self, Mutant};
+use crate::runtime::Executor;
 
 /// How often a node is asked whether it still belongs to the cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// The receiving end. Dropping it ends the task and closes the connection.
-struct Subscription {
-    notices: UnboundedReceiver<Notice>,
-    _alive: oneshot::Sender<Infallible>,
-}
-
-impl Stream for Subscription {
-    type Item = Notice;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
-        Pin::new(&mut self.notices).poll_next(cx)
-    }
-}
-
-/// Returns when the subscription is confirmed. Connection errors are retried until the deadline, a refusal is not.
+/// See [`subscribe`](subscribe::subscribe).
 pub(super) async fn subscribe(
     router: &Arc<Router>,
     channel: &str,
     number: u64,
-) -> Result<impl Stream<Item = Notice> + Send + 'static, ConnectionError> {
-    if router.is_closed() {
-        return Err(ConnectionError::Closed);
-    }
-    let (sender, notices) = mpsc::unbounded();
-    let (alive, wanted) = oneshot::channel::<Infallible>();
-    let (confirm, confirmed) = oneshot::channel();
-    let backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(number));
-    let next = router.seed.wrapping_add(number);
-    let ([limit, _], channel) = (limits(router), channel.to_owned());
-    let mut feed = Feed { router: Arc::clone(router), channel, notices: sender, backoff, next, limit };
-    let until_closed = Arc::clone(router);
-    router.executor.spawn(Box::pin(async move {
-        let work = pin!(feed.run(confirm));
-        let closed = pin!(until_closed.closed());
-        select(work, select(wanted, closed)).await;
-    }));
-    match confirmed.await {
-        Ok(Ok(())) => Ok(Subscription { notices, _alive: alive }),
-        Ok(Err(failure)) => Err(failure.into()),
-        // The task was dropped: the connection is closed, or the runtime is shut down.
-        Err(oneshot::Canceled) => Err(ConnectionError::Closed),
-    }
+) -> Result<Subscription, ConnectionError> {
+    let seed = router.seed.wrapping_add(number);
+    subscribe::subscribe(AnyMaster { router: Arc::clone(router), next: seed }, None, channel, seed).await
 }
 
-/// The state of the task.
-struct Feed {
+struct AnyMaster {
     router: Arc<Router>,
-    channel: String,
-    notices: UnboundedSender<Notice>,
-    backoff: Backoff,
     /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are spread.
     next: u64,
-    /// The time limit for the next attempt at a new socket.
-    limit: Duration,
-}
-
-/// The shortest and the longest time limit of an attempt at one node. The shortest leaves time for another node if this one gives no
-/// answer, but not less than ten round trips, of which an attempt needs about half.
-pub(super) fn limits(router: &Router) -> [Duration; 2] {
-    let longest = router.config.command_timeout;
-    [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
 }
 
 /// A socket that is subscribed.
@@ -108,106 +57,43 @@ struct Socket {
     gaps: u64,
 }
 
-impl Feed {
-    async fn run(&mut self, confirm: oneshot::Sender<Result<(), Failure>>) {
-        let router = Arc::clone(&self.router);
-        let limit = router.config.command_timeout;
-        let mut last = Failure::Io(format!("no answer within {limit:?}"));
-        let first = router.within(limit, self.first(&mut last)).await;
-        let mut socket = match first.unwrap_or(Err(last)) {
-            Ok(socket) => socket,
-            Err(failure) => {
-                let _ = confirm.send(Err(failure));
-                return;
-            }
-        };
-        if confirm.send(Ok(())).is_err() {
-            return;
-        }
-        loop {
-            let since = router.executor.now();
-            socket.stand(&router, &self.notices).await;
-            self.notify(Notice::Gap);
-            self.backoff.lasted(router.executor.now().saturating_duration_since(since));
-            socket = self.restore().await;
-            router.resubscribed();
-            // Sent now, so that messages which arrive before this notice count as not missed.
-            self.notify(Notice::Gap);
-        }
+impl Source for AnyMaster {
+    type Socket = Socket;
+
+    fn executor(&self) -> &Arc<dyn Executor> {
+        &self.router.executor
     }
 
-    /// Tries again while it is polled. `last` keeps the last failure.
-    async fn first(&mut self, last: &mut Failure) -> Result<Socket, Failure> {
-        loop {
-            match self.open(&Arc::default()).await {
-                Ok(socket) => return Ok(socket),
-                Err(failure @ Failure::Io(_)) => *last = failure,
-                Err(failure) => return Err(failure),
-            }
-            self.router.executor.sleep(self.backoff.pause()).await;
-        }
+    fn timeout(&self) -> Duration {
+        self.router.config.command_timeout
     }
 
-    async fn restore(&mut self) -> Socket {
-        let router = Arc::clone(&self.router);
-        let mut refused = false;
-        loop {
-            router.executor.sleep(self.backoff.pause()).await;
-            let (mut limit, progress) = (self.limit, Arc::default());
-            let opened = attempt(&router.executor, limits(&router), &mut limit, &progress, self.open(&progress)).await;
-            self.limit = limit;
-            match opened {
-                Ok(socket) => return socket,
-                Err(Failure::Io(_)) => {}
-                // Reported once. Further refusals are no news.
-                Err(failure) if !std::mem::replace(&mut refused, true) => self.notify(Notice::Refused(failure.into())),
-                Err(_) => {}
-            }
-        }
+    fn limits(&self) -> [Duration; 2] {
+        limits(&self.router)
     }
 
-    /// Connects to the next master, subscribes and waits for the confirmation.
-    async fn open(&mut self, progress: &Arc<Progress>) -> Result<Socket, Failure> {
+    async fn open(&mut self, channel: &str, notices: &Notices, progress: &Arc<Progress>) -> Result<Socket, Failure> {
         let (router, gaps) = (&self.router, self.router.signals.gaps());
         let map = router.map();
         let count = u64::try_from(map.masters().len()).unwrap_or(1).max(1);
         let place = usize::try_from(self.next % count).unwrap_or(0);
         self.next = self.next.wrapping_add(1);
         let host = map.masters().get(place).ok_or_else(|| Failure::Io("no master is known".to_owned()))?;
-        let target = Place::new(&router.seeds.access, host.clone()).target()?;
-        let push = {
-            let notices = self.notices.clone();
-            move |push: PushInfo| deliver(&notices, push)
-        };
-        let mut fresh = handshake::login(target, &*router.dialer, Some(Arc::new(push)), progress).await?;
-        handshake::prepare(&mut fresh, false).await?;
-        let subscribed = {
-            let Fresh { connection, driver, .. } = &mut fresh;
-            let mut asked = connection.clone();
-            let confirmation = pin!(async {
-                if !alive(&mut asked).await? && !router.signals.is_down() {
-                    return Err(Failure::Io("the node is cut off from the cluster".to_owned()));
-                }
-                connection.subscribe(&self.channel).await.map_err(|error| refused(&error))
-            });
-            match select(confirmation, driver).await {
-                Either::Left((confirmation, _)) => confirmation,
-                Either::Right(((), _)) => Err(Failure::Io("the server closed the connection".to_owned())),
-            }
-        };
-        subscribed.map(|()| Socket { host: host.clone(), fresh, gaps })
+        let notices = notices.clone();
+        let push = Arc::new(move |push: PushInfo| notices.push(push, None));
+        let mut fresh = open(router, host, push, progress).await?;
+        fresh.subscribe(&[channel]).await?;
+        Ok(Socket { host: host.clone(), fresh, gaps })
     }
 
-    fn notify(&self, notice: Notice) {
-        // An error means that the receiver is gone, and the task is about to end.
-        let _ = self.notices.unbounded_send(notice);
+    /// Any master passes on what any other one publishes.
+    async fn prove(&mut self, _: &mut Socket) -> Proven {
+        Proven::Yes
     }
-}
 
-impl Socket {
     /// Reads as long as the node is a master of the cluster.
-    async fn stand(&mut self, router: &Router, notices: &UnboundedSender<Notice>) {
-        let Fresh { connection, driver, .. } = &mut self.fresh;
+    async fn stand(&self, mut socket: Socket, notices: &Notices) -> Option<Socket> {
+        let (router, Fresh { connection, driver, .. }) = (&*self.router, &mut socket.fresh);
         let heartbeat = async {
             let limit = router.config.command_timeout;
             let mut cut_off = CutOff::default();
@@ -221,18 +107,72 @@ impl Socket {
             }
         };
         let watched = async {
-            let mut gaps = self.gaps;
+            let mut gaps = socket.gaps;
             loop {
-                router.disturbed(gaps, &self.host).await;
-                let is_master = router.map().masters().contains(&self.host);
+                router.disturbed(gaps, &socket.host).await;
+                let is_master = router.map().masters().contains(&socket.host);
                 if router.is_closed() || !(is_master || mutant::on(Mutant::SubscriptionLeftBehind)) {
                     return;
                 }
                 gaps = router.signals.gaps();
-                let _ = notices.unbounded_send(Notice::Gap);
+                notices.send(Notice::Gap);
             }
         };
         select(select(driver, pin!(heartbeat)), pin!(watched)).await;
+        None
+    }
+
+    async fn idle(&self, socket: Socket, pause: Duration) -> Option<Socket> {
+        self.pause(pause).await;
+        Some(socket)
+    }
+
+    async fn pause(&self, pause: Duration) {
+        self.router.executor.sleep(pause).await;
+    }
+
+    fn reconnected(&self) {
+        self.router.resubscribed();
+    }
+
+    fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let router = Arc::clone(&self.router);
+        async move { router.closed().await }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.router.is_closed()
+    }
+}
+
+/// The shortest and the longest time limit of an attempt at one node. The shortest leaves time for another node if this one gives no
+/// answer, but not less than ten round trips, of which an attempt needs about half.
+pub(super) fn limits(router: &Router) -> [Duration; 2] {
+    let longest = router.config.command_timeout;
+    [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
+}
+
+/// Connects to a node that belongs to the cluster. If no node accepts calls, another one is no better.
+pub(super) async fn open(
+    router: &Router,
+    host: &Host,
+    push: Arc<dyn AsyncPushSender>,
+    progress: &Arc<Progress>,
+) -> Result<Fresh, Failure> {
+    let target = Place::new(&router.seeds.access, host.clone()).target()?;
+    let mut fresh = handshake::login(target, &*router.dialer, Some(push), progress).await?;
+    handshake::prepare(&mut fresh, false).await?;
+    let is_alive = {
+        let Fresh { connection, driver, .. } = &mut fresh;
+        match select(pin!(alive(connection)), driver).await {
+            Either::Left((is_alive, _)) => is_alive?,
+            Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
+        }
+    };
+    if is_alive || router.signals.is_down() {
+        Ok(fresh)
+    } else {
+        Err(Failure::Io("the node is cut off from the cluster".to_owned()))
     }
 }
 
@@ -251,30 +191,10 @@ impl CutOff {
 }
 
 /// Whether the node belongs to the cluster.
-pub(super) async fn alive(connection: &mut ::redis::aio::MultiplexedConnection) -> Result<bool, Failure> {
+pub(super) async fn alive(connection: &mut MultiplexedConnection) -> Result<bool, Failure> {
     let mut command = ::redis::cmd("CLUSTER");
     command.arg("INFO");
     let info = connection.send_packed_command(&command).await;
     let info: Result<Reply, ConnectionError> = convert::reply(info.map_err(|error| Failure::Io(error.to_string()))?);
     Ok(is_up(info))
-}
-
-fn refused(error: &::redis::RedisError) -> Failure {
-    match error.code() {
-        Some(code) => {
-            let line = format!("{code} {}", error.detail().unwrap_or(""));
-            Failure::Refused(ConnectionError::refused(line.trim_end()))
-        }
-        None => Failure::Io(error.to_string()),
-    }
-}
-
-/// Called by the driver of the connection.
-fn deliver(notices: &UnboundedSender<Notice>, push: PushInfo) -> Result<(), SendError> {
-    match (push.kind, push.data.into_iter().nth(1)) {
-        (PushKind::Message, Some(Value::BulkString(payload))) => {
-            notices.unbounded_send(Notice::Message(payload)).map_err(|_| SendError)
-        }
-        _ => Ok(()),
-    }
 }

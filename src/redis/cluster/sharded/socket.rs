@@ -16,12 +16,11 @@ use futures::future::{Either, select};
 
 use super::super::super::convert;
 use super::super::super::failure::Failure;
-use super::super::super::handshake::{self, Fresh};
+use super::super::super::handshake::Fresh;
 use super::super::super::progress::Progress;
 use super::super::host::Host;
-use super::super::place::Place;
 use super::super::router::Router;
-use super::super::subscription::alive;
+use super::super::subscription::{alive, open};
 use crate::connection::ConnectionError;
 
 pub(super) struct Socket {
@@ -52,16 +51,8 @@ impl Socket {
             Some(said) => says.unbounded_send(said).map_err(|_| SendError),
             None => Ok(()),
         };
-        let target = Place::new(&router.seeds.access, host.clone()).target()?;
-        let mut fresh = handshake::login(target, &*router.dialer, Some(Arc::new(push)), progress).await?;
-        handshake::prepare(&mut fresh, false).await?;
-        let mut socket = Self { fresh, said, unsubscribing: Vec::new() };
-        // If no node accepts calls, a later socket would be no better.
-        if socket.is_alive().await? || router.signals.is_down() {
-            Ok(socket)
-        } else {
-            Err(Failure::Io("the node is cut off from the cluster".to_owned()))
-        }
+        let fresh = open(router, host, Arc::new(push), progress).await?;
+        Ok(Self { fresh, said, unsubscribing: Vec::new() })
     }
 
     /// Whether the node belongs to the cluster.

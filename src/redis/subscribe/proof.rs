@@ -9,9 +9,9 @@
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
-use super::convert;
-use super::failure::Failure;
-use super::link::{Shared, Up};
+use super::super::convert;
+use super::super::failure::Failure;
+use super::super::link::{Shared, Up};
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 

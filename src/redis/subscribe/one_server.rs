@@ -1,0 +1,182 @@
+//! A subscription to one server. Its messages count only while the server that executes the commands has it.
+//!
+//! A lost connection for commands costs a subscription its messages until the next connection stands, but not its socket.
+//!
+//! After a failed proof, the subscription dials anew. After every second failure in a row, the connection for commands does too: the
+//! one that leads to the wrong server may be either. The subscription goes first. Behind a balancer that sends the dials of a client to
+//! two servers by turns, both together would never meet.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ::redis::PushInfo;
+use futures::future::{Either, join, select};
+
+use super::super::convert;
+use super::super::failure::Failure;
+use super::super::handshake::{self, Fresh};
+use super::super::link::Shared;
+use super::super::progress::Progress;
+use super::proof::{self, Proof};
+use super::{Notices, Proven, Source, Subscription, subscribe};
+use crate::connection::ConnectionError;
+use crate::runtime::Executor;
+
+/// How often an idle connection is checked.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// See [`subscribe`].
+pub(in super::super) async fn at_one_server(
+    shared: &Arc<Shared>,
+    channel: &str,
+    number: u64,
+) -> Result<Subscription, ConnectionError> {
+    let source = OneServer { shared: Arc::clone(shared), refuted: 0 };
+    subscribe(source, Some(Arc::clone(shared)), channel, shared.seed.wrapping_add(number)).await
+}
+
+struct OneServer {
+    /// The connection for commands.
+    shared: Arc<Shared>,
+    /// How many proofs in a row said "elsewhere".
+    refuted: u64,
+}
+
+/// A socket that is subscribed to the channel and to its own probe.
+struct Socket {
+    fresh: Fresh,
+    probe: String,
+    /// The generation of the connection for commands that has proven this socket, or 0.
+    proven: Arc<AtomicU64>,
+}
+
+impl Source for OneServer {
+    type Socket = Socket;
+
+    fn executor(&self) -> &Arc<dyn Executor> {
+        &self.shared.executor
+    }
+
+    fn timeout(&self) -> Duration {
+        self.shared.timeout
+    }
+
+    fn limits(&self) -> [Duration; 2] {
+        [self.shared.upkeep, self.shared.timeout]
+    }
+
+    /// A replica is refused, but tried again: behind a load balancer, the next dial may lead to the primary.
+    async fn open(&mut self, channel: &str, notices: &Notices, progress: &Arc<Progress>) -> Result<Socket, Failure> {
+        let proven = Arc::new(AtomicU64::new(0));
+        let push = {
+            let (notices, proven) = (notices.clone(), Arc::clone(&proven));
+            move |push: PushInfo| match proven.load(Ordering::SeqCst) {
+                0 => Ok(()),
+                proven => notices.push(push, Some(proven)),
+            }
+        };
+        let mut fresh = self.shared.dial(Some(Arc::new(push)), progress).await?;
+        handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
+            Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
+            other => other,
+        })?;
+        let probe = proof::probe(channel);
+        fresh.subscribe(&[channel, &probe]).await?;
+        Ok(Socket { fresh, probe, proven })
+    }
+
+    async fn prove(&mut self, socket: &mut Socket) -> Proven {
+        let generation = match socket.prove(&self.shared).await {
+            None => return Proven::Ended,
+            Some(Proof::Here(_)) => {
+                self.refuted = 0;
+                return Proven::Yes;
+            }
+            Some(Proof::Refused(refusal)) => return Proven::Refused(refusal),
+            Some(Proof::Unanswered) => return Proven::Unanswered,
+            Some(Proof::Elsewhere(generation)) => generation,
+        };
+        let failure = Failure::Io("the subscription is on another server than the commands".to_owned());
+        self.refuted += 1;
+        if self.refuted.is_multiple_of(2) {
+            self.shared.suspect(generation, failure.clone());
+        }
+        Proven::No(failure)
+    }
+
+    /// Reads until the socket ends, does not answer a heartbeat, or leads to a server that is no longer the primary; or until the
+    /// connection for commands ends, and the proof with it.
+    async fn stand(&self, mut socket: Socket, _: &Notices) -> Option<Socket> {
+        let (shared, generation) = (&*self.shared, socket.proven.load(Ordering::SeqCst));
+        let Fresh { target, connection, driver } = &mut socket.fresh;
+        let heartbeat = async {
+            let ping = handshake::ping();
+            loop {
+                shared.executor.sleep(HEARTBEAT).await;
+                let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping)).await;
+                if !matches!(pong, Some(Ok(_))) {
+                    return;
+                }
+            }
+        };
+        let lapsed = {
+            let heartbeat = pin!(heartbeat);
+            let own = select(select(driver, heartbeat), shared.locate.left(target));
+            matches!(select(own, pin!(shared.gone(generation))).await, Either::Right(_))
+        };
+        lapsed.then_some(socket)
+    }
+
+    async fn idle(&self, mut socket: Socket, pause: Duration) -> Option<Socket> {
+        let is_up =
+            matches!(select(self.shared.executor.sleep(pause), &mut socket.fresh.driver).await, Either::Left(_));
+        is_up.then_some(socket)
+    }
+
+    async fn pause(&self, pause: Duration) {
+        self.shared.pause(pause).await;
+    }
+
+    fn reconnected(&self) {
+        self.shared.reconnected("messages");
+    }
+
+    fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        async move { shared.closed().await }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+}
+
+impl Socket {
+    /// Waits for a connection for commands and asks its server for a proof. Also asks for a sign of life over the own
+    /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended meanwhile.
+    async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
+        let Fresh { connection, driver, .. } = &mut self.fresh;
+        let asked = pin!(async {
+            let Ok(up) = shared.ready().await else {
+                // The connection is closed, and this task is about to be dropped. If this returned, the task would ask again
+                // at once.
+                return pending().await;
+            };
+            let ping = handshake::ping();
+            let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping));
+            let (proof, pong) = join(proof::prove(shared, &up, &self.probe), pong).await;
+            matches!(pong, Some(Ok(_))).then_some(proof)
+        });
+        let proof = match select(asked, driver).await {
+            Either::Left((proof, _)) => proof?,
+            Either::Right(((), _)) => return None,
+        };
+        if let Proof::Here(generation) = proof {
+            self.proven.store(generation, Ordering::SeqCst);
+        }
+        Some(proof)
+    }
+}
