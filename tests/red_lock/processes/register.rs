@@ -1,7 +1,5 @@
 //! What the lock protects: a counter on a server of its own, which refuses a token smaller than the largest it has seen.
 
-use std::time::Duration;
-
 use crate::support::server::Server;
 
 pub(crate) struct Register(redis::Connection);
@@ -13,7 +11,8 @@ pub(crate) struct Refused;
 impl Register {
     pub(crate) fn open(url: &str) -> Self {
         let connection = redis::Client::open(url).unwrap().get_connection().unwrap();
-        connection.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        // Without a time limit: a read that has one fails with EINTR in a process that was stopped and goes on.
+        connection.set_read_timeout(None).unwrap();
         Self(connection)
     }
 
