@@ -29,8 +29,9 @@ pub fn is_free(env: &Env, name: &str) -> bool {
 
 /// The token of the hold in Redis.
 pub fn stored_token(env: &Env, name: &str) -> Option<u64> {
-    let tokens: Vec<u64> = env.redis(&["HVALS", &key(name)]);
-    tokens.first().copied()
+    let held: Vec<String> = env.redis(&["HVALS", &key(name)]);
+    // An extension stores the longest lease behind the token.
+    held.first().map(|held| held.split(' ').next().unwrap_or(held).parse().unwrap())
 }
 
 /// The highest token reserved.
