@@ -127,6 +127,10 @@ impl Connection for Able {
         7
     }
 
+    fn why_down(&self, _: &str) -> Option<ConnectionError> {
+        Some(ConnectionError::Closed)
+    }
+
     fn without_runtime(&self, _: Duration) -> Option<Box<dyn Connection>> {
         Some(Box::new(Self))
     }
@@ -144,6 +148,7 @@ fn what_a_wrapper_leaves_out_is_done_by_the_inner_connection() {
         assert_eq!(layer.node_of("abc"), if does { 3 } else { 0 });
         assert_eq!(layer.warnings().len(), usize::from(does));
         assert_eq!(layer.reconnects(), if does { 7 } else { 0 });
+        assert_eq!(layer.why_down("abc").is_some(), does);
         assert_eq!(layer.without_runtime(second).is_some(), does);
     }
 }

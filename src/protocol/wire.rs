@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::attempt_id::AttemptId;
 use super::call::{ScriptCall, Site};
 use super::key::{self, Keys, inbox_prefix};
 use super::kind::Kind;
-use super::latch::{Latch, LatchCall};
+use super::latch::Latch;
 use super::permits::{ChangeArgs, Permits};
 use super::resource::{AcquireArgs, RenewArgs, TicketArgs};
 use super::ticket::Ticket;
@@ -19,47 +18,16 @@ use super::{client, mutex, vote};
 use crate::error::Result;
 
 mod ahead;
+mod attempt;
 mod reply;
 mod request;
 mod shared;
 
+use self::attempt::id;
+pub use attempt::{Attempt, Copy};
 pub use reply::in_full;
 pub use request::Request;
 pub use shared::{PREFIX, client, inbox};
-
-/// An acquisition attempt.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt {
-    /// The client's id.
-    pub client: Uuid,
-    /// The attempt's number.
-    pub n: u64,
-    /// The lease of its hold.
-    pub lease: Duration,
-    /// The tokens of a lock, or the units of permits.
-    pub amount: u32,
-    /// The time its ticket lives.
-    pub ticket_ttl: Duration,
-    /// The most waiters. 0 is no limit.
-    pub max_waiters: u32,
-    /// The latest time of execution in ms, by the server's clock. 0 is no limit.
-    pub not_after: u64,
-}
-
-/// One copy of a call that changes a latch.
-#[derive(Clone, Copy, Debug)]
-pub struct Copy {
-    /// The client's id.
-    pub client: Uuid,
-    /// The call's number.
-    pub n: u64,
-    /// The server refuses this copy after that time.
-    pub not_after: u64,
-    /// After this time no copy is executed.
-    pub known_until: u64,
-    /// Whether another copy may have been executed.
-    pub resent: bool,
-}
 
 /// A resource as its clients address it.
 #[derive(Debug)]
@@ -260,25 +228,6 @@ impl Resource {
     }
 }
 
-impl Attempt {
-    /// The client's n-th attempt, for one token or unit and without limits. Its ticket lives as long as its hold.
-    pub fn new(client: Uuid, n: u64, lease: Duration) -> Self {
-        Self { client, n, lease, amount: 1, ticket_ttl: lease, max_waiters: 0, not_after: 0 }
-    }
-
-    /// The attempt id.
-    pub fn id(self) -> String {
-        id(self).text()
-    }
-}
-
-impl Copy {
-    fn call(self) -> LatchCall {
-        let Self { client, n, not_after, known_until, resent } = self;
-        LatchCall { id: AttemptId { client, n }, not_after, known_until, resent }
-    }
-}
-
 /// Renews holds, with the resource and the lease of each attempt. `None` if they cannot be renewed in one call.
 pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
     let (first, _) = holds.first()?;
@@ -290,10 +239,6 @@ pub fn renew(holds: &[(&Resource, Attempt)]) -> Option<Request> {
 
 fn renewal_of(keys: &Keys, attempt: Attempt) -> RenewArgs<'_> {
     RenewArgs { keys, id: id(attempt), lease: attempt.lease, longest: attempt.lease, extended: false }
-}
-
-fn id(attempt: Attempt) -> AttemptId {
-    AttemptId { client: attempt.client, n: attempt.n }
 }
 
 fn sent<T>(call: ScriptCall<'_, T>) -> Request {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bowline::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use bowline::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use futures::stream::BoxStream;
 
 /// How calls are sent.
@@ -75,26 +75,6 @@ impl<C: Connection, W: Watch> Connection for Watched<C, W> {
 
     fn topology(&self) -> Topology {
         self.inner.topology()
-    }
-
-    fn node_of(&self, key: &str) -> u64 {
-        self.inner.node_of(key)
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        self.inner.warnings()
-    }
-
-    fn reconnects(&self) -> u64 {
-        self.inner.reconnects()
-    }
-
-    fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        self.inner.why_down(key)
-    }
-
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.inner.without_runtime(within)
     }
 
     fn close(&self) {

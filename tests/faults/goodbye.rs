@@ -64,7 +64,7 @@ impl fmt::Debug for Departing {
 #[async_trait]
 impl Connection for Departing {
     fn inner(&self) -> Option<&dyn Connection> {
-        None
+        Some(&self.inner)
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
@@ -87,10 +87,6 @@ impl Connection for Departing {
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         self.inner.subscribe(channel).await
-    }
-
-    fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        self.inner.why_down(key)
     }
 
     fn topology(&self) -> Topology {

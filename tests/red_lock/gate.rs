@@ -56,7 +56,7 @@ pub(crate) struct Gated<C> {
 #[async_trait]
 impl<C: Connection> Connection for Gated<C> {
     fn inner(&self) -> Option<&dyn Connection> {
-        None
+        Some(&self.inner)
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
@@ -79,16 +79,8 @@ impl<C: Connection> Connection for Gated<C> {
         self.inner.subscribe(channel).await
     }
 
-    fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        self.inner.why_down(key)
-    }
-
     fn topology(&self) -> Topology {
         self.topology
-    }
-
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        self.inner.without_runtime(within)
     }
 
     fn close(&self) {

@@ -1,5 +1,11 @@
 //! The calls of a watchdog that is dropped with its runtime.
 
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+
+use super::lab::Answer;
 use super::*;
 use crate::connection::Arg;
 use crate::runtime::yield_once;

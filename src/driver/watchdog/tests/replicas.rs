@@ -1,9 +1,11 @@
 //! Holds that replicas acknowledge.
 
+use async_trait::async_trait;
 use event_listener::Event;
+use futures::stream::BoxStream;
 
 use super::*;
-use crate::connection::Acknowledged;
+use crate::connection::{Acknowledged, Topology};
 use crate::engine::Grant;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::Hold;

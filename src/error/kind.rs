@@ -1,0 +1,113 @@
+//! What kinds of errors there are.
+
+use std::fmt;
+
+/// The kind of an [`Error`], for code to match on.
+///
+/// Later versions may add kinds, so a `match` needs a wildcard arm. [`is_retryable`](Self::is_retryable) classifies every kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block. Nothing
+    /// was sent.
+    InvalidInput,
+    /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the background,
+    /// which can take some more milliseconds. If there was no connection, or the last request failed, the source of the error says why.
+    TimedOut,
+    /// As many others as `max_waiters` allows wait already.
+    QueueFull,
+    /// The request is for more permits than the limit of the semaphore.
+    OverLimit,
+    /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several names asks to read
+    /// and to write the same one.
+    WouldDeadlock,
+    /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it ended, and may
+    /// not have been counted down.
+    Lost,
+    /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is released in
+    /// the background.
+    Unacknowledged,
+    /// There is no connection to the server, or the server gave no answer in time. The last request may or may not have been
+    /// executed. Its effects are cleaned up in the background or end with their lease.
+    ///
+    /// When connecting, the message tells apart a name that was not resolved, a refused connection, an address that did not
+    /// answer, and a connection that broke.
+    Unavailable,
+    /// The server refused the request for a reason that can pass, such as `LOADING`, `BUSY`, `READONLY` or `OOM`.
+    Refused,
+    /// The user lacks a right or could not log in. When connecting, the message names the missing right.
+    Denied,
+    /// TLS failed. The server's certificate is expired, is for another name, or is signed by an authority that this system does
+    /// not trust, or the server requires a client certificate.
+    Certificate,
+    /// The key holds a value of another type, which bowline did not write.
+    WrongType,
+    /// The server is too old, lacks a command, or is not Redis. Or only one side of the connection uses TLS.
+    Unsupported,
+    /// The server sent a reply that no script of bowline produces.
+    Protocol,
+    /// The client was closed, or its runtime was shut down.
+    Closed,
+    /// The masters of a [`RedLock`](crate::RedLock) have voted for programs that know [another set of
+    /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this set. The message
+    /// names both.
+    OtherMasters,
+    /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not yet
+    /// noticed that its connection is closed.
+    ClientIdInUse,
+}
+
+impl ErrorKind {
+    /// Whether the same call can succeed later without a change to the program or to the server's setup.
+    ///
+    /// To retry after [`Lost`](Self::Lost), acquire again and redo the work with the new token.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::TimedOut
+            | Self::QueueFull
+            | Self::Lost
+            | Self::Unacknowledged
+            | Self::Unavailable
+            | Self::Refused
+            | Self::ClientIdInUse => true,
+            Self::InvalidInput
+            | Self::OverLimit
+            | Self::WouldDeadlock
+            | Self::Denied
+            | Self::Certificate
+            | Self::WrongType
+            | Self::Unsupported
+            | Self::Protocol
+            | Self::Closed
+            | Self::OtherMasters => false,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid input",
+            Self::TimedOut => "timed out",
+            Self::QueueFull => "the queue is full",
+            Self::OverLimit => "more permits than the limit",
+            Self::WouldDeadlock => "would deadlock",
+            Self::Lost => "the lease was lost",
+            Self::Unacknowledged => "too few replicas acknowledged it",
+            Self::Unavailable => "the server is unavailable",
+            Self::Refused => "the server refused",
+            Self::Denied => "the server denied access",
+            Self::Certificate => "TLS failed",
+            Self::WrongType => "the key holds a value of another type",
+            Self::Unsupported => "the server does not support this",
+            Self::Protocol => "unexpected reply",
+            Self::Closed => "the client is closed",
+            Self::OtherMasters => "another set of masters is in use",
+            Self::ClientIdInUse => "another connected client has this id",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
