@@ -208,7 +208,7 @@ async fn an_identity_in_use_is_told_until_it_is_free(env: Env) {
     let first = env.client_with(|config| config.client_id(id)).await;
     let url = env.server().user_url();
     let configure =
-        |config: bowline::ConfigBuilder| config.connect_in_background(true).client_id(id).retry_timeout(ms(300));
+        |config: bowline::ConfigBuilder| config.connect_in_background(true).client_id(id).retry_timeout(ms(1000));
     let second = env.client_at(&url, configure).await.unwrap();
     env.eventually("it is refused", async || {
         let error = second.lock("a").lock().await.map(drop).unwrap_err();

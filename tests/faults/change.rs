@@ -84,7 +84,7 @@ async fn a_late_copy_of_a_refused_upgrade_changes_nothing(env: Env) {
 }
 
 async fn a_change_that_is_never_answered_leaves_nothing(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(300))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
     let lock = client.rw_lock("a");
     for fault in [Fault::LoseRequest, Fault::LoseReply] {
         let writing = lock.write().await.unwrap();

@@ -110,7 +110,7 @@ async fn a_late_copy_queues_nothing(env: Env) {
 
 async fn a_cohort_does_not_wait_for_the_server_one_after_the_other(env: Env) {
     const WAITERS: u64 = 20;
-    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
     faults.always("lock_acquire", Fault::LoseRequest);
     let alone = client.lock("a").lock().await.unwrap_err();
     assert_eq!(alone.kind(), ErrorKind::Unavailable);

@@ -69,7 +69,7 @@ async fn a_release_that_is_refused_for_ever_ends_with_the_lease(env: Env) {
 }
 
 async fn a_release_that_is_refused_is_finished_in_the_background(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
     let guard = client.lock("a").lock().await.unwrap();
     faults.always("lock_release", Fault::Refuse("LOADING Redis is loading the dataset in memory"));
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Refused);

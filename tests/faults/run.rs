@@ -12,7 +12,7 @@ on_every_runtime! {
 }
 
 async fn work_that_its_lease_covered_is_done_whatever_the_server_says_afterwards(env: Env) {
-    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(200))).await;
+    let (client, faults) = faulty_client(&env, |config| config.retry_timeout(ms(1000))).await;
     for fault in [
         Fault::LoseRequest,
         Fault::LoseReply,

@@ -185,9 +185,9 @@ async fn a_message_swallowed_on_the_way_is_made_up_for(env: Env) {
 async fn requests_that_were_stalled_do_no_harm(env: Env) {
     let other = env.client().await;
     let proxy = Proxy::start(env.server().port());
-    let lease = ms(1000);
+    let lease = ms(3000);
     let client = env
-        .client_at(&proxy.url(), |config| config.command_timeout(ms(500)).lease(lease).retry_timeout(ms(300)))
+        .client_at(&proxy.url(), |config| config.command_timeout(ms(1500)).lease(lease).retry_timeout(ms(1000)))
         .await
         .unwrap();
     let lock = client.lock("a");
