@@ -211,7 +211,8 @@ impl Watchdog {
         }
         match self.scripts().holders(&cleanup.keys).await {
             Ok(held) => self.engine.end_again(held, self.executor.now()),
-            Err(failure) if failure.kind().is_retryable() => return Err(failure),
+            // A client that is closed meanwhile has ended what it is to end, and does not stay for the look.
+            Err(failure) if failure.kind().is_retryable() && !self.engine.is_closed() => return Err(failure),
             Err(_) => {}
         }
         Ok(())
