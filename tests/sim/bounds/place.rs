@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use bowline::dialled::{Stream, Streams};
 use bowline::embedded::{EmbeddedConnection, Server};
-use bowline::{Arg, Call, Connection, ConnectionError, Notice, Script};
+use bowline::{Call, Connection, ConnectionError, Notice};
 use event_listener::Event;
 use futures::future::{BoxFuture, Either, select, select_all};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use crate::cluster::resp::{Say, Words, take, text};
+use crate::cluster::resp::{Eval, Say, Words, take, text};
 use crate::executor::{Machine, WORLD};
 
 /// How it fails.
@@ -168,29 +168,16 @@ impl Place {
                 }
                 return said;
             }
-            "PUBSUB" => {
-                let count = self.server_listeners(&word(2));
-                Say::List(vec![text(word(2)), Say::Number(count)])
-            }
+            // The proof of a subscription asks for its own channel only.
+            "PUBSUB" => Say::List(vec![text(word(2)), Say::Number(1)]),
             "PING" => Say::Status("PONG"),
             "INFO" => text("# Memory\r\nmaxmemory_policy:noeviction\r\n"),
             _ => Say::Status("OK"),
         }]
     }
 
-    /// The proof of a subscription asks for its own channel only.
-    fn server_listeners(&self, _channel: &str) -> i64 {
-        1
-    }
-
     async fn eval(&self, words: &Words) -> Say {
-        let word = |n: usize| std::str::from_utf8(&words[n]).unwrap();
-        let whole = words[0].eq_ignore_ascii_case(b"EVAL");
-        let is = |script: &&Script| if whole { script.source() == word(1) } else { script.sha1() == word(1) };
-        let script = Script::all().find(is).expect("a script of the library");
-        let count: usize = word(2).parse().unwrap();
-        let keys: Vec<&str> = (3..3 + count).map(word).collect();
-        let args: Vec<Arg<'_>> = (3 + count..words.len()).map(|n| Arg::Text(word(n))).collect();
+        let Eval { script, keys, args, .. } = Eval::of(words);
         match self.server.run(Call::new(script, &keys, &args)).await {
             Ok(reply) => reply.into(),
             Err(ConnectionError::Refused { code, message }) => Say::Error(format!("{code} {message}")),

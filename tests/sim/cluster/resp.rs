@@ -1,6 +1,6 @@
 //! The protocol of Redis, version 3: commands as clients write them, and answers as servers do.
 
-use bowline::Reply;
+use bowline::{Arg, Reply, Script};
 
 /// The words of a command.
 pub type Words = Vec<Vec<u8>>;
@@ -28,6 +28,28 @@ fn number(buffer: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
     assert_eq!(line[0], mark, "clients write lists of strings");
     let number = std::str::from_utf8(&line[1..end]).unwrap().parse().unwrap();
     Some((number, at + end + 2))
+}
+
+/// A call of a script of the library.
+pub struct Eval<'a> {
+    /// Whether it sends the source, and not the SHA1.
+    pub whole: bool,
+    pub script: &'static Script,
+    pub keys: Vec<&'a str>,
+    pub args: Vec<Arg<'a>>,
+}
+
+impl<'a> Eval<'a> {
+    pub fn of(words: &'a [Vec<u8>]) -> Self {
+        let word = |n: usize| std::str::from_utf8(&words[n]).unwrap();
+        let whole = words[0].eq_ignore_ascii_case(b"EVAL");
+        let is = |script: &&Script| if whole { script.source() == word(1) } else { script.sha1() == word(1) };
+        let script = Script::all().find(is).expect("a script of the library");
+        let count: usize = word(2).parse().unwrap();
+        let keys = (3..3 + count).map(word).collect();
+        let args = (3 + count..words.len()).map(|n| Arg::Text(word(n))).collect();
+        Self { whole, script, keys, args }
+    }
 }
 
 /// What a server says.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bowline::{Arg, Call, Notice, Script};
+use bowline::{Call, Notice};
 use futures::StreamExt;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
 
-use super::resp::{Say, Words, take, text};
+use super::resp::{Eval, Say, Words, take, text};
 use super::socket::Socket;
 use super::{Cluster, SETTLED, answers};
 use crate::executor::WORLD;
@@ -229,14 +229,8 @@ impl Session {
     }
 
     fn eval(&mut self, words: &[Vec<u8>], asking: bool) -> Say {
-        let word = |n: usize| std::str::from_utf8(&words[n]).unwrap();
         let (server, node) = (&self.cluster.server, self.node());
-        let whole = words[0].eq_ignore_ascii_case(b"EVAL");
-        let is = |script: &&Script| if whole { script.source() == word(1) } else { script.sha1() == word(1) };
-        let script = Script::all().find(is).expect("a script of the library");
-        let count: usize = word(2).parse().unwrap();
-        let keys: Vec<&str> = (3..3 + count).map(word).collect();
-        let args: Vec<Arg<'_>> = (3 + count..words.len()).map(|n| Arg::Text(word(n))).collect();
+        let Eval { whole, script, keys, args } = Eval::of(words);
         let is_sent_away = || server.nodes.redirect(node, &keys, asking).is_some();
         if !whole && !server.nodes.has_script(node, script) && !is_sent_away() {
             return Say::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned());
