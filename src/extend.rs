@@ -31,7 +31,7 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
     };
     let (mut retry, mut few) = (context.retry(OPERATION, &hold.keys), None);
     loop {
-        let sent = context.now();
+        let sent = retry.sends();
         if let Some(loss) = hold.loss(sent) {
             return Err(lost_error(hold, OPERATION, loss));
         }

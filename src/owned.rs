@@ -79,9 +79,12 @@ impl OwnedHold {
         let mut may_be_done = false;
         loop {
             this.asked = true;
-            let (sent, hold) = (context.now(), this.hold.clone());
-            let call = pin!(context.scripts().release(&hold.keys, hold.id));
-            match retry.bounded(sent, call).await {
+            let sent = retry.sends();
+            let released = {
+                let call = pin!(context.scripts().release(&this.hold.keys, this.hold.id));
+                retry.bounded(sent, call).await
+            };
+            match released {
                 Ok(Released::Released { call_again, messages, now }) => {
                     this.set_ended(call_again, now);
                     context.deliver(messages);
@@ -171,7 +174,7 @@ impl OwnedHold {
         let (context, old) = (self.context().clone(), self.hold.clone());
         let mut retry = context.retry(operation, &old.keys);
         loop {
-            let sent = context.now();
+            let sent = retry.sends();
             if let Some(loss) = old.loss(sent) {
                 return Err(lost_error(&old, operation, loss));
             }

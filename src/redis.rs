@@ -33,7 +33,6 @@ mod loaded;
 mod locate;
 mod one_sided;
 mod progress;
-
 mod sending;
 mod sentinel;
 mod silence;

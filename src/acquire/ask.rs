@@ -44,11 +44,10 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<An
     let context = waiter.context;
     let mut retry = context.retry(request.operation, &request.keys);
     loop {
-        let retry = &mut retry;
-        let sent = waiter.next_request(retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
+        let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
         let answer = match waiter.attempt.state.before.clone() {
-            Some(before) => requeue(request, waiter, retry, &before, sent).await?,
-            None => acquire(request, waiter, retry, sent).await?,
+            Some(before) => requeue(request, waiter, &mut retry, &before, sent).await?,
+            None => acquire(request, waiter, &mut retry, sent).await?,
         };
         if let Some(answer) = answer {
             return Ok(answer);

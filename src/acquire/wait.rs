@@ -60,7 +60,7 @@ impl<'a> Waiter<'a> {
 
     /// Counts one more request, which is sent at the returned time. `None`: the client is closed. Closing has cancelled the
     /// attempt id, so a later request would acquire for a future that has failed.
-    pub(crate) async fn next_request(&mut self, retry: &Retry<'_>) -> Result<Option<Instant>> {
+    pub(crate) async fn next_request(&mut self, retry: &mut Retry<'_>) -> Result<Option<Instant>> {
         let sent = retry.begin().await.inspect_err(|_| self.attempt.alone = true)?;
         if self.context.engine.is_closed() {
             return Ok(None);
@@ -69,8 +69,9 @@ impl<'a> Waiter<'a> {
         Ok(Some(sent))
     }
 
-    /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for it. A message about an
-    /// attempt whose request was sent more than once may concern the first copy, so only the answer counts then.
+    /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for it. A
+    /// message about an attempt whose request was sent more than once may concern the first copy, so only the answer counts
+    /// then.
     pub(crate) async fn ask<T>(
         &mut self,
         retry: &mut Retry<'_>,

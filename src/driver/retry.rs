@@ -42,6 +42,8 @@ pub(crate) struct Retry<'a> {
     /// `None` until the first failure.
     backoff: Option<Backoff>,
     give_up: Instant,
+    /// When the series began. `None` once its first request is sent, which is at that time.
+    began: Option<Instant>,
     /// Whether the last request before the end is due or was sent.
     is_last: bool,
 }
@@ -49,7 +51,7 @@ pub(crate) struct Retry<'a> {
 impl<'a> Retry<'a> {
     pub(crate) fn new(asker: Asker<'a>, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Self {
         let give_up = began + asker.retry_timeout;
-        Self { asker, operation, keys: keys.clone(), backoff: None, give_up, is_last: false }
+        Self { asker, operation, keys: keys.clone(), backoff: None, give_up, began: Some(began), is_last: false }
     }
 
     /// The server has answered, and has more to do for the same operation: the series begins anew.
@@ -63,7 +65,7 @@ impl<'a> Retry<'a> {
     ///
     /// # Errors
     /// There is no connection in time, or what keeps the client from connecting is not mended by time.
-    pub(crate) async fn begin(&self) -> Result<Instant> {
+    pub(crate) async fn begin(&mut self) -> Result<Instant> {
         let Asker { executor, later, retry_timeout, command_timeout, .. } = self.asker;
         if let Some(later) = later.filter(|later| later.is_missing()) {
             let left = self.give_up.saturating_duration_since(executor.now());
@@ -71,8 +73,14 @@ impl<'a> Retry<'a> {
             // On the heap, because every operation would have to carry it.
             let made = Box::pin(later.made_within(longest, self.keys.main())).await;
             made.map_err(|why| self.error(why.into()))?;
+            self.began = None;
         }
-        Ok(executor.now())
+        Ok(self.sends())
+    }
+
+    /// When the request that is made now is sent. For the first one the clock was read as the series began.
+    pub(crate) fn sends(&mut self) -> Instant {
+        self.began.take().unwrap_or_else(|| self.asker.executor.now())
     }
 
     /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection.

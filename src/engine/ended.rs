@@ -35,7 +35,9 @@ pub(super) struct Ended {
 impl Ended {
     pub(super) fn insert(&mut self, cleanup: Cleanup) {
         if self.young_attempts.len() == ATTEMPTS {
-            self.old_attempts = std::mem::take(&mut self.young_attempts);
+            // The room of the oldest ones is used again: this is part of each release.
+            std::mem::swap(&mut self.old_attempts, &mut self.young_attempts);
+            self.young_attempts.clear();
         }
         self.young_attempts.insert(cleanup.ticket.id.n, cleanup.clone());
         if self.young.len() == NAMES && !self.young.contains_key(&cleanup.keys) {

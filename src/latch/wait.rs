@@ -73,7 +73,7 @@ async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome
     let mut retry = context.retry(OPERATION, keys);
     let ticket = keys.kind.ticket(waiter.attempt.id(), context.config.lease, AMOUNT);
     loop {
-        let sent = waiter.next_request(&retry).await?.ok_or_else(|| error(keys, ErrorKind::Closed))?;
+        let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| error(keys, ErrorKind::Closed))?;
         let not_after = waiter.not_after(sent, &retry);
         let args = AcquireArgs { ticket, ticket_ttl: ticket.ttl(), wait: true, max_waiters: 0, not_after };
         let call = pin!(context.scripts().acquire(keys, args));

@@ -139,9 +139,7 @@ async fn open(
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let allowed = *limit;
     let attempt = async {
-        let dialled =
-            if first { shared.dial_first(allowed, progress).await } else { shared.dial(None, progress).await };
-        let mut fresh = dialled?;
+        let mut fresh = shared.dial(None, first.then_some(allowed), progress).await?;
         let sent = shared.executor.now();
         let warnings = handshake::prepare(&mut fresh, first).await;
         let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;

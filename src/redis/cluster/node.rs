@@ -104,7 +104,7 @@ async fn keep_up(link: &Shared, signals: &Signals) {
 async fn open(link: &Shared, limit: &mut Duration) -> Result<Fresh, Failure> {
     let progress = Arc::default();
     let attempt = async {
-        let mut fresh = link.dial(None, &progress).await?;
+        let mut fresh = link.dial(None, None, &progress).await?;
         let sent = link.executor.now();
         handshake::prepare(&mut fresh, false).await?;
         link.measured(link.executor.now().saturating_duration_since(sent));

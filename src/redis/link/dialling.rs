@@ -15,31 +15,23 @@ use super::Shared;
 use crate::runtime::{self, Executor};
 
 impl Shared {
-    /// Finds the server, connects and logs in. Messages go to `push`, if it is given.
+    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. The first time, it also finds out if only one side
+    /// uses TLS; `first` is when the login is given up.
     pub(in super::super) async fn dial(
         &self,
         push: Option<Arc<dyn AsyncPushSender>>,
-        progress: &Arc<Progress>,
-    ) -> Result<Fresh, Failure> {
-        progress.enter(Stage::Locate);
-        let target = self.locate.locate().await?;
-        progress.enter(Stage::Dial);
-        let dialled = handshake::login(Arc::clone(&target), &*self.dialer, push, progress).await;
-        dialled.map_err(|failure| self.locate.explain(&target, failure))
-    }
-
-    /// Like [`dial`](Self::dial), for the first time: says if only one side uses TLS. The login is given up after `limit`.
-    pub(in super::super) async fn dial_first(
-        &self,
-        limit: Duration,
+        first: Option<Duration>,
         progress: &Arc<Progress>,
     ) -> Result<Fresh, Failure> {
         progress.enter(Stage::Locate);
         let target = self.locate.locate().await?;
         progress.enter(Stage::Dial);
         let (dialer, executor) = (&*self.dialer, &self.executor);
-        let login = handshake::login(Arc::clone(&target), dialer, None, progress);
-        let dialled = First { target: &target, dialer, executor, limit }.watch(progress, login).await;
+        let login = handshake::login(Arc::clone(&target), dialer, push, progress);
+        let dialled = match first {
+            Some(limit) => First { target: &target, dialer, executor, limit }.watch(progress, login).await,
+            None => login.await,
+        };
         dialled.map_err(|failure| self.locate.explain(&target, failure))
     }
 

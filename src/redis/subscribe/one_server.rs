@@ -78,7 +78,7 @@ impl Source for OneServer {
                 proven => notices.push(push, Some(proven)),
             }
         };
-        let mut fresh = self.shared.dial(Some(Arc::new(push)), progress).await?;
+        let mut fresh = self.shared.dial(Some(Arc::new(push)), None, progress).await?;
         handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
