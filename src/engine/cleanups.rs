@@ -60,7 +60,8 @@ impl Cleanups {
         // The answer may be that of a server that was replaced meanwhile.
         if n <= self.before_gap {
             self.push(cleanup.repeated());
-        } else if !cleanup.is_repeated {
+        } else {
+            // Also a repeated one: the server may be replaced once more, and a message about the name may be missed again.
             self.ended.insert(cleanup);
         }
         self.is_idle_anew |= self.is_idle();
