@@ -287,6 +287,8 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
     rule(">old");
     env.eventually("it is let in again", async || lock.inspect().await.is_ok()).await;
     held.release().await.unwrap();
+    // Waits for what is ended again because the subscription comes back meanwhile. The server of this test ends with it.
+    client.close().await;
 }
 
 /// The replica is promoted while it has holds whose releases it never gets.
@@ -320,6 +322,8 @@ async fn what_the_new_primary_has_not_heard_of_is_released_again(env: Env) {
     env.eventually("they are released again", async || holds(pair.primary()) == one).await;
     assert!(held.is_valid());
     held.release().await.unwrap();
+    // As above: a connection that comes back has the last release repeated.
+    client.close().await;
 }
 
 /// The replica is promoted while it has a hold and tickets of two clients. The old primary serves all of them and more, so the clients
@@ -366,4 +370,7 @@ async fn a_busy_name_is_not_blocked_by_what_the_new_primary_has_not_heard_of(env
         kill(pair.replica(), subscriptions);
     }
     env.eventually("nothing is held there", async || keys(pair.primary()).is_empty()).await;
+    for client in clients {
+        client.close().await;
+    }
 }
