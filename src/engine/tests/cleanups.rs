@@ -30,7 +30,7 @@ fn the_last_clean_up_wakes_a_client_that_closes() {
 }
 
 #[test]
-fn after_a_gap_the_latest_releases_are_repeated_once() {
+fn after_each_gap_the_latest_releases_are_repeated() {
     let setup = setup();
     let release = |name: &str| {
         let hold = setup.holds(&keys(name));
@@ -52,7 +52,8 @@ fn after_a_gap_the_latest_releases_are_repeated_once() {
     setup.engine.abandon(abandoned, setup.now);
     setup.answer(&setup.engine.work(setup.now));
     assert_eq!(repeated(setup.now), [last, other, dropped.id.n, abandoned.n]);
-    assert_eq!(repeated(setup.now), [0; 0]);
+    // A gap begins and ends an interruption, and a server may be replaced twice. What the first of them repeats may reach the wrong server.
+    assert_eq!(repeated(setup.now), [last, other, dropped.id.n, abandoned.n]);
     let all: Vec<u64> = (0..1_000).map(|n| release(&n.to_string())).collect();
     let latest = repeated(setup.now);
     assert!((32..=64).contains(&latest.len()), "{}", latest.len());
