@@ -40,6 +40,8 @@ pub(crate) enum Answer {
     /// The answer to a request that releases the former hold.
     Requeued,
     OverLimit,
+    /// Others hold it.
+    Busy,
     /// The request came too late.
     Stale,
     Listeners(i64),
@@ -79,6 +81,7 @@ impl Connection for Played {
             }
             Answer::Requeued => Ok(reply("GRANTED 9", [0, 5])),
             Answer::OverLimit => Ok(reply("OVER", [1, 5])),
+            Answer::Busy => Ok(reply("BUSY", [30_000, 0, 5])),
             Answer::Stale => Ok(reply("STALE", [5])),
             Answer::Listeners(listeners) => Ok(reply("", [listeners, 5])),
             Answer::Unreachable => Err(unreachable()),

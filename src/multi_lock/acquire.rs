@@ -34,6 +34,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
     // One client's clock measures the timeout, because other clients may use other clocks.
     let context = options.first()?.primitive.context();
     let until = end_of(context, options.choices.timeout);
+    let began = context.now();
     let (mut holds, mut losses) = (Holds::default(), Losses::new());
     for (part, mut request) in parts.iter().zip(requests) {
         request.choose_holder();
@@ -45,7 +46,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
             request.timeout = Some(left);
         }
         let Some(owned) = next(&part.primitive.source, &request, &mut losses).await? else {
-            give_back(context, holds, until).await;
+            give_back(context, holds, (began, until)).await;
             return Ok(None);
         };
         losses.push(Box::pin(watch(owned.hold.clone())));
@@ -76,10 +77,13 @@ async fn watch(hold: Arc<Hold>) -> NamedLoss {
     NamedLoss::of(&hold, hold.lost().await)
 }
 
-/// Releases the holds of an attempt that met another holder. After the timeout, the background finishes the releases.
-async fn give_back(context: &Context, holds: Holds, until: Option<Instant>) {
+/// Releases the holds of an attempt that met another holder. When the timeout of the attempt is over, or the client's retry timeout,
+/// the background finishes the releases: the caller waits for them no longer than for the attempt itself.
+async fn give_back(context: &Context, holds: Holds, (began, until): (Instant, Option<Instant>)) {
     let release = pin!(holds.release());
-    let released = match until {
+    let retry_timeout = context.config.retry_timeout;
+    let given_up = (!retry_timeout.is_zero()).then(|| began + retry_timeout);
+    let released = match until.into_iter().chain(given_up).min() {
         Some(until) => timeout(&context.executor, until.saturating_duration_since(context.now()), release).await,
         None => Some(release.await),
     };

@@ -77,3 +77,19 @@ fn a_hold_that_expired_before_the_last_answer_is_no_part_of_a_guard() {
     let error = finish(acquire_all(&options(&setup), true)).unwrap_err();
     assert_eq!((error.kind(), error.name()), (ErrorKind::Lost, Some("a")));
 }
+
+/// The server that has said so is gone when the others are given back.
+#[test]
+fn a_try_takes_no_longer_than_one_retry_timeout() {
+    let setup = setup();
+    let began = setup.context.now();
+    let retry_timeout = setup.context.config.retry_timeout;
+    answer(&setup, [Answer::Granted, Answer::After(retry_timeout / 2), Answer::Busy]);
+    assert!(finish(acquire_all(&options(&setup), false)).unwrap().is_none());
+    // This clock goes on with each sleep that begins, also with that of a pause that is cut off.
+    let took = setup.context.now() - began;
+    assert!((retry_timeout..retry_timeout * 5 / 4).contains(&took), "{took:?}");
+    let mut left = cleaned_up(&setup);
+    left.sort();
+    assert_eq!(left, ["a", "b"], "the background goes on");
+}
