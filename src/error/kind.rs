@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The kind of an [`Error`], for code to match on.
+/// The kind of an [`Error`](crate::Error), for code to match on.
 ///
 /// Later versions may add kinds, so a `match` needs a wildcard arm. [`is_retryable`](Self::is_retryable) classifies every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -59,6 +59,7 @@ async fn without_a_majority_an_acquisition_fails_and_leaves_nothing(env: Env) {
     masters.nothing_is_left().await;
     let timed_out = program.locks.try_lock("a").timeout(ms(100)).await.map(drop).unwrap_err();
     assert_eq!(timed_out.kind(), ErrorKind::TimedOut);
+    assert!(timed_out.to_string().contains("2 do not answer"), "{timed_out}");
     for n in [0, 2] {
         masters.all[n].thaw();
     }
