@@ -1,7 +1,8 @@
-//! A grant that a replica has acknowledged survives the primary: on the promoted replica, no other client gets the lock.
+//! A grant that a replica has acknowledged survives the primary: on the promoted replica, no other client gets the
+//! lock.
 //!
-//! `cargo run --example acknowledged` starts a primary and a replica of its own. With `REDIS_URL` it uses that server, which needs a
-//! replica, and no server dies.
+//! `cargo run --example acknowledged` starts a primary and a replica of its own. With `REDIS_URL` it uses that server,
+//! which needs a replica, and no server dies.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
 
 #[path = "support/replicated.rs"]
@@ -35,7 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             None => println!("another client finds the lock held: the hold has survived"),
             Some(guard) => println!("two guards: {guard:?}"),
         }
-        // The guard's own client has only the URL of the dead primary. With Sentinel or Cluster it would find the new one.
+        // The guard's own client has only the URL of the dead primary. With Sentinel or Cluster it would find the new
+        // one.
         drop(guard);
         return Ok(());
     }

@@ -23,7 +23,8 @@ impl<C> Recording<C> {
 
 #[async_trait]
 impl<C: Connection> Connection for Recording<C> {
-    // What this wrapper leaves out, such as acknowledged calls and the good-bye without a runtime, goes to the inner connection.
+    // What this wrapper leaves out, such as acknowledged calls and the good-bye without a runtime, goes to the inner
+    // connection.
     fn inner(&self) -> Option<&dyn Connection> {
         Some(&self.inner)
     }

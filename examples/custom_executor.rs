@@ -39,7 +39,8 @@ impl Executor for Pool {
 fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool(ThreadPool::builder().pool_size(1).create()?);
     futures::executor::block_on(async {
-        // On Redis, use `Client::connect` with `bowline::smol::open(executor, url, &config)`. Only the sockets are smol's then.
+        // On Redis, use `Client::connect` with `bowline::smol::open(executor, url, &config)`. Only the sockets are
+        // smol's then.
         let client = bowline::embedded::Server::new().client(pool).await?;
         let guard = client.lock("orders").lock().await?;
         println!("on a custom executor: token {}", guard.token());

@@ -1,4 +1,5 @@
-//! The store rejects the stale write of a stalled holder: each write carries the token, and the store keeps the largest.
+//! The store rejects the stale write of a stalled holder: each write carries the token, and the store keeps the
+//! largest.
 //!
 //! `cargo run --example fencing`: on the Redis at `REDIS_URL`, else on a `redis-server` of its own.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]

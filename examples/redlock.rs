@@ -15,8 +15,8 @@ use masters::Masters;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut masters = Masters::start()?;
-    // A crash of a holder blocks the others for a second. A master that has restarted counts after a second, because all holds that
-    // it may have lost have ended by then.
+    // A crash of a holder blocks the others for a second. A master that has restarted counts after a second, because
+    // all holds that it may have lost have ended by then.
     let config = Config::builder().lease(Duration::from_secs(1)).retry_timeout(Duration::from_secs(3)).build()?;
     let mut clients = Vec::new();
     for url in &masters.urls {

@@ -31,7 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = support::connect().await?;
     let account = client.lock("account:7");
 
-    // Async tasks move between threads, so a thread cannot identify the caller. In this scope, all acquisitions have one holder.
+    // Async tasks move between threads, so a thread cannot identify the caller. In this scope, all acquisitions have
+    // one holder.
     println!("in the scope of a holder:");
     Holder::new().scope(transfer(&account)).await?;
 

@@ -1,7 +1,7 @@
 //! A master dies, the sentinels promote a replica, and the client that waits for the lock gets it there.
 //!
-//! `cargo run --example sentinel` starts a master, a replica and three sentinels of its own; with `REDIS_URL`, which must then be
-//! `redis-sentinel://host:26379,host:26379/?master=name`, it uses those, and no master dies.
+//! `cargo run --example sentinel` starts a master, a replica and three sentinels of its own; with `REDIS_URL`, which
+//! must then be `redis-sentinel://host:26379,host:26379/?master=name`, it uses those, and no master dies.
 #![allow(clippy::disallowed_methods, reason = "an application uses its runtime directly")]
 
 #[path = "support/sentinels.rs"]

@@ -1,7 +1,7 @@
 //! Tests of code that locks, without a Redis and with a clock that the test moves.
 //!
-//! `cargo run --example testing_your_code`, without a Redis. In your project, `main` would be a `#[tokio::test]`, and bowline with
-//! the feature `embedded` a dev-dependency.
+//! `cargo run --example testing_your_code`, without a Redis. In your project, `main` would be a `#[tokio::test]`, and
+//! bowline with the feature `embedded` a dev-dependency.
 
 use std::error::Error;
 use std::time::Duration;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bowline::{Client, MultiGuard, Token};
 use redis::AsyncCommands;
 
-/// Accounts are hashes with a balance and the token of the last write. A write to two accounts is rejected if one of the tokens is
-/// smaller than the last one of its account.
+/// Accounts are hashes with a balance and the token of the last write. A write to two accounts is rejected if one of
+/// the tokens is smaller than the last one of its account.
 #[derive(Clone)]
 struct Bank {
     connection: redis::aio::MultiplexedConnection,
@@ -50,7 +50,8 @@ impl Bank {
         call.invoke_async(&mut self.connection.clone()).await
     }
 
-    /// Reads both balances, and writes them. Without the locks, another transfer could write in between and be overwritten.
+    /// Reads both balances, and writes them. Without the locks, another transfer could write in between and be
+    /// overwritten.
     async fn transfer(
         &self,
         guard: &MultiGuard,

@@ -32,7 +32,8 @@ pub(crate) mod pending;
 pub(crate) mod request;
 pub(crate) mod wait;
 
-/// After this many grants that expired before they became known, an acquisition fails: the answers take too long for its lease.
+/// After this many grants that expired before they became known, an acquisition fails: the answers take too long for
+/// its lease.
 const MOST_EXPIRED: u32 = 3;
 
 /// One acquisition, from one server.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::jitter::Jitter;
 
-/// The pause doubles with each failure, from `shortest` to `longest`. Jitter changes each pause by up to a quarter, so that the
-/// clients of a restarted server do not all reconnect at the same moment.
+/// The pause doubles with each failure, from `shortest` to `longest`. Jitter changes each pause by up to a quarter, so
+/// that the clients of a restarted server do not all reconnect at the same moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     pub(crate) shortest: Duration,
@@ -46,8 +46,9 @@ impl Backoff {
         pause
     }
 
-    /// Records a success that lasted for `time`. Only a success that lasted as long as the longest pause resets the backoff.
-    /// Otherwise a server that accepts and closes connections at once would be dialled a hundred times a second.
+    /// Records a success that lasted for `time`. Only a success that lasted as long as the longest pause resets the
+    /// backoff. Otherwise a server that accepts and closes connections at once would be dialled a hundred times a
+    /// second.
     #[cfg(feature = "_redis")]
     pub(crate) fn lasted(&mut self, time: Duration) {
         if time >= self.pauses.at_most() {

@@ -7,30 +7,30 @@
 //!
 //! # Which threads may block
 //! - A program without a runtime connects with `connect` (feature `blocking`). The client brings its own thread.
-//! - A program with a runtime wraps its async client in [`Client::new`]. It blocks only on threads meant for that, such as
-//!   those of `tokio::task::spawn_blocking`, `smol::unblock` or `async_std::task::spawn_blocking`. The runtime must be running:
-//!   a call never returns if it depends on a current-thread runtime that no thread drives.
+//! - A program with a runtime wraps its async client in [`Client::new`]. It blocks only on threads meant for that, such
+//!   as those of `tokio::task::spawn_blocking`, `smol::unblock` or `async_std::task::spawn_blocking`. The runtime must
+//!   be running: a call never returns if it depends on a current-thread runtime that no thread drives.
 //!
 //! # Errors
 //! Every blocking call can return two errors in addition to those of its async counterpart:
-//! - [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks, where blocking could stop the runtime.
-//!   The check is only as good as the runtime allows. smol recognises only the threads of its global executor. tokio reports
-//!   such a thread by a panic, which bowline catches. The panic hook still runs, and a program built with `panic = "abort"`
-//!   ends.
+//! - [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives async tasks, where blocking could stop
+//!   the runtime. The check is only as good as the runtime allows. smol recognises only the threads of its global
+//!   executor. tokio reports such a thread by a panic, which bowline catches. The panic hook still runs, and a program
+//!   built with `panic = "abort"` ends.
 //! - [`Closed`](crate::ErrorKind::Closed) if the runtime is shut down.
 //!
 //! # Re-entrancy
-//! Each thread is a [`Holder`](crate::Holder) of its own. A thread that acquires what it already holds gets another guard of
-//! the same hold at once, as in Java. A thread that reads and then asks to write gets
+//! Each thread is a [`Holder`](crate::Holder) of its own. A thread that acquires what it already holds gets another
+//! guard of the same hold at once, as in Java. A thread that reads and then asks to write gets
 //! [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock). Semaphores are not re-entrant.
 //!
-//! A guard of the thread is not `Send`: on another thread, the next job of a thread pool could re-enter its hold. To move a
-//! guard to another thread or out of a job, acquire it for an explicit holder: `lock.lock().holder(&Holder::new())`. See
-//! [`ThisThread`] and [`AnyThread`].
+//! A guard of the thread is not `Send`: on another thread, the next job of a thread pool could re-enter its hold. To
+//! move a guard to another thread or out of a job, acquire it for an explicit holder:
+//! `lock.lock().holder(&Holder::new())`. See [`ThisThread`] and [`AnyThread`].
 //!
 //! # Scoped use
-//! `run` of a builder acquires, works and releases. [`Client::scope`] works and closes the client. Both clean up even if the
-//! work fails or panics.
+//! `run` of a builder acquires, works and releases. [`Client::scope`] works and closes the client. Both clean up even
+//! if the work fails or panics.
 //!
 //! # Examples
 //! ```no_run

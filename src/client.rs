@@ -24,23 +24,24 @@ use crate::stats::Stats;
 
 /// A program's access to the primitives on one server. Cheap to clone: make one client per process and share it.
 ///
-/// A client has one connection for commands, one connection for its subscription, and two background tasks, one for leases and
-/// one for messages. Their number does not grow with the number of locks. `connect` of a runtime's module makes a client, such
-/// as `bowline::tokio::connect(url)`. [`Client::connect`] makes one from any executor and connection.
+/// A client has one connection for commands, one connection for its subscription, and two background tasks, one for
+/// leases and one for messages. Their number does not grow with the number of locks. `connect` of a runtime's module
+/// makes a client, such as `bowline::tokio::connect(url)`. [`Client::connect`] makes one from any executor and
+/// connection.
 ///
 /// # Dropping
-/// The tasks end and the connections close when the last clone, primitive and guard of the client is dropped. Background
-/// releases are finished first, for at most one lease.
+/// The tasks end and the connections close when the last clone, primitive and guard of the client is dropped.
+/// Background releases are finished first, for at most one lease.
 ///
 /// # Shutdown of the runtime
-/// If the runtime is shut down while the client holds or waits, the thread that shuts it down releases the holds and leaves the
-/// queues. This happens, for example, if `main` returns while a guard is alive. It takes at most the
+/// If the runtime is shut down while the client holds or waits, the thread that shuts it down releases the holds and
+/// leaves the queues. This happens, for example, if `main` returns while a guard is alive. It takes at most the
 /// [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) (default 1 s). Holds that the server was not told about
 /// in that time end with their leases.
 ///
-/// Two conditions apply. The runtime must drop its tasks when it shuts down: tokio does, the global executors of smol and
-/// async-std do not. The connection must [work without a runtime](Connection::without_runtime). After a crash, a kill or `exit`
-/// nothing is sent.
+/// Two conditions apply. The runtime must drop its tasks when it shuts down: tokio does, the global executors of smol
+/// and async-std do not. The connection must [work without a runtime](Connection::without_runtime). After a crash, a
+/// kill or `exit` nothing is sent.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) source: Arc<HoldSource>,
@@ -49,10 +50,11 @@ pub struct Client {
 impl Client {
     /// Connects a client over any executor and connection.
     ///
-    /// Runs the scripts of every kind of primitive on scratch keys, `<prefix>:<kind>:{bowline-check}:<client id>`, so that a
-    /// missing right or an unsuitable server is an error at once. A semaphore shares the scripts of a read-write lock. Then
-    /// subscribes the client's inbox. With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), a task does that, and
-    /// this function returns at once and without an error.
+    /// Runs the scripts of every kind of primitive on scratch keys, `<prefix>:<kind>:{bowline-check}:<client id>`, so
+    /// that a missing right or an unsuitable server is an error at once. A semaphore shares the scripts of a read-write
+    /// lock. Then subscribes the client's inbox. With
+    /// [`connect_in_background`](crate::ConfigBuilder::connect_in_background), a task does that, and this function
+    /// returns at once and without an error.
     ///
     /// # Errors
     /// No request is retried.
@@ -63,10 +65,10 @@ impl Client {
     /// - [`ClientIdInUse`](crate::ErrorKind::ClientIdInUse): another client with the configured
     ///   [`client_id`](crate::ConfigBuilder::client_id) is subscribed to the inbox.
     ///
-    /// A client that was closed or has crashed is subscribed until the server notices that its connection is gone: milliseconds
-    /// after the process has ended, or minutes after its machine has vanished (the server's `tcp-keepalive`). Two clients that
-    /// connect with one identity at the same time may both fail. A cluster reveals only the subscribers of one node. A
-    /// reconnect does not check the identity again.
+    /// A client that was closed or has crashed is subscribed until the server notices that its connection is gone:
+    /// milliseconds after the process has ended, or minutes after its machine has vanished (the server's
+    /// `tcp-keepalive`). Two clients that connect with one identity at the same time may both fail. A cluster reveals
+    /// only the subscribers of one node. A reconnect does not check the identity again.
     ///
     /// # Cancel safety
     /// Dropping the future can leave scratch keys in Redis for at most 1 h. The counters
@@ -85,8 +87,8 @@ impl Client {
         Ok(Self { source: HoldSource::new(context) })
     }
 
-    /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first operation. Sends
-    /// nothing.
+    /// Returns the lock `name`, which is any text of 1 to 512 bytes. An invalid name is an error of the first
+    /// operation. Sends nothing.
     pub fn lock(&self, name: &str) -> Lock {
         Lock::new(&self.source, name)
     }
@@ -108,8 +110,8 @@ impl Client {
         CountDownLatch::new(&self.source, name)
     }
 
-    /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`] mixes
-    /// primitives of other kinds and of other clients. Sends nothing.
+    /// Returns the locks `names`, to be acquired together. Names are those of [`lock`](Self::lock). [`MultiLock::new`]
+    /// mixes primitives of other kinds and of other clients. Sends nothing.
     ///
     /// # Examples
     /// ```no_run
@@ -145,13 +147,13 @@ impl Client {
     /// Closes this client and all its clones.
     ///
     /// Waiting acquisitions fail with [`Closed`](crate::ErrorKind::Closed), and live guards lose their hold
-    /// ([`Loss::Closed`](crate::Loss::Closed)). Their tickets and holds are removed from Redis, and then the connections are
-    /// closed. This takes at most the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). A hold that could not be
-    /// removed in that time ends with its lease. All later operations fail with `Closed`.
+    /// ([`Loss::Closed`](crate::Loss::Closed)). Their tickets and holds are removed from Redis, and then the
+    /// connections are closed. This takes at most the client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout).
+    /// A hold that could not be removed in that time ends with its lease. All later operations fail with `Closed`.
     ///
     /// # Cancel safety
-    /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the background
-    /// while a clone, primitive or guard of the client exists.
+    /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the
+    /// background while a clone, primitive or guard of the client exists.
     pub async fn close(&self) {
         let Context { executor, connection, engine, config, .. } = &**self.context();
         engine.close(executor.now());
@@ -170,7 +172,8 @@ impl Client {
     /// The client is also closed if `work` fails or panics. A panic resumes after the client is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future drops `work` and closes the client in the background, as dropping [`close`](Self::close) does.
+    /// Dropping the future drops `work` and closes the client in the background, as dropping [`close`](Self::close)
+    /// does.
     ///
     /// # Examples
     /// ```no_run

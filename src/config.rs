@@ -11,8 +11,8 @@ use crate::protocol::key;
 
 mod addresses;
 
-/// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are valid. One
-/// `Config` can serve any number of clients.
+/// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are
+/// valid. One `Config` can serve any number of clients.
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
@@ -47,8 +47,9 @@ impl Config {
         ConfigBuilder::default()
     }
 
-    /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat. It is at
-    /// most a third of the lease, so that enough time is left for another attempt if the network drops packets silently.
+    /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat. It is
+    /// at most a third of the lease, so that enough time is left for another attempt if the network drops packets
+    /// silently.
     #[cfg(any(test, feature = "_redis"))]
     pub(crate) fn upkeep(&self) -> Duration {
         const SHORTEST: Duration = Duration::from_millis(500);
@@ -81,29 +82,29 @@ pub struct ConfigBuilder {
 }
 
 impl ConfigBuilder {
-    /// The start of all keys and channels: 1 to 64 bytes, without spaces, control characters and `{}*?[]`. The default is
-    /// `bowline`. Clients with different prefixes do not affect each other.
+    /// The start of all keys and channels: 1 to 64 bytes, without spaces, control characters and `{}*?[]`. The default
+    /// is `bowline`. Clients with different prefixes do not affect each other.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.config.prefix = prefix.into();
         self
     }
 
-    /// The lease of holds that set [none of their own](crate::Acquire::lease): [100 ms](MIN_LEASE) to [24 h](MAX_LEASE). The
-    /// default is 30 s.
+    /// The lease of holds that set [none of their own](crate::Acquire::lease): [100 ms](MIN_LEASE) to [24
+    /// h](MAX_LEASE). The default is 30 s.
     ///
-    /// The watchdog renews it every third of its length. The lease limits how long a crashed holder blocks others. It does not
-    /// limit how long a hold may last.
+    /// The watchdog renews it every third of its length. The lease limits how long a crashed holder blocks others. It
+    /// does not limit how long a hold may last.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
         self
     }
 
-    /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s. An operation waits
-    /// for less if its own time is over before: see [`retry_timeout`](Self::retry_timeout).
+    /// The longest wait for the answer to one command, including connecting: 10 ms to 10 min. The default is 3 s. An
+    /// operation waits for less if its own time is over before: see [`retry_timeout`](Self::retry_timeout).
     ///
-    /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again and needs
-    /// time for that. A renewal never waits longer than its lease allows. Every other command on a silent connection waits for
-    /// the whole timeout.
+    /// Set it to at most half of the shortest renewed lease, or better to a tenth: an unanswered renewal is sent again
+    /// and needs time for that. A renewal never waits longer than its lease allows. Every other command on a silent
+    /// connection waits for the whole timeout.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.config.command_timeout = timeout;
         self
@@ -111,52 +112,58 @@ impl ConfigBuilder {
 
     /// How long an operation is retried while the server gives no usable answer: up to 24 h. The default is 10 s.
     ///
-    /// After that time, to the precision of the runtime's timers, the operation fails with [`Unavailable`](ErrorKind::Unavailable) or with
-    /// the server's refusal. This holds for every operation of every primitive, whatever the client waits for: an answer, a connection, or
-    /// the end of a pause between two requests. A request that is cut off in this way may still be executed. With zero, no request is
-    /// sent again, and each waits for the [`command_timeout`](Self::command_timeout) at most.
+    /// After that time, to the precision of the runtime's timers, the operation fails with
+    /// [`Unavailable`](ErrorKind::Unavailable) or with the server's refusal. This holds for every operation of every
+    /// primitive, whatever the client waits for: an answer, a connection, or the end of a pause between two requests. A
+    /// request that is cut off in this way may still be executed. With zero, no request is sent again, and each waits
+    /// for the [`command_timeout`](Self::command_timeout) at most.
     ///
-    /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue, that is the first
-    /// heartbeat of its ticket without an answer: one is sent when a connection is lost, and every few seconds otherwise. The
-    /// setting does not limit the wait for a lock that others hold: see [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with
-    /// both limits, the one that is over first decides. Waiting for the replicas of
-    /// [`acknowledged_by`](Self::acknowledged_by) and the masters of a [`RedLock`](crate::RedLock) have limits of their own.
+    /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue,
+    /// that is the first heartbeat of its ticket without an answer: one is sent when a connection is lost, and every
+    /// few seconds otherwise. The setting does not limit the wait for a lock that others hold: see
+    /// [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with both limits, the one that is over first
+    /// decides. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) and the masters of a
+    /// [`RedLock`](crate::RedLock) have limits of their own.
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self
     }
 
-    /// How long after a grant the hold is handed off within a [cohort](crate::Acquire::non_fair) of this client before other
-    /// waiters have their turn: up to 10 s. The default is 100 ms. Zero turns the hand-off off.
+    /// How long after a grant the hold is handed off within a [cohort](crate::Acquire::non_fair) of this client before
+    /// other waiters have their turn: up to 10 s. The default is 100 ms. Zero turns the hand-off off.
     pub fn handoff_time(mut self, time: Duration) -> Self {
         self.config.handoff_time = time;
         self
     }
 
-    /// How long the thread that shuts down the runtime may block to release holds and leave queues: up to 10 s. The default is
-    /// 1 s. With zero nothing is released, and the holds end with their leases.
+    /// How long the thread that shuts down the runtime may block to release holds and leave queues: up to 10 s. The
+    /// default is 1 s. With zero nothing is released, and the holds end with their leases.
     ///
-    /// This is a last resort for a program that returns from `main` without [`close`](crate::Client::close). It works only if the
-    /// runtime is shut down: tokio's is at the end of `#[tokio::main]`, those of smol and async-std never are. A process that is
-    /// killed or calls [`exit`](std::process::exit) releases nothing. [`close`](crate::Client::close),
-    /// [`Client::scope`](crate::Client::scope) and [`Acquire::run`](crate::Acquire::run) release on every runtime.
+    /// This is a last resort for a program that returns from `main` without [`close`](crate::Client::close). It works
+    /// only if the runtime is shut down: tokio's is at the end of `#[tokio::main]`, those of smol and async-std never
+    /// are. A process that is killed or calls [`exit`](std::process::exit) releases nothing.
+    /// [`close`](crate::Client::close), [`Client::scope`](crate::Client::scope) and
+    /// [`Acquire::run`](crate::Acquire::run) release on every runtime.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.config.shutdown_timeout = timeout;
         self
     }
 
-    /// How many replicas must acknowledge each grant and each renewal before it counts, up to 100. The default, 0, waits for none.
+    /// How many replicas must acknowledge each grant and each renewal before it counts, up to 100. The default, 0,
+    /// waits for none.
     ///
-    /// A primary that fails may lose its last writes: those that no replica has. With this set, a guard is handed out only when
-    /// that many replicas have the grant, and a lease grows only when they have its renewal. If it is set to the number of
-    /// replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica that is promoted. Redis
-    /// remains a store that can lose data in other ways, so the [token](crate::LockGuard::token) stays the proof.
+    /// A primary that fails may lose its last writes: those that no replica has. With this set, a guard is handed out
+    /// only when that many replicas have the grant, and a lease grows only when they have its renewal. If it is set to
+    /// the number of replicas, a failover to any of them keeps every hold. With fewer, it keeps those of the replica
+    /// that is promoted. Redis remains a store that can lose data in other ways, so the
+    /// [token](crate::LockGuard::token) stays the proof.
     ///
-    /// A lone acquisition needs no extra round trip: its request waits for the replicas. Acquisitions at the same time share one more.
-    /// `WAIT` runs on a connection of its own for each number of replicas. An acquisition that is not acknowledged within [`retry_timeout`](Self::retry_timeout), or
-    /// [`command_timeout`](Self::command_timeout) if that is longer, is released, and fails with
-    /// [`Unacknowledged`](ErrorKind::Unacknowledged). So does one whose lease ends before. The user needs the
-    /// right to run `WAIT`, which is checked when the client connects. Whether there are enough replicas is not.
+    /// A lone acquisition needs no extra round trip: its request waits for the replicas. Acquisitions at the same time
+    /// share one more. `WAIT` runs on a connection of its own for each number of replicas. An acquisition that is not
+    /// acknowledged within [`retry_timeout`](Self::retry_timeout), or [`command_timeout`](Self::command_timeout) if
+    /// that is longer, is released, and fails with [`Unacknowledged`](ErrorKind::Unacknowledged). So does one whose
+    /// lease ends before. The user needs the right to run `WAIT`, which is checked when the client connects. Whether
+    /// there are enough replicas is not.
     ///
     /// One acquisition can choose differently: [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
     pub fn acknowledged_by(mut self, replicas: u32) -> Self {
@@ -164,19 +171,20 @@ impl ConfigBuilder {
         self
     }
 
-    /// The identity of the client in Redis, for deterministic tests. By default, and with a nil `id`, each client draws a random
-    /// identity when it connects.
+    /// The identity of the client in Redis, for deterministic tests. By default, and with a nil `id`, each client draws
+    /// a random identity when it connects.
     ///
-    /// Two connected clients with one identity would confuse their holds. Connecting with the identity of a connected client
-    /// therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see [`Client::connect`](crate::Client::connect).
+    /// Two connected clients with one identity would confuse their holds. Connecting with the identity of a connected
+    /// client therefore fails with [`ClientIdInUse`](ErrorKind::ClientIdInUse): see
+    /// [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
         self
     }
 
-    /// Translates the addresses that the nodes of a cluster announce, for clients that reach the nodes at others, as behind a
-    /// NAT or in containers. `translate` gets a host and a port, and returns those to connect to. The nodes in the URL are
-    /// reached as they stand there. The default changes nothing.
+    /// Translates the addresses that the nodes of a cluster announce, for clients that reach the nodes at others, as
+    /// behind a NAT or in containers. `translate` gets a host and a port, and returns those to connect to. The nodes in
+    /// the URL are reached as they stand there. The default changes nothing.
     ///
     /// # Examples
     /// ```
@@ -198,24 +206,26 @@ impl ConfigBuilder {
         self
     }
 
-    /// Whether connecting returns at once, and goes on in the background until it has succeeded. The default is `false`: connecting
-    /// fails if the server is down.
+    /// Whether connecting returns at once, and goes on in the background until it has succeeded. The default is
+    /// `false`: connecting fails if the server is down.
     ///
-    /// Set it for a program that may start before its server, or for the masters of a [`RedLock`](crate::RedLock), which can do without
-    /// a minority of them. Everything that connecting does is done as soon as the server can be reached: the login, the checks of the
-    /// server and of the user's rights, the subscription. Attempts follow each other with growing, jittered pauses of up to about 1 s, and
-    /// do not end before the client is [closed](crate::Client::close) or dropped.
+    /// Set it for a program that may start before its server, or for the masters of a [`RedLock`](crate::RedLock),
+    /// which can do without a minority of them. Everything that connecting does is done as soon as the server can be
+    /// reached: the login, the checks of the server and of the user's rights, the subscription. Attempts follow each
+    /// other with growing, jittered pauses of up to about 1 s, and do not end before the client is
+    /// [closed](crate::Client::close) or dropped.
     ///
     /// Until then:
     /// - Connecting fails with [`InvalidInput`](ErrorKind::InvalidInput) only, such as for an invalid URL.
-    /// - Operations wait for the connection, for the [`retry_timeout`](Self::retry_timeout) at most. After that they fail with
-    ///   [`Unavailable`](ErrorKind::Unavailable) and the reason why the last attempt failed.
-    /// - If an attempt failed with an error that time does not mend, such as [`Denied`](ErrorKind::Denied) for a wrong password or a missing
-    ///   right, each operation fails with that error at once. Attempts go on, so that no new client is needed once the setup is corrected.
+    /// - Operations wait for the connection, for the [`retry_timeout`](Self::retry_timeout) at most. After that they
+    ///   fail with [`Unavailable`](ErrorKind::Unavailable) and the reason why the last attempt failed.
+    /// - If an attempt failed with an error that time does not mend, such as [`Denied`](ErrorKind::Denied) for a wrong
+    ///   password or a missing right, each operation fails with that error at once. Attempts go on, so that no new
+    ///   client is needed once the setup is corrected.
     /// - [`Client::warnings`](crate::Client::warnings) is empty.
     ///
-    /// The first of several attempts that fail for the same reason is logged by the feature `tracing`. To see at the start of the program
-    /// whether the server can be used, [`inspect`](crate::Lock::inspect) any lock.
+    /// The first of several attempts that fail for the same reason is logged by the feature `tracing`. To see at the
+    /// start of the program whether the server can be used, [`inspect`](crate::Lock::inspect) any lock.
     ///
     /// # Examples
     /// ```no_run

@@ -1,7 +1,7 @@
 //! The functions that every runtime's module exports.
 
-/// Defines `connect`, `connect_with` and `open` for a module with a type `Sockets` that implements `Dial`. `$place` names where
-/// the client's tasks run, `$executor` makes the executor, and `$fails` lists its errors.
+/// Defines `connect`, `connect_with` and `open` for a module with a type `Sockets` that implements `Dial`. `$place`
+/// names where the client's tasks run, `$executor` makes the executor, and `$fails` lists its errors.
 macro_rules! connect_functions {
     ($place:literal, $executor:expr, $fails:literal) => {
         #[doc = concat!("Connects to the server at `url` with the default settings, on ", $place, ".")]
@@ -29,8 +29,8 @@ macro_rules! connect_functions {
             Client::connect(executor, Arc::new(connection), config).await
         }
 
-        /// Opens a connection without making a client, for programs that wrap the connection or the executor first. Only the
-        /// sockets belong to this module's runtime.
+        /// Opens a connection without making a client, for programs that wrap the connection or the executor first.
+        /// Only the sockets belong to this module's runtime.
         ///
         /// # Errors
         /// Those of [`RedisConnection`].

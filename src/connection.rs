@@ -19,14 +19,15 @@ pub use error::ConnectionError;
 /// Implementations use [`#[async_trait]`](crate::async_trait). This crate re-exports it together with
 /// [`BoxStream`](crate::BoxStream), so no other crate is needed. See `examples/custom_connection.rs` for a wrapper.
 ///
-/// A wrapper around another connection returns that one from [`inner`](Self::inner). The defaults of all methods that have one then
-/// forward to it, so a wrapper cannot lose acknowledged holds, or the good-bye of a client whose runtime is gone, by leaving a method out.
+/// A wrapper around another connection returns that one from [`inner`](Self::inner). The defaults of all methods that
+/// have one then forward to it, so a wrapper cannot lose acknowledged holds, or the good-bye of a client whose runtime
+/// is gone, by leaving a method out.
 ///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does: at most the client's
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout). A client that needs the answer earlier drops the call.
-/// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such as `MOVED`
-///   of a cluster. A dropped call was either never sent or may have been executed.
+/// - A call is executed at most once. It is sent again only after an answer which says that it was not executed, such
+///   as `MOVED` of a cluster. A dropped call was either never sent or may have been executed.
 /// - While the connection stays up, calls are executed in the order of their first polls.
 /// - The implementation reconnects. Calls made in the meantime wait for the new connection until their deadline.
 #[async_trait]
@@ -43,11 +44,12 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     /// Runs several scripts, which are sent together. The answers are in the order of `calls`.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>>;
 
-    /// Runs several scripts, which are sent together, and waits until `replicas` replicas have acknowledged their writes, or until
-    /// shortly before `within` has passed. The answers are in the order of `calls`. Too few acknowledgements are not an error.
+    /// Runs several scripts, which are sent together, and waits until `replicas` replicas have acknowledged their
+    /// writes, or until shortly before `within` has passed. The answers are in the order of `calls`. Too few
+    /// acknowledgements are not an error.
     ///
-    /// The wait must not delay other calls. To cover these calls, the count is that of a `WAIT` that is sent behind them, on the
-    /// same connection to the same server.
+    /// The wait must not delay other calls. To cover these calls, the count is that of a `WAIT` that is sent behind
+    /// them, on the same connection to the same server.
     ///
     /// In an implementation that cannot wait for replicas, nothing is sent and every call fails with
     /// [`Unsupported`](ConnectionError::Unsupported). This is the default without an [`inner`](Self::inner) connection.
@@ -66,19 +68,21 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
 
     /// Subscribes to `channel` and keeps the subscription until the stream is dropped.
     ///
-    /// Returns when the server has confirmed the first subscription. If the future is dropped before, no subscription remains.
+    /// Returns when the server has confirmed the first subscription. If the future is dropped before, no subscription
+    /// remains.
     ///
     /// A client subscribes once, when it connects. Only if the topology has
-    /// [sharded messages](Topology::sharded_messages), it also subscribes while it is in use, to one shard channel in each slot in
-    /// which it waits, and drops that stream some time after its last wait there. A [`Notice::Gap`] of a shard channel is one
-    /// of its own subscription. A gap that concerns the whole connection is delivered to the channel without a slot.
+    /// [sharded messages](Topology::sharded_messages), it also subscribes while it is in use, to one shard channel in
+    /// each slot in which it waits, and drops that stream some time after its last wait there. A [`Notice::Gap`] of a
+    /// shard channel is one of its own subscription. A gap that concerns the whole connection is delivered to the
+    /// channel without a slot.
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError>;
 
     /// The topology of the server.
     fn topology(&self) -> Topology;
 
-    /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one server are
-    /// renewed together. The default without an [`inner`](Self::inner) connection is 0 for all keys.
+    /// The number of the server that executes calls with this key, as far as is known. Holds whose keys are on one
+    /// server are renewed together. The default without an [`inner`](Self::inner) connection is 0 for all keys.
     fn node_of(&self, key: &str) -> u64 {
         self.inner().map_or(0, |inner| inner.node_of(key))
     }
@@ -89,31 +93,31 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
         self.inner().map_or_else(Vec::new, |inner| inner.warnings())
     }
 
-    /// The number of connections that were restored after a loss, for [`Client::stats`](crate::Client::stats). The default
-    /// without an [`inner`](Self::inner) connection is zero.
+    /// The number of connections that were restored after a loss, for [`Client::stats`](crate::Client::stats). The
+    /// default without an [`inner`](Self::inner) connection is zero.
     fn reconnects(&self) -> u64 {
         self.inner().map_or(0, |inner| inner.reconnects())
     }
 
-    /// Why calls with this key cannot be sent now: how the last attempt at a connection failed, such as `WRONGPASS`. `None`: there is a
-    /// connection, or it is not known why there is none. It is the cause in the error of a caller whose time is over. The default without an
-    /// [`inner`](Self::inner) connection is `None`.
+    /// Why calls with this key cannot be sent now: how the last attempt at a connection failed, such as `WRONGPASS`.
+    /// `None`: there is a connection, or it is not known why there is none. It is the cause in the error of a caller
+    /// whose time is over. The default without an [`inner`](Self::inner) connection is `None`.
     fn why_down(&self, key: &str) -> Option<ConnectionError> {
         self.inner().and_then(|inner| inner.why_down(key))
     }
 
-    /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to release its
-    /// holds. It has [closed](Self::close) this one before.
+    /// A connection to the same server that needs no runtime. The client uses it after the runtime is shut down, to
+    /// release its holds. It has [closed](Self::close) this one before.
     ///
-    /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. `None`: the implementation
-    /// has no such connection. This is the default without an [`inner`](Self::inner) connection.
+    /// Polling its calls blocks the thread. Connecting and all calls together take at most `within`. `None`: the
+    /// implementation has no such connection. This is the default without an [`inner`](Self::inner) connection.
     fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         self.inner().and_then(|inner| inner.without_runtime(within))
     }
 
-    /// Closes the connection. All current and later calls fail with [`ConnectionError::Closed`], subscriptions end, and nothing
-    /// reconnects. No request is sent after this method has returned, even by a thread that runs a call at the same time. Dropping
-    /// the connection has the same effect.
+    /// Closes the connection. All current and later calls fail with [`ConnectionError::Closed`], subscriptions end, and
+    /// nothing reconnects. No request is sent after this method has returned, even by a thread that runs a call at the
+    /// same time. Dropping the connection has the same effect.
     fn close(&self);
 }
 
@@ -127,8 +131,8 @@ pub struct Call<'a> {
     pub keys: &'a [&'a str],
     /// `ARGV`: all other arguments.
     pub args: &'a [Arg<'a>],
-    /// The time after which the answer is useless to the caller. An implementation may then give up the call and replace the
-    /// connection. `None`, or a value above the implementation's own deadline, leaves that deadline.
+    /// The time after which the answer is useless to the caller. An implementation may then give up the call and
+    /// replace the connection. `None`, or a value above the implementation's own deadline, leaves that deadline.
     pub within: Option<Duration>,
 }
 
@@ -202,13 +206,13 @@ pub enum Notice {
     Message(Vec<u8>),
     /// Messages may have been missed, because the subscription was interrupted or has just been restored.
     ///
-    /// It is delivered once when the interruption is noticed and once when the subscription is restored. An implementation with
-    /// a separate connection for calls also delivers it after each reconnect of that connection, because it may now be connected
-    /// to another server.
+    /// It is delivered once when the interruption is noticed and once when the subscription is restored. An
+    /// implementation with a separate connection for calls also delivers it after each reconnect of that connection,
+    /// because it may now be connected to another server.
     Gap,
-    /// The server refused to restore the subscription, or its [certificate](ConnectionError::Certificate) is no longer accepted.
-    /// The connection keeps trying, and no message arrives until it succeeds. It is delivered once per interruption, however
-    /// many attempts are refused.
+    /// The server refused to restore the subscription, or its [certificate](ConnectionError::Certificate) is no longer
+    /// accepted. The connection keeps trying, and no message arrives until it succeeds. It is delivered once per
+    /// interruption, however many attempts are refused.
     Refused(ConnectionError),
 }
 
@@ -216,16 +220,16 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Topology {
-    /// Whether a script can count all subscribers of an inbox. If it can, scripts skip waiters whose inbox has none. `PUBSUB NUMSUB`
-    /// counts all on a single server. In a cluster a node counts only its own, but `PUBSUB SHARDNUMSUB` counts all subscribers of
-    /// a shard channel.
+    /// Whether a script can count all subscribers of an inbox. If it can, scripts skip waiters whose inbox has none.
+    /// `PUBSUB NUMSUB` counts all on a single server. In a cluster a node counts only its own, but `PUBSUB SHARDNUMSUB`
+    /// counts all subscribers of a shard channel.
     pub publish_counts_everyone: bool,
     /// The keys of a call must belong to one name. Holds are renewed by one call each, all of them in one
     /// [`run_batch`](Connection::run_batch). False for one server, where one call renews many holds.
     pub one_name_per_call: bool,
-    /// Whether waiters are notified through shard channels, which have a slot as keys have. Scripts then publish by `SPUBLISH`, and
-    /// [`subscribe`](Connection::subscribe) uses `SSUBSCRIBE` for a channel with a hash tag. A client has an inbox in each slot in
-    /// which it waits, beside the one without a slot.
+    /// Whether waiters are notified through shard channels, which have a slot as keys have. Scripts then publish by
+    /// `SPUBLISH`, and [`subscribe`](Connection::subscribe) uses `SSUBSCRIBE` for a channel with a hash tag. A client
+    /// has an inbox in each slot in which it waits, beside the one without a slot.
     pub sharded_messages: bool,
     /// Whether calls can reach another server after a failover, which may lack the last writes of the one before. A
     /// [`RedLock`](crate::RedLock) refuses such a connection.

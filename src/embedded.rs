@@ -1,5 +1,5 @@
-//! A server inside this process, for tests and for programs that share locks with no other process. It runs the same scripts,
-//! without a network and without Redis.
+//! A server inside this process, for tests and for programs that share locks with no other process. It runs the same
+//! scripts, without a network and without Redis.
 //!
 //! ```
 //! # #[cfg(feature = "tokio")]

@@ -1,16 +1,16 @@
-//! What this client has asked for and what it holds, by attempt id. The engine sends nothing and reads no clock: time comes in
-//! as an argument, and the watchdog asks what is to be sent.
+//! What this client has asked for and what it holds, by attempt id. The engine sends nothing and reads no clock: time
+//! comes in as an argument, and the watchdog asks what is to be sent.
 //!
-//! The engine decides every attempt id once: it becomes a hold, or it is given up. Whatever arrives about the attempt id later
-//! finds no entry and is ignored.
+//! The engine decides every attempt id once: it becomes a hold, or it is given up. Whatever arrives about the attempt
+//! id later finds no entry and is ignored.
 //!
 //! | state | becomes, on |
 //! |---|---|
 //! | open: sent, or waiting in a queue | a hold on `hold`; gone on `forget`, `abandon`, `close` |
 //! | held | another guard's hold under the same attempt id on `hand_off`; gone on `release`, a loss, `close` |
 //!
-//! Each table changes by methods of its own; a handler borrows the tables that one change concerns. All tables are behind one
-//! mutex, which [`api`] locks.
+//! Each table changes by methods of its own; a handler borrows the tables that one change concerns. All tables are
+//! behind one mutex, which [`api`] locks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -11,12 +11,12 @@ mod kind;
 /// The result of a bowline operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed operation: its [`kind`](Self::kind), its [`operation`](Self::operation), the [`name`](Self::name) of the primitive
-/// and the cause.
+/// A failed operation: its [`kind`](Self::kind), its [`operation`](Self::operation), the [`name`](Self::name) of the
+/// primitive and the cause.
 ///
-/// `{}` prints the error without its [`source`](StdError::source). Reports that walk the chain, such as anyhow's `{:#}`,
-/// therefore print each cause once. `{:#}` of this error prints the whole chain in one line. No format, including `Debug`,
-/// prints passwords or attempt ids.
+/// `{}` prints the error without its [`source`](StdError::source). Reports that walk the chain, such as anyhow's
+/// `{:#}`, therefore print each cause once. `{:#}` of this error prints the whole chain in one line. No format,
+/// including `Debug`, prints passwords or attempt ids.
 ///
 /// ```
 /// # fn show(error: bowline::Error) {

@@ -12,8 +12,8 @@ use crate::protocol::reply::HoldState;
 
 const OPERATION: &str = "extend";
 
-/// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last longer
-/// in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
+/// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last
+/// longer in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
 pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
     let (context, hold) = (owned.context(), &owned.hold);
     let named = |error: Error| error.with_name(&hold.keys.name);
@@ -36,8 +36,8 @@ pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
             return Err(lost_error(hold, OPERATION, loss));
         }
         let within = answer_within(hold.remaining(sent), context.config.command_timeout);
-        // Recorded before the request is sent. If no answer comes, a later clean-up knows for how long the hold may be in
-        // Redis.
+        // Recorded before the request is sent. If no answer comes, a later clean-up knows for how long the hold may be
+        // in Redis.
         hold.asks_for(lease);
         let holds = [hold.renewal_args(lease)];
         // The wait for replicas ends before the caller's.

@@ -22,28 +22,32 @@ pub use loss::NamedLoss;
 pub(crate) use protect::protect;
 pub use signal::LossSignal;
 
-/// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits for the
-/// server. A drop releases in the background.
+/// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits
+/// for the server. A drop releases in the background.
 ///
 /// # Guarantees
-/// - While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid in any process that uses the same
-///   server and prefix, with the exceptions below.
-/// - [`lost`](Self::lost) resolves at the latest when the lease ends, counted from the moment before its last renewal was sent.
+/// - While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid in any process that
+///   uses the same server and prefix, with the exceptions below.
+/// - [`lost`](Self::lost) resolves at the latest when the lease ends, counted from the moment before its last renewal
+///   was sent.
 ///
 /// # Not guaranteed
-/// A lock on Redis is a lease, not a mutex. A program can be paused between a check and the next step, past the end of its lease.
+/// A lock on Redis is a lease, not a mutex. A program can be paused between a check and the next step, past the end of
+/// its lease.
 ///
-/// Two guards can be valid at the same time after the server lost a hold: by a `FLUSHALL`, an eviction, or a failover to a replica
-/// that had not received it. The same can happen after a forward step of the server's clock, and on a machine whose clock stood still:
-/// see [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md#clocks).
+/// Two guards can be valid at the same time after the server lost a hold: by a `FLUSHALL`, an eviction, or a failover
+/// to a replica that had not received it. The same can happen after a forward step of the server's clock, and on a
+/// machine whose clock stood still: see
+/// [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md#clocks).
 ///
-/// The [`token`](Self::token) covers all of these cases: send it with every write, and let the resource reject writes with a smaller
-/// token than the largest it has seen.
+/// The [`token`](Self::token) covers all of these cases: send it with every write, and let the resource reject writes
+/// with a smaller token than the largest it has seen.
 ///
 /// # Dropping
-/// The drop hands the release to the client's background task, which retries until the server answers or the lease ends. If the
-/// runtime is shut down first, the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) limits the release. A guard that
-/// outlives the runtime is lost. Use [`run`](crate::Acquire::run) to await the release on every path.
+/// The drop hands the release to the client's background task, which retries until the server answers or the lease
+/// ends. If the runtime is shut down first, the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) limits the
+/// release. A guard that outlives the runtime is lost. Use [`run`](crate::Acquire::run) to await the release on every
+/// path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
     owned: Arc<OwnedHold>,
@@ -51,8 +55,8 @@ pub struct LockGuard {
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
 ///
-/// While [`is_valid`](Self::is_valid) returns `true`, no [`WriteGuard`] of the same name is valid, with the exceptions of
-/// [`LockGuard`]. A drop releases in the background.
+/// While [`is_valid`](Self::is_valid) returns `true`, no [`WriteGuard`] of the same name is valid, with the exceptions
+/// of [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
     pub(crate) owned: Arc<OwnedHold>,
@@ -69,10 +73,11 @@ pub struct WriteGuard {
 
 /// One or more permits of a [`Semaphore`](crate::Semaphore).
 ///
-/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many permits as the
-/// limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
+/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many
+/// permits as the limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
 ///
-/// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them is late.
+/// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them
+/// is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
     owned: Arc<OwnedHold>,
@@ -86,8 +91,8 @@ impl LockGuard {
 }
 
 impl ReadGuard {
-    /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of every writer
-    /// after it. Storage that has seen a larger token knows that this reader is late.
+    /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of
+    /// every writer after it. Storage that has seen a larger token knows that this reader is late.
     pub fn token(&self) -> Token {
         self.owned.hold.token()
     }
@@ -125,32 +130,33 @@ macro_rules! guards {
                 !self.remaining().is_zero()
             }
 
-            /// The rest of the lease by this client's own count, which ends before the server's for safety. Renewals by the watchdog
-            /// prolong it. Zero after a loss. Sends no command.
+            /// The rest of the lease by this client's own count, which ends before the server's for safety. Renewals by
+            /// the watchdog prolong it. Zero after a loss. Sends no command.
             pub fn remaining(&self) -> Duration {
                 self.owned.hold.remaining(self.owned.context().now())
             }
 
-            /// Prolongs a [fixed lease](crate::Acquire::expires_after), so that the hold lasts for at least `lease` from now. A lease that
-            /// already lasts longer is not shortened.
+            /// Prolongs a [fixed lease](crate::Acquire::expires_after), so that the hold lasts for at least `lease`
+            /// from now. A lease that already lasts longer is not shortened.
             ///
-            /// Sends one command and returns when the server has confirmed it. All guards of one [`Holder`](crate::Holder) that share the
-            /// hold are prolonged.
+            /// Sends one command and returns when the server has confirmed it. All guards of one
+            /// [`Holder`](crate::Holder) that share the hold are prolonged.
             ///
             /// # Units
-            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole milliseconds, counted from the
-            /// moment before the answered request was sent.
+            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole
+            /// milliseconds, counted from the moment before the answered request was sent.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Another holder may have been granted the lock.
-            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the lease is out of range, or the watchdog renews the hold. Nothing was
-            ///   sent.
-            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other errors of the server: the
-            ///   guard keeps its previous lease.
+            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Another holder may have been granted the
+            ///   lock.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the lease is out of range, or the watchdog renews
+            ///   the hold. Nothing was sent.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
+            ///   errors of the server: the guard keeps its previous lease.
             ///
             /// # Cancel safety
-            /// If the future is dropped, the guard keeps its previous lease. In Redis the hold may last longer, until the guard is released
-            /// or expires.
+            /// If the future is dropped, the guard keeps its previous lease. In Redis the hold may last longer, until
+            /// the guard is released or expires.
             pub async fn extend(&self, lease: Duration) -> Result<()> {
                 extend(&self.owned, lease).await
             }
@@ -170,12 +176,12 @@ macro_rules! guards {
 
             /// Runs `work` and stops it when the hold is lost.
             ///
-            /// `work` is stopped only where it awaits, so it should await often. Fence its writes with a token if there is one. Use
-            /// [`run`](crate::Acquire::run) to also release when the work is done.
+            /// `work` is stopped only where it awaits, so it should await often. Fence its writes with a token if there
+            /// is one. Use [`run`](crate::Acquire::run) to also release when the work is done.
             ///
             /// # Errors
-            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source: the hold was lost before `work` was done. `work` is
-            /// dropped.
+            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source: the hold was lost before `work` was
+            /// done. `work` is dropped.
             ///
             /// # Cancel safety
             /// Dropping the future drops `work`. The guard keeps its hold.
@@ -185,13 +191,15 @@ macro_rules! guards {
 
             /// Releases the hold and waits until the server has confirmed it.
             ///
-            /// If several guards of one [`Holder`](crate::Holder) share the hold, only the last one releases it. The others return at once.
-            /// A hold that is handed off within a [cohort](crate::Acquire::non_fair) is not released, and there is nothing to wait for.
+            /// If several guards of one [`Holder`](crate::Holder) share the hold, only the last one releases it. The
+            /// others return at once. A hold that is handed off within a [cohort](crate::Acquire::non_fair) is not
+            /// released, and there is nothing to wait for.
             ///
             /// # Errors
-            /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the release. Another holder may have been granted the lock.
-            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other errors of the server: the
-            ///   hold ends with its lease at the latest.
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the release. Another holder may have been
+            ///   granted the lock.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
+            ///   errors of the server: the hold ends with its lease at the latest.
             ///
             /// # Cancel safety
             /// If the future is dropped, the release continues in the background.

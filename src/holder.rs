@@ -9,15 +9,15 @@ use std::task::{Context, Poll};
 
 /// The owner of re-entrant holds. A holder that acquires what it already holds gets another guard of the same hold.
 ///
-/// Re-entry returns at once, sends no command and keeps the token. The hold is released when its last guard is dropped or
-/// released.
+/// Re-entry returns at once, sends no command and keeps the token. The hold is released when its last guard is dropped
+/// or released.
 ///
-/// Async tasks move between threads, so the thread cannot identify the owner and re-entrancy is explicit. Without a holder, each
-/// acquisition is independent: a task that acquires the same lock twice waits for itself. A holder is a plain value. Its copies
-/// are the same holder and can be sent to other tasks.
+/// Async tasks move between threads, so the thread cannot identify the owner and re-entrancy is explicit. Without a
+/// holder, each acquisition is independent: a task that acquires the same lock twice waits for itself. A holder is a
+/// plain value. Its copies are the same holder and can be sent to other tasks.
 ///
-/// Re-entry works within one [`Client`](crate::Client) and its clones, and within all [`RedLock`](crate::RedLock)s of the same clients. A
-/// holder that acquires one name through two clients
+/// Re-entry works within one [`Client`](crate::Client) and its clones, and within all [`RedLock`](crate::RedLock)s of
+/// the same clients. A holder that acquires one name through two clients
 /// waits for itself, even in one process.
 ///
 /// # Examples
@@ -53,12 +53,12 @@ impl Holder {
 
     /// Runs `future` with this holder as the default of its acquisitions, on any executor.
     ///
-    /// Acquisitions that name a holder are not affected. Tasks that `future` spawns are outside of the scope. Scopes nest, and
-    /// the innermost applies.
+    /// Acquisitions that name a holder are not affected. Tasks that `future` spawns are outside of the scope. Scopes
+    /// nest, and the innermost applies.
     ///
-    /// **All branches of `future` share the holder.** `join!`, `select!` and `FuturesUnordered` run their branches as parts of
-    /// `future`, so one branch re-enters what another holds, and both hold it at the same time. If branches must exclude each
-    /// other, give each of them its own holder or spawn them as tasks:
+    /// **All branches of `future` share the holder.** `join!`, `select!` and `FuturesUnordered` run their branches as
+    /// parts of `future`, so one branch re-enters what another holds, and both hold it at the same time. If branches
+    /// must exclude each other, give each of them its own holder or spawn them as tasks:
     ///
     /// ```
     /// # use bowline::Holder;
@@ -75,8 +75,8 @@ impl Holder {
     /// # }
     /// ```
     ///
-    /// A branch with its own holder waits for what the surrounding scope holds. If the scope waits for that branch, both wait
-    /// forever.
+    /// A branch with its own holder waits for what the surrounding scope holds. If the scope waits for that branch,
+    /// both wait forever.
     ///
     /// # Cancel safety
     /// Dropping the future drops `future` and has no other effect.

@@ -29,26 +29,27 @@ pub const MAX_LATCH_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A named count that programs on many machines count down and wait for. The latch is open when the count is zero.
 ///
-/// Returned by [`Client::latch`](crate::Client::latch). A handle is cheap to make and to clone, and stores nothing in Redis.
+/// Returned by [`Client::latch`](crate::Client::latch). A handle is cheap to make and to clone, and stores nothing in
+/// Redis.
 ///
 /// # Guarantees
 /// - When the count reaches zero, all waiters in all programs are notified, without polling. One command notifies 1,000
 ///   waiters. The client that counted down to zero repeats it in the background until all are notified.
 /// - Each [`count_down`](Self::count_down) counts once, even if its request is sent several times.
-/// - A waiter whose message was lost, or that could not be reached, finds the latch open after a bounded wait: at most a third
-///   of the client's lease after it can reach the server again.
+/// - A waiter whose message was lost, or that could not be reached, finds the latch open after a bounded wait: at most
+///   a third of the client's lease after it can reach the server again.
 /// - An open latch stays open until it is set again or its time to live ends.
 ///
 /// # Not guaranteed
-/// A latch ends after its time to live, even if it is not counted down. A waiter that cannot know whether the latch was open
-/// before it ended gets [`Lost`](ErrorKind::Lost), at most a third of the client's lease after the end. If the latch is set
-/// again before that, the waiter waits for the new count.
+/// A latch ends after its time to live, even if it is not counted down. A waiter that cannot know whether the latch was
+/// open before it ended gets [`Lost`](ErrorKind::Lost), at most a third of the client's lease after the end. If the
+/// latch is set again before that, the waiter waits for the new count.
 ///
 /// # Redis keys
 /// - `<prefix>:latch:{<name>}`, the count, expires after the time to live.
 /// - `...:tickets`, the waiters, expires 1 h after the last heartbeat.
-/// - `...:calls` recognises late copies of requests. It expires one `retry_timeout` and one `command_timeout` after the last
-///   call that changed the latch or was sent more than once.
+/// - `...:calls` recognises late copies of requests. It expires one `retry_timeout` and one `command_timeout` after the
+///   last call that changed the latch or was sent more than once.
 ///
 /// # Examples
 /// ```no_run
@@ -74,15 +75,15 @@ impl CountDownLatch {
         Self { primitive: Primitive::new(source, Kind::Latch, name) }
     }
 
-    /// Sets the count to `count`, 1 to [`MAX_LATCH_COUNT`], if there is no latch of this name or it is open. The new latch ends
-    /// after `ttl`, 100 ms to [`MAX_LATCH_TTL`].
+    /// Sets the count to `count`, 1 to [`MAX_LATCH_COUNT`], if there is no latch of this name or it is open. The new
+    /// latch ends after `ttl`, 100 ms to [`MAX_LATCH_TTL`].
     ///
-    /// Returns whether the count was set. The waiters of an open latch are notified before it is set again. A latch that is
-    /// still being counted down is not changed.
+    /// Returns whether the count was set. The waiters of an open latch are notified before it is set again. A latch
+    /// that is still being counted down is not changed.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, count or time to live, and the errors of a server that
-    /// does not answer or refuses.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, count or time to live, and the errors of a server
+    /// that does not answer or refuses.
     ///
     /// # Cancel safety
     /// After the future is dropped, the latch may or may not have been set.
@@ -110,12 +111,12 @@ impl CountDownLatch {
         .await
     }
 
-    /// Counts down by one and returns the remaining count. At zero all waiters are notified. If the latch does not exist or is
-    /// open, the call changes nothing and returns zero.
+    /// Counts down by one and returns the remaining count. At zero all waiters are notified. If the latch does not
+    /// exist or is open, the call changes nothing and returns zero.
     ///
-    /// If the first answer is lost, the call returns the count at the time of a later answer. Others may have counted down in
-    /// between, so two calls can return the same number, including zero. Use [`wait`](Self::wait) to learn that the latch is
-    /// open.
+    /// If the first answer is lost, the call returns the count at the time of a later answer. Others may have counted
+    /// down in between, so two calls can return the same number, including zero. Use [`wait`](Self::wait) to learn that
+    /// the latch is open.
     ///
     /// # Errors
     /// - [`InvalidInput`](ErrorKind::InvalidInput): the name is invalid. Nothing was sent.
@@ -146,18 +147,18 @@ impl CountDownLatch {
         Ok(self.look("count").await?.count)
     }
 
-    /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on the result
-    /// if needed, then await it.
+    /// Waits until the count is zero. Returns at once if it is zero already or if there is no latch. Set a timeout on
+    /// the result if needed, then await it.
     pub fn wait(&self) -> LatchWait {
         LatchWait { primitive: self.primitive.clone(), timeout: None }
     }
 
-    /// Reads the count, the remaining time to live and the number of waiters. All are read at the same moment, and may have
-    /// changed when the answer arrives.
+    /// Reads the count, the remaining time to live and the number of waiters. All are read at the same moment, and may
+    /// have changed when the answer arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
-    /// refuses.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer
+    /// or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
@@ -165,11 +166,12 @@ impl CountDownLatch {
         self.look("inspect").await
     }
 
-    /// Ends the latch, whatever its count, and returns whether there was one. Its waiters get [`Lost`](ErrorKind::Lost).
+    /// Ends the latch, whatever its count, and returns whether there was one. Its waiters get
+    /// [`Lost`](ErrorKind::Lost).
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
-    /// refuses.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer
+    /// or refuses.
     ///
     /// # Cancel safety
     /// After the future is dropped, the latch may or may not have been deleted.

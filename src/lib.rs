@@ -1,6 +1,6 @@
-// README.md and the guide define the targets of their links at the end, for readers on GitHub. Markdown uses the first definition
-// of a target, so src/links, which has the targets for rustdoc, is included first. scripts/pictures writes the pictures among
-// them. The guide needs the embedded server.
+// README.md and the guide define the targets of their links at the end, for readers on GitHub. Markdown uses the first
+// definition of a target, so src/links, which has the targets for rustdoc, is included first. scripts/pictures writes
+// the pictures among them. The guide needs the embedded server.
 #![cfg_attr(
     all(feature = "tokio", not(feature = "embedded")),
     doc = "[docs/guide.md]: https://docs.rs/bowline/latest/bowline/guide/index.html\n"

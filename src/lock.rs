@@ -17,32 +17,35 @@ use crate::protocol::token::Token;
 
 /// A named lock: of all programs that use the same server and prefix, at most one holds it at a time.
 ///
-/// Returned by [`Client::lock`](crate::Client::lock). A handle is cheap to make and to clone, and stores nothing in Redis.
+/// Returned by [`Client::lock`](crate::Client::lock). A handle is cheap to make and to clone, and stores nothing in
+/// Redis.
 ///
 /// # Guarantees
 /// - At most one [`LockGuard`](crate::LockGuard) per name is valid, under the conditions documented there.
-/// - A release hands the lock to the next waiter in the same command. A contended acquisition costs two commands, however many
-///   others wait, and no polling. [Non-fair](Acquire::non_fair) acquisitions of one client share commands.
+/// - A release hands the lock to the next waiter in the same command. A contended acquisition costs two commands,
+///   however many others wait, and no polling. [Non-fair](Acquire::non_fair) acquisitions of one client share commands.
 /// - Every waiter is served after a bounded wait, even if its message was lost, the holder before it died or the server
 ///   restarted: at most a third of its lease after it can reach the server again, or when the lease before it ends.
-/// - Waiters whose client is gone are skipped at once, up to 127 tickets of 15 clients. More of them delay the waiters behind
-///   them until enough tickets have expired. A ticket expires one lease after its last heartbeat, and after half an hour at
-///   most.
+/// - Waiters whose client is gone are skipped at once, up to 127 tickets of 15 clients. More of them delay the waiters
+///   behind them until enough tickets have expired. A ticket expires one lease after its last heartbeat, and after half
+///   an hour at most.
 /// - Every future can be dropped at any point. Its request is cancelled in the background.
 ///
 /// # Not guaranteed
-/// The lock is a lease with a [fencing token](crate::LockGuard::token), not a mutex: see [`LockGuard`](crate::LockGuard).
+/// The lock is a lease with a [fencing token](crate::LockGuard::token), not a mutex: see
+/// [`LockGuard`](crate::LockGuard).
 ///
 /// # Fairness
-/// Acquisitions queue in Redis in the order of arrival across all processes. A waiter whose client is not subscribed when its
-/// turn comes is skipped and keeps its place. Each call chooses between [`fair`](Acquire::fair), the default, and
-/// [`non_fair`](Acquire::non_fair). Both exclude each other. Non-fair acquisitions of one client share tickets: they cost
-/// less, and go before other waiters for a limited number of grants and a limited time.
+/// Acquisitions queue in Redis in the order of arrival across all processes. A waiter whose client is not subscribed
+/// when its turn comes is skipped and keeps its place. Each call chooses between [`fair`](Acquire::fair), the default,
+/// and [`non_fair`](Acquire::non_fair). Both exclude each other. Non-fair acquisitions of one client share tickets:
+/// they cost less, and go before other waiters for a limited number of grants and a limited time.
 ///
 /// # Redis keys
 /// - `<prefix>:lock:{<name>}`, the hold, expires with the lease.
 /// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
-/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is later.
+/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is
+///   later.
 ///
 /// # Examples
 /// ```no_run
@@ -85,12 +88,12 @@ impl Lock {
         TryAcquire::new(&self.primitive, "try_lock", SPAN)
     }
 
-    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the answer
-    /// arrives.
+    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the
+    /// answer arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
-    /// refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
@@ -102,18 +105,18 @@ impl Lock {
 
     /// Takes the lock from its holder and hands it to the next waiter. Meant for operators.
     ///
-    /// Returns a token that is larger than that of the old holder and smaller than that of the next one, or `None` if the lock
-    /// was free. The old holder's client is notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if it is subscribed.
-    /// Until the notification arrives the old holder may still act. Give the token to the protected resource, so that the
-    /// resource rejects the old holder from now on.
+    /// Returns a token that is larger than that of the old holder and smaller than that of the next one, or `None` if
+    /// the lock was free. The old holder's client is notified at once ([`Loss::Revoked`](crate::Loss::Revoked)) if it
+    /// is subscribed. Until the notification arrives the old holder may still act. Give the token to the protected
+    /// resource, so that the resource rejects the old holder from now on.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
-    /// refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
     ///
     /// # Cancel safety
-    /// After the future is dropped, the lock may or may not have been released. Each call takes the lock from one holder only:
-    /// the one that held it when the call began.
+    /// After the future is dropped, the lock may or may not have been released. Each call takes the lock from one
+    /// holder only: the one that held it when the call began.
     pub async fn force_release(&self) -> Result<Option<Token>> {
         const OPERATION: &str = "force_release";
         let context = self.primitive.context();
@@ -146,8 +149,9 @@ pub struct LockState {
     /// The holder, or `None` if the lock is free.
     pub holder: Option<HolderState>,
     /// The number of tickets in the queue, without expired ones. Each fair acquisition that waits has one ticket. A
-    /// [cohort](Acquire::non_fair) has one ticket while all its members wait, and none while one of them holds the lock.
-    /// [`Stats::waiting`](crate::Stats::waiting) counts the acquisitions that wait in a client, members of cohorts included.
+    /// [cohort](Acquire::non_fair) has one ticket while all its members wait, and none while one of them holds the
+    /// lock. [`Stats::waiting`](crate::Stats::waiting) counts the acquisitions that wait in a client, members of
+    /// cohorts included.
     pub waiters: u64,
 }
 
@@ -168,8 +172,8 @@ impl LockState {
 pub struct HolderState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
     pub client: Option<Uuid>,
-    /// The fencing token of the grant. If the lock was handed off within a [cohort](Acquire::non_fair), this is the token of
-    /// the first guard of the cohort's newest hand-off budget, which may still be to come.
+    /// The fencing token of the grant. If the lock was handed off within a [cohort](Acquire::non_fair), this is the
+    /// token of the first guard of the cohort's newest hand-off budget, which may still be to come.
     pub token: Token,
     /// The rest of the lease, by the server's clock.
     pub remaining: Duration,

@@ -15,43 +15,46 @@ pub use guard::MultiGuard;
 
 /// Several primitives that are acquired together: all of them, or none.
 ///
-/// [`Client::lock_all`](crate::Client::lock_all) returns one for the locks of one client. [`new`](Self::new) starts one for any
-/// mix of locks, readers, writers and permits, also of different clients. A `MultiLock` sends nothing and stores nothing in
-/// Redis. It can be cloned and acquired any number of times.
+/// [`Client::lock_all`](crate::Client::lock_all) returns one for the locks of one client. [`new`](Self::new) starts one
+/// for any mix of locks, readers, writers and permits, also of different clients. A `MultiLock` sends nothing and
+/// stores nothing in Redis. It can be cloned and acquired any number of times.
 ///
 /// # Guarantees
-/// - All or none: the [`MultiGuard`] has every hold. If one of them cannot be acquired, those that were acquired before are
-///   released, in the reverse order. The same happens after a timeout, and if the future is dropped at any point.
-/// - Acquisitions of several names do not deadlock each other. Every process acquires one primitive after the other, in one
-///   order: by kind (locks, read-write locks, semaphores, names of a [`RedLock`](crate::RedLock)), by name, and by prefix. The order in which the program names them does not
-///   matter. So no acquisition is given up and retried, as it has to be where each program chooses its own order.
-/// - Every hold is an ordinary one, with its own place in its queue, its own renewed lease and its own token, and has the guarantees of
-///   its primitive.
-/// - What is named twice is one hold. Permits of one semaphore add up: `permits(&uploads, 2).permits(&uploads, 3)` is one request
-///   for five.
+/// - All or none: the [`MultiGuard`] has every hold. If one of them cannot be acquired, those that were acquired before
+///   are released, in the reverse order. The same happens after a timeout, and if the future is dropped at any point.
+/// - Acquisitions of several names do not deadlock each other. Every process acquires one primitive after the other, in
+///   one order: by kind (locks, read-write locks, semaphores, names of a [`RedLock`](crate::RedLock)), by name, and by
+///   prefix. The order in which the program names them does not matter. So no acquisition is given up and retried, as
+///   it has to be where each program chooses its own order.
+/// - Every hold is an ordinary one, with its own place in its queue, its own renewed lease and its own token, and has
+///   the guarantees of its primitive.
+/// - What is named twice is one hold. Permits of one semaphore add up: `permits(&uploads, 2).permits(&uploads, 3)` is
+///   one request for five.
 ///
 /// # Not guaranteed
-/// - The acquisition is not one step. What was acquired first is held, and blocks others, while the next one is waited for. Set a
-///   [`timeout`](Acquire::timeout), and do not mix names in high demand with names that are held for long.
-/// - A program that already holds one of the names, or another name, and then acquires several, can still deadlock with others. Acquire
-///   all of them at once, or set a timeout.
-/// - Primitives of the same kind, name and prefix on different servers are acquired in the order in which they are named. Name them
-///   in the same order everywhere.
-/// - Two clients of one server are not recognised as such, unless one is a clone of the other. A lock that is named through both waits for
-///   itself. Name the primitives of one server through one client.
+/// - The acquisition is not one step. What was acquired first is held, and blocks others, while the next one is waited
+///   for. Set a [`timeout`](Acquire::timeout), and do not mix names in high demand with names that are held for long.
+/// - A program that already holds one of the names, or another name, and then acquires several, can still deadlock with
+///   others. Acquire all of them at once, or set a timeout.
+/// - Primitives of the same kind, name and prefix on different servers are acquired in the order in which they are
+///   named. Name them in the same order everywhere.
+/// - Two clients of one server are not recognised as such, unless one is a clone of the other. A lock that is named
+///   through both waits for itself. Name the primitives of one server through one client.
 ///
 /// # Options
 /// The builders are those of a single acquisition, and every option applies to each hold, except
-/// [`timeout`](Acquire::timeout), which limits the whole acquisition. [`max_waiters`](Acquire::max_waiters) counts the waiters of each
-/// name. [`hold_at_most`](Acquire::hold_at_most) and [`expires_after`](Acquire::expires_after) count from the grant of each
-/// hold, so they include the wait for the names after it.
+/// [`timeout`](Acquire::timeout), which limits the whole acquisition. [`max_waiters`](Acquire::max_waiters) counts the
+/// waiters of each name. [`hold_at_most`](Acquire::hold_at_most) and [`expires_after`](Acquire::expires_after) count
+/// from the grant of each hold, so they include the wait for the names after it.
 ///
 /// A [`Holder`](crate::Holder) re-enters those that it holds already. Permits are not re-entered.
 ///
 /// # Errors
 /// Those of [`Acquire`], with the name that failed. In addition:
-/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): nothing is named, or a semaphore is named with two limits. Nothing was sent.
-/// - [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock): one read-write lock is named for reading and for writing. Nothing was sent.
+/// - [`InvalidInput`](crate::ErrorKind::InvalidInput): nothing is named, or a semaphore is named with two limits.
+///   Nothing was sent.
+/// - [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock): one read-write lock is named for reading and for writing.
+///   Nothing was sent.
 /// - [`Lost`](crate::ErrorKind::Lost): a hold was lost during the wait for the others. The others are released.
 ///
 /// # Examples
@@ -101,13 +104,14 @@ impl MultiLock {
         self.with(lock.write())
     }
 
-    /// Adds `count` permits of a semaphore. Zero is an [`InvalidInput`](crate::ErrorKind::InvalidInput) error of the acquisition.
+    /// Adds `count` permits of a semaphore. Zero is an [`InvalidInput`](crate::ErrorKind::InvalidInput) error of the
+    /// acquisition.
     pub fn permits(self, semaphore: &Semaphore, count: u32) -> Self {
         self.with(semaphore.acquire_many(count))
     }
 
-    /// Acquires all of them, one after the other, and waits while others hold one of them. Set options on the result, then await
-    /// it.
+    /// Acquires all of them, one after the other, and waits while others hold one of them. Set options on the result,
+    /// then await it.
     ///
     /// # Cancel safety
     /// That of [`Acquire`], for all of them: holds that were acquired already are released in the background.
@@ -115,9 +119,9 @@ impl MultiLock {
         Acquire::of_several(&self.parts, "acquire")
     }
 
-    /// Acquires all of them without waiting for other holders. Resolves to `None` if others hold one of them or wait for it. Those
-    /// that were acquired before are released then, and their releases are awaited, within the [`timeout`](TryAcquire::timeout) if
-    /// one is set.
+    /// Acquires all of them without waiting for other holders. Resolves to `None` if others hold one of them or wait
+    /// for it. Those that were acquired before are released then, and their releases are awaited, within the
+    /// [`timeout`](TryAcquire::timeout) if one is set.
     ///
     /// Of several attempts at the same time, at least one succeeds if nothing else is in the way.
     ///

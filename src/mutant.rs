@@ -1,6 +1,6 @@
-//! Mistakes that tests make on purpose, known from other libraries and from drafts of this one. The simulation shows that it
-//! catches each of them. Only the feature `_mutants` can switch one on; without it [`on`] is a constant `false`, and the
-//! mistakes are not in the program.
+//! Mistakes that tests make on purpose, known from other libraries and from drafts of this one. The simulation shows
+//! that it catches each of them. Only the feature `_mutants` can switch one on; without it [`on`] is a constant
+//! `false`, and the mistakes are not in the program.
 
 /// A mistake. At most one is on.
 #[cfg_attr(not(feature = "_mutants"), expect(unreachable_pub, reason = "tests need it, and only with the feature"))]
@@ -10,13 +10,15 @@ pub enum Mutant {
     LeaseFromReply,
     /// A lease granted by a message is counted from when the message is read.
     LeaseFromMessage,
-    /// A lease granted by a message is counted from the first request, however often the server has answered "waiting" since.
+    /// A lease granted by a message is counted from the first request, however often the server has answered "waiting"
+    /// since.
     LeaseFromFirstRequest,
     /// The client counts a lease for as long as the server does, although their clocks may run at different rates.
     NoDrift,
     /// A request may be executed at any later time.
     NoNotAfter,
-    /// A request that was too late by the server's clock is sent again, and the answer does not correct the estimate of that clock.
+    /// A request that was too late by the server's clock is sent again, and the answer does not correct the estimate of
+    /// that clock.
     StaleNotLearned,
     /// A hold is given out although its lease had expired when its grant became known.
     LateGrantKept,
@@ -44,8 +46,8 @@ pub enum Mutant {
     RenewalAfterRelease,
     /// A renewal that got no answer is not tried again.
     RenewalNotRetried,
-    /// Holds that are due at the same time are renewed by their number, whatever their deadlines, and at a pace that does not
-    /// look at deadlines.
+    /// Holds that are due at the same time are renewed by their number, whatever their deadlines, and at a pace that
+    /// does not look at deadlines.
     TiesById,
     /// A renewal is waited for as long as any command, however little of the lease is left.
     RenewalWithoutBound,
@@ -63,7 +65,8 @@ pub enum Mutant {
     /// The subscription stays at a node that is no part of the cluster any more.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     SubscriptionLeftBehind,
-    /// The server's word that it has ended the subscription to a slot's inbox is ignored, so that the inbox stays where the slot was.
+    /// The server's word that it has ended the subscription to a slot's inbox is ignored, so that the inbox stays where
+    /// the slot was.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     InboxLeftBehind,
     /// The connection says that a slot's inbox is subscribed before the server has subscribed it.
@@ -84,7 +87,8 @@ pub enum Mutant {
     /// No gap follows when a master was replaced, so that what it has granted is not looked at.
     #[cfg_attr(not(feature = "_redis"), allow(dead_code, reason = "only the redis-rs connection can make it"))]
     ReplacementWithoutGap,
-    /// No heartbeat follows the subscription of a slot's inbox, although scripts have passed over the waiters until then.
+    /// No heartbeat follows the subscription of a slot's inbox, although scripts have passed over the waiters until
+    /// then.
     NoHeartbeatAfterSubscription,
     /// A node of a cluster is believed to know all subscribers.
     ReceiversBelieved,

@@ -59,8 +59,8 @@ impl Opening {
         self.connection.subscribe(&channel).await.map_err(|error| self.failed(error.into()))
     }
 
-    /// Checks that no other client has the same id, if it was not drawn. This client is subscribed already, so of two that connect at
-    /// the same time at least one sees both.
+    /// Checks that no other client has the same id, if it was not drawn. This client is subscribed already, so of two
+    /// that connect at the same time at least one sees both.
     pub(crate) async fn check_alone(&self) -> Result<()> {
         if self.config.client_id.is_none() {
             return Ok(());
@@ -75,8 +75,8 @@ impl Opening {
         }
     }
 
-    /// Does all of it, again and again until it succeeds. From then on, calls of `later` reach the server. `None`: `later` was closed,
-    /// or the connection was.
+    /// Does all of it, again and again until it succeeds. From then on, calls of `later` reach the server. `None`:
+    /// `later` was closed, or the connection was.
     pub(crate) fn in_background(self, later: Arc<Later>, engine: Arc<Engine>) -> impl Future<Output = Option<Notices>> {
         let (connection, backoff) = (Arc::clone(&self.connection), Backoff::new(PAUSES, engine.jitter_seed()));
         let told = Arc::clone(&later);

@@ -70,8 +70,8 @@ impl OwnedHold {
         if let Err(loss) = self.hold.release(now) {
             return Err(lost_error(&self.hold, "release", loss));
         }
-        // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is added
-        // before closing may end.
+        // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is
+        // added before closing may end.
         let context = self.context().clone();
         let _releasing = context.engine.releasing(&self.hold, now);
         let mut this = self;
@@ -102,8 +102,8 @@ impl OwnedHold {
                 Err(failure) => {
                     if failure.may_be_done() {
                         context.reply_lost(&this.hold.keys);
-                        // Stays set from now on. A later request that is certainly not executed does not undo what this one
-                        // may have done.
+                        // Stays set from now on. A later request that is certainly not executed does not undo what this
+                        // one may have done.
                         may_be_done = true;
                     }
                     if mutant::on(Mutant::ResentReleaseLost) {
@@ -115,9 +115,9 @@ impl OwnedHold {
         }
     }
 
-    /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold has a
-    /// new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the last guard of
-    /// the hold. If the future is dropped half-way, both holds are cleaned up in the background.
+    /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
+    /// has a new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the
+    /// last guard of the hold. If the future is dropped half-way, both holds are cleaned up in the background.
     pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
         let (source, old) = (self.source.clone(), self.hold.clone());
         let context = &source.context;
@@ -134,11 +134,11 @@ impl OwnedHold {
             drop(self);
             return Err(context.closed(operation, &old.keys));
         };
-        // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late request
-        // then finds nothing to change.
+        // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late
+        // request then finds nothing to change.
         let mut this = self;
-        // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new hold
-        // does not belong to the cohort.
+        // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new
+        // hold does not belong to the cohort.
         if !mutant::on(Mutant::RenewedWhileChanging) {
             context.engine.release(&old, context.now());
         }
@@ -178,7 +178,8 @@ impl OwnedHold {
             if let Some(loss) = old.loss(sent) {
                 return Err(lost_error(&old, operation, loss));
             }
-            // Closing has cancelled the new attempt id. A later request would change the hold for a client that is gone.
+            // Closing has cancelled the new attempt id. A later request would change the hold for a client that is
+            // gone.
             if context.engine.is_closed() {
                 return Err(context.closed(operation, &old.keys));
             }
@@ -203,7 +204,8 @@ impl OwnedHold {
                     context.observe(now);
                     retry.gets_on();
                 }
-                // The request arrived after `not_after`, and the answer has corrected the estimate of the server's clock.
+                // The request arrived after `not_after`, and the answer has corrected the estimate of the server's
+                // clock.
                 Ok(Answer::Stale { now }) => context.observe(now),
                 Ok(Answer::NotHeld { call_again, now }) => {
                     self.set_ended(call_again, now);

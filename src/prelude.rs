@@ -1,7 +1,8 @@
 //! The types that most programs name, for `use bowline::prelude::*`.
 //!
-//! Prefer it to `use bowline::*`, which also imports the modules `bowline::tokio`, `bowline::smol` and `bowline::async_std`.
-//! They have the names of the runtimes' crates and make `#[tokio::main]` ambiguous. The prelude leaves them out:
+//! Prefer it to `use bowline::*`, which also imports the modules `bowline::tokio`, `bowline::smol` and
+//! `bowline::async_std`. They have the names of the runtimes' crates and make `#[tokio::main]` ambiguous. The prelude
+//! leaves them out:
 //!
 //! ```
 //! # #[cfg(feature = "tokio")]

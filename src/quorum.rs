@@ -15,8 +15,8 @@ pub(crate) trait Quorum: fmt::Debug + Send + Sync {
     /// Why there is no majority for this name. `None`: there is one, as far as is known.
     fn lack(&self, name: &str) -> Option<String>;
 
-    /// Acquires the hold. `None`: others hold it, and the request does not wait. The caller drops the future at `until`.
-    /// Everything is then cleaned up in the background.
+    /// Acquires the hold. `None`: others hold it, and the request does not wait. The caller drops the future at
+    /// `until`. Everything is then cleaned up in the background.
     fn acquire<'a>(
         self: Arc<Self>,
         request: &'a Request,

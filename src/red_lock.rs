@@ -40,52 +40,60 @@ pub use state::{MasterState, RedLockState};
 pub use stats::RedLockStats;
 use together::together;
 
-/// Locks over 3 or 5 independent servers, the *masters*: a hold is valid while a majority of them has it. A failure of any minority of
-/// the masters neither ends a hold nor grants a second one.
+/// Locks over 3 or 5 independent servers, the *masters*: a hold is valid while a majority of them has it. A failure of
+/// any minority of the masters neither ends a hold nor grants a second one.
 ///
-/// Use it if a lock must outlive the loss of a server, and you cannot trust a failover to keep the last writes. It costs a request to
-/// each master for each step, and is unavailable without a majority. With one server and replicas that
-/// [acknowledge](crate::ConfigBuilder::acknowledged_by) grants, a lock costs less. The masters must not replicate each other.
-/// [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md) compares them, and tells how the scheme was checked.
+/// Use it if a lock must outlive the loss of a server, and you cannot trust a failover to keep the last writes. It
+/// costs a request to each master for each step, and is unavailable without a majority. With one server and replicas
+/// that [acknowledge](crate::ConfigBuilder::acknowledged_by) grants, a lock costs less. The masters must not replicate
+/// each other. [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md) compares them, and tells
+/// how the scheme was checked.
 ///
 /// A `RedLock` is cheap to clone. Another one of the same clients is the same to a [`Holder`](crate::Holder) and to a
-/// [`MultiLock`](crate::MultiLock). The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the masters.
+/// [`MultiLock`](crate::MultiLock). The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the
+/// masters.
 ///
 /// # How it works
-/// An acquisition first waits for its *turn*: an ordinary lock on the first master that answers, with a fair queue. The turn proposes
-/// a fencing token. All masters are then asked to vote: a master takes the lock for this hold, and accepts the token if it has seen no
-/// larger one. The hold is granted if a majority took the lock **and** accepted the token, and enough of the lease is left. If masters
-/// have seen larger tokens, a second round proposes one that is larger than all of them. The guard renews its votes, and asks
-/// again for a vote that was lost.
+/// An acquisition first waits for its *turn*: an ordinary lock on the first master that answers, with a fair queue. The
+/// turn proposes a fencing token. All masters are then asked to vote: a master takes the lock for this hold, and
+/// accepts the token if it has seen no larger one. The hold is granted if a majority took the lock **and** accepted the
+/// token, and enough of the lease is left. If masters have seen larger tokens, a second round proposes one that is
+/// larger than all of them. The guard renews its votes, and asks again for a vote that was lost.
 ///
 /// # Guarantees
-/// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any process that uses
-///   the same masters, the same prefixes and the same [`longest_lease`](RedLockBuilder::longest_lease), with the exceptions below. Crashes,
-///   restarts and partitions of masters are no exception.
-/// - The [`token`](crate::LockGuard::token) is larger than that of every hold of the name that was granted before the acquisition
-///   began. A majority has accepted it. This holds even where exclusion fails, as long as the masters keep their data.
-/// - A master that has restarted may have lost holds. Its votes count only when it has been up for the `longest_lease`, unless
-///   [`durable`](RedLockBuilder::durable) is set, or [`new_masters`](RedLockBuilder::new_masters) for its first process.
+/// - While [`is_valid`](crate::LockGuard::is_valid) returns `true`, no other guard of the same name is valid in any
+///   process that uses the same masters, the same prefixes and the same
+///   [`longest_lease`](RedLockBuilder::longest_lease), with the exceptions below. Crashes, restarts and partitions of
+///   masters are no exception.
+/// - The [`token`](crate::LockGuard::token) is larger than that of every hold of the name that was granted before the
+///   acquisition began. A majority has accepted it. This holds even where exclusion fails, as long as the masters keep
+///   their data.
+/// - A master that has restarted may have lost holds. Its votes count only when it has been up for the `longest_lease`,
+///   unless [`durable`](RedLockBuilder::durable) is set, or [`new_masters`](RedLockBuilder::new_masters) for its first
+///   process.
 /// - Acquisitions queue in the order of arrival. If the first master fails, the order is lost once.
 /// - A program can start while a minority of masters is down, if its clients
 ///   [connect in the background](crate::ConfigBuilder::connect_in_background). They are used once they are up.
-/// - A minority of masters that is down costs one [`node_timeout`](RedLockBuilder::node_timeout), and not one per acquisition.
-/// - Every future can be dropped at any point. Its turn and its votes are cancelled in the background, or end with the lease.
+/// - A minority of masters that is down costs one [`node_timeout`](RedLockBuilder::node_timeout), and not one per
+///   acquisition.
+/// - Every future can be dropped at any point. Its turn and its votes are cancelled in the background, or end with the
+///   lease.
 ///
 /// # Not guaranteed
-/// - Exclusion relies on clocks that run at nearly the same rate on the clients and on the masters. It may fail if the clock of a master steps
-///   forward, or a program is paused between a check and the next step. Send the token with every write, and let the resource refuse
-///   writes with a smaller token than the largest it has seen.
-/// - Where a master has lost its data, tokens grow by the clocks of the masters. They may stop growing if these clocks differ by
-///   more than a tenth of the `longest_lease`.
+/// - Exclusion relies on clocks that run at nearly the same rate on the clients and on the masters. It may fail if the
+///   clock of a master steps forward, or a program is paused between a check and the next step. Send the token with
+///   every write, and let the resource refuse writes with a smaller token than the largest it has seen.
+/// - Where a master has lost its data, tokens grow by the clocks of the masters. They may stop growing if these clocks
+///   differ by more than a tenth of the `longest_lease`.
 ///
 /// # Redis keys
 /// On each master:
 /// - `<prefix>:vote:{<name>}`, the vote, expires with the lease.
-/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, and the [set of masters](RedLockBuilder::masters_version) of the last
-///   vote, expires 65 min after the last vote or after twice the lease, whichever is later.
-/// - `<prefix>:turn:{<name>}` and `...:queue`, `...:tickets`, `...:fence`: the turn, as the keys of a [`Lock`](crate::Lock). Used on
-///   the first master that answers.
+/// - `<prefix>:vote:{<name>}:fence`, the largest token that was accepted, and the [set of
+///   masters](RedLockBuilder::masters_version) of the last vote, expires 65 min after the last vote or after twice the
+///   lease, whichever is later.
+/// - `<prefix>:turn:{<name>}` and `...:queue`, `...:tickets`, `...:fence`: the turn, as the keys of a
+///   [`Lock`](crate::Lock). Used on the first master that answers.
 ///
 /// # Examples
 /// ```
@@ -132,34 +140,37 @@ impl RedLock {
         RedLockBuilder::new(masters)
     }
 
-    /// Acquires the lock `name`, any text of 1 to 512 bytes, and waits while others hold it. Set options on the result, then await it.
+    /// Acquires the lock `name`, any text of 1 to 512 bytes, and waits while others hold it. Set options on the result,
+    /// then await it.
     ///
     /// The options are those of a [`Lock`](crate::Lock), with these differences:
     /// - Leases, and the extensions of a [fixed lease](Acquire::expires_after), must not be longer than the
     ///   [`longest_lease`](RedLockBuilder::longest_lease).
     /// - [`acknowledged_by`](Acquire::acknowledged_by) is an [`InvalidInput`](ErrorKind::InvalidInput) error.
     /// - A cohort of [non-fair](Acquire::non_fair) acquisitions shares the turn. Each member asks for votes of its own.
-    /// - Defaults, such as the lease and the [`retry_timeout`](crate::ConfigBuilder::retry_timeout), are those of the first client.
+    /// - Defaults, such as the lease and the [`retry_timeout`](crate::ConfigBuilder::retry_timeout), are those of the
+    ///   first client.
     ///
     /// # Errors
-    /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the `retry_timeout`: too few
-    /// masters answer, or have been up for long enough. All that wait then fail together. [`Denied`](ErrorKind::Denied) can mean that the
-    /// user lacks the right to run `INFO`, which connecting does not check. If what masters deny, and what keeps clients from
-    /// [connecting](crate::ConfigBuilder::connect_in_background), leaves no majority, and time does not mend it, that is the error.
-    /// A minority that refuses or denies is passed over.
+    /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the
+    /// `retry_timeout`: too few masters answer, or have been up for long enough. All that wait then fail together.
+    /// [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting does not
+    /// check. If what masters deny, and what keeps clients from
+    /// [connecting](crate::ConfigBuilder::connect_in_background), leaves no majority, and time does not mend it, that
+    /// is the error. A minority that refuses or denies is passed over.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }
 
-    /// Acquires the lock `name` without waiting. Resolves to `None` if another acquisition holds the lock or waits for it. The options and
-    /// errors are those of [`lock`](Self::lock).
+    /// Acquires the lock `name` without waiting. Resolves to `None` if another acquisition holds the lock or waits for
+    /// it. The options and errors are those of [`lock`](Self::lock).
     pub fn try_lock(&self, name: &str) -> TryAcquire {
         TryAcquire::new(&self.primitive(name), "try_lock", 1)
     }
 
     /// Reads what each master thinks of the lock `name`. Masters that do not answer within the
-    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes, because it is full or
-    /// cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
+    /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes,
+    /// because it is full or cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for an invalid name.
@@ -226,14 +237,18 @@ impl RedLockBuilder {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput):
-    /// - There are not 3 or 5 clients, nor 4 with a [`masters_version`](Self::masters_version), or two of them are the same client.
-    /// - A client is connected to a cluster, or by way of sentinels: see [`Topology::fails_over`](crate::Topology::fails_over).
-    ///   This is found later if the client connects [in the background](crate::ConfigBuilder::connect_in_background): such a master is
-    ///   never asked, [`inspect`](RedLock::inspect) says why, and acquisitions fail with `InvalidInput` if the others are no majority.
+    /// - There are not 3 or 5 clients, nor 4 with a [`masters_version`](Self::masters_version), or two of them are the
+    ///   same client.
+    /// - A client is connected to a cluster, or by way of sentinels: see
+    ///   [`Topology::fails_over`](crate::Topology::fails_over). This is found later if the client connects [in the
+    ///   background](crate::ConfigBuilder::connect_in_background): such a master is never asked,
+    ///   [`inspect`](RedLock::inspect) says why, and acquisitions fail with `InvalidInput` if the others are no
+    ///   majority.
     /// - A client waits for replicas ([`acknowledged_by`](crate::ConfigBuilder::acknowledged_by)).
     /// - A setting is out of range.
     ///
-    /// Two clients of the same server are found by the first acquisition that reaches both. It fails with `InvalidInput`, too.
+    /// Two clients of the same server are found by the first acquisition that reaches both. It fails with
+    /// `InvalidInput`, too.
     pub fn build(self) -> Result<RedLock> {
         let (clients, settings) = self.checked()?;
         let sources: Vec<_> = clients.iter().map(|client| client.source.clone()).collect();

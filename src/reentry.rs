@@ -42,8 +42,8 @@ impl<T> Reentry<T> {
     /// Looks for a hold of the holder. `valid` says whether a hold may still be entered.
     pub(crate) fn enter(&self, holder: Holder, keys: &Arc<Keys>, valid: impl Fn(&T) -> bool) -> Entry<'_, T> {
         let key = (holder, keys.clone());
-        // Dropped after the mutex is unlocked. If the other guards have gone meanwhile, this is the last one, and its drop
-        // locks the table.
+        // Dropped after the mutex is unlocked. If the other guards have gone meanwhile, this is the last one, and its
+        // drop locks the table.
         let mut looked_at: Option<Arc<T>> = None;
         let mut slots = lock(&self.slots);
         match slots.get(&key) {
@@ -61,8 +61,8 @@ impl<T> Reentry<T> {
         Entry::Vacant(Vacant { reentry: self, key, event })
     }
 
-    /// Called when the hold of the holder is about to change. Until then, no other task enters the hold or acquires for the
-    /// holder.
+    /// Called when the hold of the holder is about to change. Until then, no other task enters the hold or acquires for
+    /// the holder.
     pub(crate) fn reopen(&self, holder: Holder, keys: &Arc<Keys>) -> Vacant<'_, T> {
         let (key, event) = ((holder, keys.clone()), Arc::new(Event::new()));
         lock(&self.slots).insert(key.clone(), Slot::Acquiring(event.clone()));

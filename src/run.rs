@@ -13,17 +13,19 @@ impl<G: Held> Acquire<G> {
     ///
     /// - The release is awaited. If the work panicked, the panic resumes after it.
     /// - If the hold is lost, the work is stopped where it awaits, as by [`protect`](crate::LockGuard::protect).
-    /// - The guard that `work` gets shares its hold with `run`. The hold lasts until both are done: until the end of the work, even if
-    ///   the work drops its guard earlier, and until the guard is dropped, even if the work returns it. A shared hold cannot be
-    ///   [downgraded](crate::WriteGuard::downgrade) or [upgraded](crate::ReadGuard::try_upgrade).
+    /// - The guard that `work` gets shares its hold with `run`. The hold lasts until both are done: until the end of
+    ///   the work, even if the work drops its guard earlier, and until the guard is dropped, even if the work returns
+    ///   it. A shared hold cannot be [downgraded](crate::WriteGuard::downgrade) or
+    ///   [upgraded](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
     /// - Those of acquiring, as documented for [`Acquire`]. `work` is not called then.
-    /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted the lock. The output
-    ///   of the work is dropped.
-    /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the release found something that bowline did not write,
-    ///   so the lock may not have excluded others.
-    /// - Any other failure of the release is not an error, because the lease covered the work. The release continues in the background.
+    /// - [`Lost`](ErrorKind::Lost): the hold was lost before the work was done. Another holder may have been granted
+    ///   the lock. The output of the work is dropped.
+    /// - [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): the release found something that
+    ///   bowline did not write, so the lock may not have excluded others.
+    /// - Any other failure of the release is not an error, because the lease covered the work. The release continues in
+    ///   the background.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work and releases in the background.
@@ -46,8 +48,8 @@ impl<G: Held> Acquire<G> {
 }
 
 impl<G: Held> TryAcquire<G> {
-    /// Tries to acquire, runs `work` with the guard, and releases, as [`Acquire::run`] does. `None` means that nothing was acquired
-    /// and `work` was not called.
+    /// Tries to acquire, runs `work` with the guard, and releases, as [`Acquire::run`] does. `None` means that nothing
+    /// was acquired and `work` was not called.
     ///
     /// # Errors
     /// Those of [`Acquire::run`].
@@ -73,8 +75,8 @@ where
     W: Future,
 {
     let shared = guard.share();
-    // The closure itself may panic, too. On the heap, because the future can have any size and would be copied from frame to
-    // frame.
+    // The closure itself may panic, too. On the heap, because the future can have any size and would be copied from
+    // frame to frame.
     let work = Box::pin(AssertUnwindSafe(async move { work(shared).await }).catch_unwind());
     let worked = protect("run", || guard.loss(), guard.first_lost(), work).await;
     let released = guard.release().await;

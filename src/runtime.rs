@@ -30,17 +30,18 @@ pub mod tokio;
 
 /// An async runtime. It spawns bowline's tasks, runs its timers and provides its clock.
 ///
-/// bowline spawns, sleeps and reads the time only through this trait. An implementation can therefore run the whole library in
-/// virtual time, as a simulation does.
+/// bowline spawns, sleeps and reads the time only through this trait. An implementation can therefore run the whole
+/// library in virtual time, as a simulation does.
 ///
 /// No method is `async`, because tasks and timers outlive the borrow of the executor. The methods use
-/// [`BoxFuture`](crate::BoxFuture), which this crate re-exports. See `examples/custom_executor.rs` for an implementation.
+/// [`BoxFuture`](crate::BoxFuture), which this crate re-exports. See `examples/custom_executor.rs` for an
+/// implementation.
 ///
 /// # Contract
 /// - Every method may be called on any thread, inside and outside the runtime.
 /// - `now` and `sleep` use the same clock: after `sleep(d)`, `now` has advanced by at least `d`.
-/// - After the runtime is shut down, `spawn` drops the task and `sleep` resolves early. Neither panics. `sleep` must not resolve
-///   in its first poll then, so that the runtime can drop a task that sleeps in a loop.
+/// - After the runtime is shut down, `spawn` drops the task and `sleep` resolves early. Neither panics. `sleep` must
+///   not resolve in its first poll then, so that the runtime can drop a task that sleeps in a loop.
 pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// Runs `task` in the background until it is done.
     fn spawn(&self, task: BoxFuture<'static, ()>);
@@ -48,17 +49,17 @@ pub trait Executor: fmt::Debug + Send + Sync + 'static {
     /// Returns a future that resolves after `duration`, counted from this call.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
-    /// The time of a monotonic clock. Leases are counted by it, so it should go on while the machine is suspended. `Instant::now()` does
-    /// not on Linux; the executors of this crate do.
+    /// The time of a monotonic clock. Leases are counted by it, so it should go on while the machine is suspended.
+    /// `Instant::now()` does not on Linux; the executors of this crate do.
     fn now(&self) -> Instant;
 
     /// Blocks the calling thread until `future` is done. The thread must be one that may block.
     ///
     /// # Errors
     /// - [`Closed`](crate::ErrorKind::Closed): the runtime was shut down before `future` was done.
-    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the thread drives async tasks, so blocking could stop the runtime.
-    ///   `future` is dropped without a poll. An implementation may skip this check if its runtime cannot recognise such
-    ///   threads.
+    /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the thread drives async tasks, so blocking could stop the
+    ///   runtime. `future` is dropped without a poll. An implementation may skip this check if its runtime cannot
+    ///   recognise such threads.
     fn block_on(&self, future: BoxFuture<'_, ()>) -> Result<()>;
 }
 

@@ -15,31 +15,32 @@ use crate::protocol::limits::{READ, WRITE};
 
 /// A named lock that many hold for reading at the same time, or one for writing.
 ///
-/// Returned by [`Client::rw_lock`](crate::Client::rw_lock). A handle is cheap to make and to clone, and stores nothing in
-/// Redis.
+/// Returned by [`Client::rw_lock`](crate::Client::rw_lock). A handle is cheap to make and to clone, and stores nothing
+/// in Redis.
 ///
 /// # Guarantees
 /// Those of [`Lock`](crate::Lock), and:
-/// - While a [`WriteGuard`] is valid, no other guard of the name is valid. While a [`ReadGuard`] is valid, no write guard is.
-/// - Waiters are served in the order of arrival, so neither readers nor writers starve. Consecutive readers in the queue are
-///   granted together.
-/// - Each write guard has a larger token than the writers before it. The token of a read guard is at least that of the writer
-///   before it, and smaller than that of the writer after it.
+/// - While a [`WriteGuard`] is valid, no other guard of the name is valid. While a [`ReadGuard`] is valid, no write
+///   guard is.
+/// - Waiters are served in the order of arrival, so neither readers nor writers starve. Consecutive readers in the
+///   queue are granted together.
+/// - Each write guard has a larger token than the writers before it. The token of a read guard is at least that of the
+///   writer before it, and smaller than that of the writer after it.
 ///
 /// # Not guaranteed
 /// The lock is a lease with fencing tokens, not a mutex: see [`LockGuard`](crate::LockGuard).
 ///
 /// # Re-entry
-/// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold stays a
-/// writer's until its last guard is gone. A holder that reads and asks to write gets
-/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder, such an acquisition cannot be recognised: it
-/// waits until its timeout.
+/// A [`Holder`](crate::Holder) that reads may read again. A holder that writes may write or read again, and the hold
+/// stays a writer's until its last guard is gone. A holder that reads and asks to write gets
+/// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once. Without a holder, such an acquisition cannot be
+/// recognised: it waits until its timeout.
 ///
 /// # Redis keys
 /// - `<prefix>:rw:{<name>}` and `...:leases`, the holds, expire with the longest lease.
 /// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
-/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is later; after a
-///   grant to a reader up to 5 min earlier.
+/// - `...:fence`, the counter of the tokens, expires 65 min after the last grant or after twice the lease, whichever is
+///   later; after a grant to a reader up to 5 min earlier.
 ///
 /// # Examples
 /// ```no_run
@@ -86,12 +87,12 @@ impl RwLock {
         TryAcquire::new(&self.primitive, "try_write", WRITE)
     }
 
-    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the answer
-    /// arrives.
+    /// Reads who holds the lock and how many wait. Both are read at the same moment, and may have changed when the
+    /// answer arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not answer or
-    /// refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name, and the errors of a server that does not
+    /// answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
@@ -132,16 +133,17 @@ impl fmt::Debug for RwLock {
 }
 
 impl WriteGuard {
-    /// Turns this writer into a reader in one step. No other writer is granted in between, and the readers at the head of the
-    /// queue are granted too.
+    /// Turns this writer into a reader in one step. No other writer is granted in between, and the readers at the head
+    /// of the queue are granted too.
     ///
     /// The reader keeps the token. A fixed lease starts over and is never shortened. The hold leaves its
-    /// [cohort](Acquire::non_fair). If other guards of the same [`Holder`](crate::Holder) share the hold, it stays a writer's
-    /// until all of them are gone.
+    /// [cohort](Acquire::non_fair). If other guards of the same [`Holder`](crate::Holder) share the hold, it stays a
+    /// writer's until all of them are gone.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused)
-    /// and other errors of the server. The guard is consumed, and its hold is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
+    /// released in the background.
     ///
     /// # Cancel safety
     /// Dropping the future releases the hold in the background.
@@ -154,8 +156,8 @@ impl WriteGuard {
     }
 }
 
-/// The outcome of [`ReadGuard::try_upgrade`]. `W` and `R` are the guards: those of the async API by default, or those of the
-/// [blocking API](crate::blocking::Upgrade).
+/// The outcome of [`ReadGuard::try_upgrade`]. `W` and `R` are the guards: those of the async API by default, or those
+/// of the [blocking API](crate::blocking::Upgrade).
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
@@ -163,21 +165,22 @@ pub enum Upgrade<W = WriteGuard, R = ReadGuard> {
     Writing(W),
     /// Others read too, or the guard shares its hold with others of its holder. It still reads, with the same token.
     ///
-    /// Waiting could deadlock: two readers that both want to write would wait for each other. Release the guard and acquire by
-    /// [`RwLock::write`] instead.
+    /// Waiting could deadlock: two readers that both want to write would wait for each other. Release the guard and
+    /// acquire by [`RwLock::write`] instead.
     Shared(R),
 }
 
 impl ReadGuard {
-    /// Turns the only reader into the writer in one step, ahead of all waiters. Never waits for others. A fixed lease starts
-    /// over, whatever the outcome.
+    /// Turns the only reader into the writer in one step, ahead of all waiters. Never waits for others. A fixed lease
+    /// starts over, whatever the outcome.
     ///
-    /// A guard that shares its hold with other guards of the same [`Holder`](crate::Holder) is not upgraded, unless the hold is
-    /// already a writer's.
+    /// A guard that shares its hold with other guards of the same [`Holder`](crate::Holder) is not upgraded, unless the
+    /// hold is already a writer's.
     ///
     /// # Errors
-    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused)
-    /// and other errors of the server. The guard is consumed, and its hold is released in the background.
+    /// [`Lost`](crate::ErrorKind::Lost), [`Unavailable`](crate::ErrorKind::Unavailable),
+    /// [`Refused`](crate::ErrorKind::Refused) and other errors of the server. The guard is consumed, and its hold is
+    /// released in the background.
     ///
     /// # Cancel safety
     /// Dropping the future releases the hold in the background.

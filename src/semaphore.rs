@@ -23,30 +23,30 @@ pub const MAX_PERMITS: u32 = WRITE - 1;
 
 /// A named number of permits that programs on many machines share.
 ///
-/// Returned by [`Client::semaphore`](crate::Client::semaphore). A handle is cheap to make and to clone, and stores nothing in
-/// Redis.
+/// Returned by [`Client::semaphore`](crate::Client::semaphore). A handle is cheap to make and to clone, and stores
+/// nothing in Redis.
 ///
 /// # Guarantees
 /// Those of [`Lock`](crate::Lock) except the token, and:
 /// - The valid [`Permit`]s of a name never exceed its limit.
-/// - The client's watchdog renews the permits. The permits of a crashed program become free when their leases end. A release
-///   that arrives after that adds no permit.
+/// - The client's watchdog renews the permits. The permits of a crashed program become free when their leases end. A
+///   release that arrives after that adds no permit.
 /// - Waiters are served in the order of arrival: requests for few permits cannot starve a request for many.
-///   [Non-fair](Acquire::non_fair) acquisitions of one client share tickets: they cost less, and pass other waiters for a
-///   limited number of grants and a limited time.
+///   [Non-fair](Acquire::non_fair) acquisitions of one client share tickets: they cost less, and pass other waiters for
+///   a limited number of grants and a limited time.
 ///
 /// # Not guaranteed
-/// A permit is a lease. A program that is paused past the end of its lease continues without a permit. There is no fencing
-/// token, because several holders act at the same time and storage could not tell which of them is late. Use a
+/// A permit is a lease. A program that is paused past the end of its lease continues without a permit. There is no
+/// fencing token, because several holders act at the same time and storage could not tell which of them is late. Use a
 /// [`Lock`](crate::Lock) where that matters.
 ///
 /// # The limit
-/// Each handle brings a limit, which should be the same in all programs. [`set_limit`](Self::set_limit) stores a limit in
-/// Redis that overrides those of the handles.
+/// Each handle brings a limit, which should be the same in all programs. [`set_limit`](Self::set_limit) stores a limit
+/// in Redis that overrides those of the handles.
 ///
 /// # Redis keys
-/// - `<prefix>:sem:{<name>}` and `...:leases`, the permits, expire with the longest lease, or 24 h after the last use if a limit
-///   is stored.
+/// - `<prefix>:sem:{<name>}` and `...:leases`, the permits, expire with the longest lease, or 24 h after the last use
+///   if a limit is stored.
 /// - `...:queue` and `...:tickets`, the waiters, expire 1 h after the last heartbeat.
 ///
 /// # Examples
@@ -75,8 +75,8 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// Acquires `count` permits at once. Zero is an [`InvalidInput`](crate::ErrorKind::InvalidInput) error. More than the limit
-    /// is an [`OverLimit`](crate::ErrorKind::OverLimit) error.
+    /// Acquires `count` permits at once. Zero is an [`InvalidInput`](crate::ErrorKind::InvalidInput) error. More than
+    /// the limit is an [`OverLimit`](crate::ErrorKind::OverLimit) error.
     pub fn acquire_many(&self, count: u32) -> Acquire<Permit> {
         Acquire::new(&self.primitive, "acquire", count)
     }
@@ -103,12 +103,12 @@ impl Semaphore {
         Ok(state.limit.saturating_sub(state.used))
     }
 
-    /// Reads who holds permits and how many wait. Both are read at the same moment, and may have changed when the answer
-    /// arrives.
+    /// Reads who holds permits and how many wait. Both are read at the same moment, and may have changed when the
+    /// answer arrives.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that does not
-    /// answer or refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or limit, and the errors of a server that
+    /// does not answer or refuses.
     ///
     /// # Cancel safety
     /// Reads only. Dropping the future changes nothing in Redis.
@@ -118,12 +118,13 @@ impl Semaphore {
 
     /// Stores a limit in Redis. It overrides the limits of the handles until 24 h after the last use of the semaphore.
     ///
-    /// A larger limit grants waiters at once. A smaller limit revokes no permits: waiters are granted again once enough permits
-    /// are released. Waiters that ask for more than the new limit fail with [`OverLimit`](crate::ErrorKind::OverLimit).
+    /// A larger limit grants waiters at once. A smaller limit revokes no permits: waiters are granted again once enough
+    /// permits are released. Waiters that ask for more than the new limit fail with
+    /// [`OverLimit`](crate::ErrorKind::OverLimit).
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or a limit outside of 1 to [`MAX_PERMITS`], and the
-    /// errors of a server that does not answer or refuses.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an invalid name or a limit outside of 1 to [`MAX_PERMITS`],
+    /// and the errors of a server that does not answer or refuses.
     ///
     /// # Cancel safety
     /// After the future is dropped, the limit may or may not have been stored.

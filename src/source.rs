@@ -20,8 +20,8 @@ pub(crate) struct Source<T> {
     together: Mutex<Vec<Together<T>>>,
 }
 
-/// The clients, and what their sources share while there are any. The addresses are those of live clients as long as there is something
-/// to share, because each of these sources keeps its clients alive.
+/// The clients, and what their sources share while there are any. The addresses are those of live clients as long as
+/// there is something to share, because each of these sources keeps its clients alive.
 type Together<T> = (Vec<usize>, Weak<Reentry<T>>);
 
 impl<T> Source<T> {

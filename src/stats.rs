@@ -2,22 +2,22 @@
 
 /// The counters of a client, for metrics: see [`Client::stats`](crate::Client::stats).
 ///
-/// `held` and `waiting` are current values. The others count since the client was connected. All are read at the same moment,
-/// except `reconnects`, which is read shortly after.
+/// `held` and `waiting` are current values. The others count since the client was connected. All are read at the same
+/// moment, except `reconnects`, which is read shortly after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Current holds: locks, reads, writes and acquisitions of permits. Several guards of one [`Holder`](crate::Holder) that share
-    /// a hold count once.
+    /// Current holds: locks, reads, writes and acquisitions of permits. Several guards of one [`Holder`](crate::Holder)
+    /// that share a hold count once.
     pub held: u64,
-    /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting members of
-    /// [cohorts](crate::Acquire::non_fair).
+    /// Current acquisitions and waits for latches: those whose request is sent, those queued in Redis, and the waiting
+    /// members of [cohorts](crate::Acquire::non_fair).
     pub waiting: u64,
     /// Granted acquisitions, and changes between reading and writing. One that [waits for
     /// replicas](crate::ConfigBuilder::acknowledged_by) counts once they have acknowledged it.
     pub acquired: u64,
-    /// Acquisitions that were granted by a hand-off within a [cohort](crate::Acquire::non_fair), without a command. They are also
-    /// counted in `acquired`.
+    /// Acquisitions that were granted by a hand-off within a [cohort](crate::Acquire::non_fair), without a command.
+    /// They are also counted in `acquired`.
     pub passed_on: u64,
     /// Leases that the watchdog has renewed.
     pub renewals: u64,
@@ -27,7 +27,7 @@ pub struct Stats {
     /// Connections that were restored after a loss, including that of the subscription. Always zero if the
     /// [`Connection`](crate::Connection) does not count them.
     pub reconnects: u64,
-    /// How often the server refused to restore the subscription after a reconnect, for example because the user lost its right
-    /// to the channel. Until the subscription is restored, waiters learn of a grant only by their heartbeats.
+    /// How often the server refused to restore the subscription after a reconnect, for example because the user lost
+    /// its right to the channel. Until the subscription is restored, waiters learn of a grant only by their heartbeats.
     pub subscriptions_refused: u64,
 }

@@ -52,7 +52,8 @@ impl ScriptCall {
 }
 
 impl BareConnection {
-    /// Connects as bowline does: over a socket of the runtime, driven by a task of the runtime, with no timer of redis-rs.
+    /// Connects as bowline does: over a socket of the runtime, driven by a task of the runtime, with no timer of
+    /// redis-rs.
     pub async fn open(runtime: Runtime, executor: &Arc<dyn Executor>, url: &str) -> Result<Self> {
         let (stream, login) = runtime.dial(url).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);

@@ -59,8 +59,8 @@ pub struct Panel {
     pub values: Vec<f64>,
 }
 
-/// Metrics side by side, with the same rows in each. Every bar has its value beside it, since the scales differ. The first
-/// `ours` rows stand out.
+/// Metrics side by side, with the same rows in each. Every bar has its value beside it, since the scales differ. The
+/// first `ours` rows stand out.
 pub fn panels(name: &str, title: &str, rows: &[&str], ours: usize, panels: &[Panel]) -> Result<()> {
     const NAMES: u32 = 140;
     const ROW: i32 = 32;

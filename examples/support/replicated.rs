@@ -27,7 +27,8 @@ impl Replicated {
         Ok(Self { url: format!("redis://127.0.0.1:{primary}/"), own: Some((servers, replica)) })
     }
 
-    /// Kills the primary, makes the replica the primary and returns its URL. `None`: the servers are not the example's own.
+    /// Kills the primary, makes the replica the primary and returns its URL. `None`: the servers are not the example's
+    /// own.
     pub(crate) fn fail_over(&mut self) -> Outcome<Option<String>> {
         let Some((servers, replica)) = &mut self.own else { return Ok(None) };
         servers.kill_first()?;

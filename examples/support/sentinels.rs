@@ -1,4 +1,5 @@
-//! Where the example finds sentinels: at `REDIS_URL`, else a master, a replica and three sentinels of its own, which end with it.
+//! Where the example finds sentinels: at `REDIS_URL`, else a master, a replica and three sentinels of its own, which
+//! end with it.
 
 #[path = "processes.rs"]
 mod processes;

@@ -1,9 +1,10 @@
 //! Whether a history of one lock is linearizable, by stateright's `LinearizabilityTester`.
 //!
-//! The specification is a lock with tokens: an acquisition finds the lock free and gets a larger token than all before, and a hold ends once.
-//! A hold is what its guard says: it begins between the call and the guard, and ends when the guard is released or is no longer valid, which
-//! the owner may see later. An acquisition without an outcome has given out no guard, so it is no operation. A hold whose owner died has an
-//! end that never returns: it may have ended at any time since the grant.
+//! The specification is a lock with tokens: an acquisition finds the lock free and gets a larger token than all before,
+//! and a hold ends once. A hold is what its guard says: it begins between the call and the guard, and ends when the
+//! guard is released or is no longer valid, which the owner may see later. An acquisition without an outcome has given
+//! out no guard, so it is no operation. A hold whose owner died has an end that never returns: it may have ended at any
+//! time since the grant.
 
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
@@ -20,15 +21,16 @@ pub struct Hold {
     pub ended: Option<(u64, u64)>,
 }
 
-/// How many holds are checked at a time: the tester's work grows with the square of that. Two windows share half of their holds. Any part
-/// of a history that is linearizable is so too, and what breaks the order of tokens does so between holds with neighbouring tokens.
+/// How many holds are checked at a time: the tester's work grows with the square of that. Two windows share half of
+/// their holds. Any part of a history that is linearizable is so too, and what breaks the order of tokens does so
+/// between holds with neighbouring tokens.
 const WINDOW: usize = 16;
 
 /// The holds of a lock.
 #[derive(Clone)]
 struct Lock<'a> {
-    /// The tokens that acquisitions have got, each of them later than the smaller ones. The tester need not try another order, since it
-    /// would find that one wrong only later.
+    /// The tokens that acquisitions have got, each of them later than the smaller ones. The tester need not try another
+    /// order, since it would find that one wrong only later.
     tokens: &'a [u64],
     held: Option<u64>,
 }
@@ -83,7 +85,8 @@ pub fn check(holds: &[Hold]) -> Result<(), String> {
 fn is_linearizable(holds: &[Hold]) -> Result<bool, String> {
     let mut tokens: Vec<u64> = holds.iter().map(|hold| hold.token).collect();
     tokens.dedup();
-    // At one time, calls come before returns, because these may have been concurrent. Each operation has a thread of its own.
+    // At one time, calls come before returns, because these may have been concurrent. Each operation has a thread of
+    // its own.
     let mut events = Vec::new();
     for (n, hold) in holds.iter().enumerate() {
         let (acquire, end) = (2 * n, 2 * n + 1);

@@ -1,7 +1,8 @@
-//! The scheme of bowline's `RedLock` as a model: 3 masters and 2 clients, of which [stateright] visits every state within bounds.
+//! The scheme of bowline's `RedLock` as a model: 3 masters and 2 clients, of which [stateright] visits every state
+//! within bounds.
 //!
-//! `docs/quorum.md` says what is modelled and what is not. A request that is never executed stands for one that was lost, and for a
-//! master that is down, frozen or cut off.
+//! `docs/quorum.md` says what is modelled and what is not. A request that is never executed stands for one that was
+//! lost, and for a master that is down, frozen or cut off.
 
 mod client;
 mod flaw;

@@ -19,8 +19,8 @@ use crate::protocol::reply::{Acquired, Requeued};
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
 
-/// The longest wait for replicas within one request. The answer may be that the attempt is queued or that others hold the
-/// lock, and must not come later than this.
+/// The longest wait for replicas within one request. The answer may be that the attempt is queued or that others hold
+/// the lock, and must not come later than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The server's answer about an attempt.
@@ -55,7 +55,8 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<An
     }
 }
 
-/// Releases the cohort's former hold and queues up, in one request. `None`: no answer that counts, so the next request is due.
+/// Releases the cohort's former hold and queues up, in one request. `None`: no answer that counts, so the next request
+/// is due.
 async fn requeue(
     request: &Request,
     waiter: &mut Waiter<'_>,
@@ -85,8 +86,8 @@ async fn requeue(
             context.deliver(messages);
             Ok(Some(if left_to_cohort { Answer::LeftToCohort } else { Answer::Queued }))
         }
-        // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The next
-        // request, with the same attempt id, finds out.
+        // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
+        // next request, with the same attempt id, finds out.
         Ok(Requeued::NotHeld { now }) => {
             context.observe(now);
             waiter.attempt.state.before = None;
@@ -170,8 +171,8 @@ async fn acquire(
     }
 }
 
-/// Sends the request, and waits for replicas in the same round trip if it can, and if the caller's `limit` leaves the time. Returns how
-/// many have acknowledged what the request wrote.
+/// Sends the request, and waits for replicas in the same round trip if it can, and if the caller's `limit` leaves the
+/// time. Returns how many have acknowledged what the request wrote.
 async fn send(
     request: &Request,
     context: &Context,

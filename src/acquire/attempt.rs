@@ -31,8 +31,8 @@ pub(super) enum Decision {
     GrantExpired,
 }
 
-/// Asks the server, and waits in the queue if need be. The waiter gives the attempt up when it is dropped before the attempt is
-/// decided.
+/// Asks the server, and waits in the queue if need be. The waiter gives the attempt up when it is dropped before the
+/// attempt is decided.
 pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<Decision> {
     loop {
         let is_decided = std::mem::take(&mut waiter.attempt.state.is_decided);
@@ -82,20 +82,21 @@ fn decided(request: &Request, waiter: &mut Waiter<'_>, outcome: Outcome) -> Resu
                 counted_from = context.now();
             }
             let left = deadline(counted_from, request.lease).saturating_duration_since(context.now());
-            // If the request was sent twice, the second copy may have queued up anew after the first grant had expired, and
-            // this may be the first grant: too old to be counted from the second copy.
+            // If the request was sent twice, the second copy may have queued up anew after the first grant had expired,
+            // and this may be the first grant: too old to be counted from the second copy.
             let mut trusted = asked_once;
             if mutant::on(Mutant::GrantTrustedAfterResend) {
                 trusted = true;
             }
             let is_held = trusted && left >= request.lease / 2;
-            // The lease may count from a heartbeat long before the grant. The limit is about the work, which begins now.
+            // The lease may count from a heartbeat long before the grant. The limit is about the work, which begins
+            // now.
             let counts = Counts { lease: counted_from, limit: context.now() };
             Ok(is_held.then(|| hold(request, waiter, token, counts, 0)))
         }
         Outcome::Gone => {
-            // If the request was sent twice, a heartbeat may have been answered between the two, and the second copy may have
-            // queued up since. Giving the attempt up cancels that ticket.
+            // If the request was sent twice, a heartbeat may have been answered between the two, and the second copy
+            // may have queued up since. Giving the attempt up cancels that ticket.
             let mut trusted = asked_once;
             if mutant::on(Mutant::GoneTrustedAfterResend) {
                 trusted = true;

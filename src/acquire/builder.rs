@@ -23,8 +23,8 @@ pub use try_acquire::TryAcquire;
 /// An acquisition that waits until it is granted. `G` is the guard that it resolves to.
 ///
 /// Returned by [`Lock::lock`](crate::Lock::lock), [`RwLock::read`](crate::RwLock::read),
-/// [`RwLock::write`](crate::RwLock::write) and [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent before it
-/// is awaited. The [blocking API](crate::blocking::Acquire) uses the same builder and calls `block` instead.
+/// [`RwLock::write`](crate::RwLock::write) and [`Semaphore::acquire`](crate::Semaphore::acquire). Nothing is sent
+/// before it is awaited. The [blocking API](crate::blocking::Acquire) uses the same builder and calls `block` instead.
 ///
 /// # Errors
 /// - [`TimedOut`](ErrorKind::TimedOut): the [`timeout`](Self::timeout) has passed.
@@ -33,15 +33,15 @@ pub use try_acquire::TryAcquire;
 /// - [`OverLimit`](ErrorKind::OverLimit): the semaphore has fewer permits than requested.
 /// - [`WouldDeadlock`](ErrorKind::WouldDeadlock): the holder already reads and asks to write.
 /// - [`Unavailable`](ErrorKind::Unavailable), [`Refused`](ErrorKind::Refused): the server gave no usable answer for the
-///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). `Unavailable` also means that three grants in a row
-///   arrived after their lease had expired.
+///   client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout). `Unavailable` also means that three grants in a
+///   row arrived after their lease had expired.
 /// - [`Denied`](ErrorKind::Denied), [`WrongType`](ErrorKind::WrongType), [`Protocol`](ErrorKind::Protocol): returned at
 ///   once, without a retry.
 /// - [`Closed`](ErrorKind::Closed): the client is closed, or was closed during the wait.
 ///
 /// # Cancel safety
-/// Dropping the future at any point cancels the acquisition in the background, and the next waiter is served. If the server
-/// is unreachable, a ticket or a hold can remain in Redis for at most one lease.
+/// Dropping the future at any point cancels the acquisition in the background, and the next waiter is served. If the
+/// server is unreachable, a ticket or a hold can remain in Redis for at most one lease.
 ///
 /// # Examples
 /// An acquisition borrows nothing. It can be stored, spawned as a task and joined with others.
@@ -82,33 +82,38 @@ impl<G> Acquire<G> {
 
     /// Prefers throughput to the order between processes.
     ///
-    /// Non-fair acquisitions of one client form a *cohort* if they can share a grant: those of one [`Lock`](crate::Lock),
-    /// the writers of one [`RwLock`](crate::RwLock), and those that ask a [`Semaphore`](crate::Semaphore) for the same number
-    /// of permits through handles with the same limit. A cohort waits behind one ticket. A release hands the hold to the
-    /// next member of the cohort without a command. If the primitive has tokens, every member gets a larger one.
+    /// Non-fair acquisitions of one client form a *cohort* if they can share a grant: those of one
+    /// [`Lock`](crate::Lock), the writers of one [`RwLock`](crate::RwLock), and those that ask a
+    /// [`Semaphore`](crate::Semaphore) for the same number of permits through handles with the same limit. A cohort
+    /// waits behind one ticket. A release hands the hold to the next member of the cohort without a command. If the
+    /// primitive has tokens, every member gets a larger one.
     ///
-    /// Only acquisitions with the client's own renewed lease join a cohort. All others queue up as [`fair`](Self::fair) ones.
+    /// Only acquisitions with the client's own renewed lease join a cohort. All others queue up as [`fair`](Self::fair)
+    /// ones.
     ///
     /// # Guaranteed
-    /// - The member that has waited longest in its cohort is next. A semaphore may answer requests that are already sent in
-    ///   another order.
+    /// - The member that has waited longest in its cohort is next. A semaphore may answer requests that are already
+    ///   sent in another order.
     /// - A hand-off budget serves at most 32 members, and the last of them at most
-    ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues up
-    ///   again behind the other waiters.
-    /// - The cohort of a [`Lock`](crate::Lock) that was granted without waiting asks for its next budget when half of the present one
-    ///   is used, and gets the budget only if no one else waits. A cohort that is alone therefore never waits for Redis. If a budget is
-    ///   used up before the next one is there, the one after that is twice as large, up to 512 members.
-    /// - At most two budgets of a lock go before a waiter outside the cohort, or one grant of a read-write lock, or the grants of a
-    ///   semaphore that the cohort had when the waiter queued up.
-    /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks Redis.
-    /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients release.
+    ///   [`handoff_time`](crate::ConfigBuilder::handoff_time) (default 100 ms) after the first. The cohort then queues
+    ///   up again behind the other waiters.
+    /// - The cohort of a [`Lock`](crate::Lock) that was granted without waiting asks for its next budget when half of
+    ///   the present one is used, and gets the budget only if no one else waits. A cohort that is alone therefore never
+    ///   waits for Redis. If a budget is used up before the next one is there, the one after that is twice as large, up
+    ///   to 512 members.
+    /// - At most two budgets of a lock go before a waiter outside the cohort, or one grant of a read-write lock, or the
+    ///   grants of a semaphore that the cohort had when the waiter queued up.
+    /// - Only a valid hold is handed off. After a loss, or with less than half of the lease left, the next member asks
+    ///   Redis.
+    /// - While members wait for permits, the cohort always asks for more, so it also gets permits that other clients
+    ///   release.
     ///
     /// # Not guaranteed
-    /// - Order between a cohort and acquisitions outside it, including those of the same client: fair ones, tries, readers,
-    ///   and those with a [lease](Self::lease) of their own, a [fixed lease](Self::expires_after) or a
+    /// - Order between a cohort and acquisitions outside it, including those of the same client: fair ones, tries,
+    ///   readers, and those with a [lease](Self::lease) of their own, a [fixed lease](Self::expires_after) or a
     ///   [limit](Self::hold_at_most).
-    /// - Progress while the next member does not run. If its future is neither polled nor dropped when its turn comes, the
-    ///   cohort may stall, and the hold stays taken until the lease expires.
+    /// - Progress while the next member does not run. If its future is neither polled nor dropped when its turn comes,
+    ///   the cohort may stall, and the hold stays taken until the lease expires.
     pub fn non_fair(mut self) -> Self {
         self.options.choices.non_fair = true;
         self
@@ -127,11 +132,11 @@ impl<G> Acquire<G> {
     /// Sets the renewed lease of this hold: 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
     /// ([`MAX_LEASE`](crate::MAX_LEASE)). The default is the [client's lease](crate::ConfigBuilder::lease).
     ///
-    /// The watchdog renews the lease every third of its length for as long as the guard lives. The lease limits how long a
-    /// crashed holder blocks others. It does not limit how long the hold may last.
+    /// The watchdog renews the lease every third of its length for as long as the guard lives. The lease limits how
+    /// long a crashed holder blocks others. It does not limit how long the hold may last.
     ///
-    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition joins a cohort only if its
-    /// lease equals that of the client.
+    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition joins a cohort only
+    /// if its lease equals that of the client.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.choices = self.options.choices.with_lease(lease, false);
         self
@@ -141,27 +146,28 @@ impl<G> Acquire<G> {
     /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)).
     ///
     /// The guard's `extend`, such as [`LockGuard::extend`], prolongs a fixed lease. [`lease`](Self::lease) and
-    /// [`hold_at_most`](Self::hold_at_most) configure renewed leases: either of them together with `expires_after` is an
-    /// [`InvalidInput`](ErrorKind::InvalidInput) error.
+    /// [`hold_at_most`](Self::hold_at_most) configure renewed leases: either of them together with `expires_after` is
+    /// an [`InvalidInput`](ErrorKind::InvalidInput) error.
     ///
-    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition with a fixed lease joins no
-    /// cohort.
+    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition with a fixed lease
+    /// joins no cohort.
     pub fn expires_after(mut self, lease: Duration) -> Self {
         self.options.choices = self.options.choices.with_lease(lease, true);
         self
     }
 
-    /// Limits how long the watchdog renews the hold: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), with no upper bound.
-    /// By default a hold is renewed for as long as its guard lives.
+    /// Limits how long the watchdog renews the hold: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), with no upper
+    /// bound. By default a hold is renewed for as long as its guard lives.
     ///
-    /// At most `limit` after the grant the hold expires ([`Loss::Expired`](crate::Loss::Expired)), in this process and in
-    /// Redis, even if the guard lives on. The acquisition and each renewal ask for the lease or for the rest of the limit,
-    /// whichever is shorter.
+    /// At most `limit` after the grant the hold expires ([`Loss::Expired`](crate::Loss::Expired)), in this process and
+    /// in Redis, even if the guard lives on. The acquisition and each renewal ask for the lease or for the rest of the
+    /// limit, whichever is shorter.
     ///
-    /// The limit is counted from when this process learns of the grant; if it is granted at once, from before the request was sent.
+    /// The limit is counted from when this process learns of the grant; if it is granted at once, from before the
+    /// request was sent.
     ///
-    /// Re-entry, downgrade and upgrade keep the limit of the hold. A [non-fair](Self::non_fair) acquisition with a limit joins
-    /// no cohort.
+    /// Re-entry, downgrade and upgrade keep the limit of the hold. A [non-fair](Self::non_fair) acquisition with a
+    /// limit joins no cohort.
     ///
     /// # Examples
     /// ```no_run
@@ -182,15 +188,15 @@ impl<G> Acquire<G> {
     ///
     /// An acquisition that too few replicas acknowledge within the client's
     /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) is released and fails with
-    /// [`Unacknowledged`](ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A [non-fair](Self::non_fair)
-    /// acquisition with another choice than the client's joins no cohort.
+    /// [`Unacknowledged`](ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A
+    /// [non-fair](Self::non_fair) acquisition with another choice than the client's joins no cohort.
     pub fn acknowledged_by(mut self, replicas: u32) -> Self {
         self.options.choices.replicas = Some(replicas);
         self
     }
 
-    /// Returns [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind `limit` or more others. By default the queue is
-    /// unlimited.
+    /// Returns [`QueueFull`](ErrorKind::QueueFull) instead of waiting behind `limit` or more others. By default the
+    /// queue is unlimited.
     ///
     /// Waiters are counted once, when the acquisition starts to wait: those in Redis, or those in the client's own
     /// [cohort](Self::non_fair). A cohort that queues up again after its turn is not checked again. Zero is an
@@ -207,8 +213,8 @@ impl<G> Acquire<G> {
 }
 
 impl<G: Reentrant> Acquire<G> {
-    /// Acquires for `holder`. If `holder` already holds the primitive through this client, the acquisition re-enters that hold.
-    /// The default is the holder of the innermost [`Holder::scope`], if there is one.
+    /// Acquires for `holder`. If `holder` already holds the primitive through this client, the acquisition re-enters
+    /// that hold. The default is the holder of the innermost [`Holder::scope`], if there is one.
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
     }

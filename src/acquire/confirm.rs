@@ -8,7 +8,8 @@ use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::timeout;
 
-/// Waits until as many replicas as the hold needs have acknowledged it. `false`: the hold is lost, and another attempt may succeed.
+/// Waits until as many replicas as the hold needs have acknowledged it. `false`: the hold is lost, and another attempt
+/// may succeed.
 ///
 /// Dropping the future ends the wait and leaves the hold as it is: its owner releases it.
 pub(crate) async fn confirm(context: &Context, operation: &'static str, hold: &Arc<Hold>) -> Result<bool> {

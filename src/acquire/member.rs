@@ -15,8 +15,8 @@ use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Membership in a cohort, which lasts while an acquisition waits or asks. When it is dropped before the member [holds](Self::holds),
-/// the member leaves, and its turn goes to the next member.
+/// Membership in a cohort, which lasts while an acquisition waits or asks. When it is dropped before the member
+/// [holds](Self::holds), the member leaves, and its turn goes to the next member.
 #[derive(Debug)]
 pub(super) struct Member<'a> {
     context: &'a Context,
@@ -72,8 +72,9 @@ impl<'a> Member<'a> {
         self.context.engine.open_in_cohort(keys, self.number, *amount, *lease, now)
     }
 
-    /// The member has failed. After a failure to reach the server or its replicas, or a request for more than the limit, those that
-    /// waited when the member began to ask would fail for the same reason. They fail now, and not one after the other.
+    /// The member has failed. After a failure to reach the server or its replicas, or a request for more than the
+    /// limit, those that waited when the member began to ask would fail for the same reason. They fail now, and not one
+    /// after the other.
     pub(super) fn fail(&self, error: &Error) {
         use ErrorKind::{OverLimit, Refused, Unacknowledged, Unavailable};
         if matches!(error.kind(), Unavailable | Refused | Unacknowledged | OverLimit) {
@@ -118,13 +119,14 @@ impl InCohort {
         Self { cohort, budget }
     }
 
-    /// When the client learned of the tokens of which the hold has one. The members before may have had others of them since.
+    /// When the client learned of the tokens of which the hold has one. The members before may have had others of them
+    /// since.
     pub(crate) fn tokens_since(&self) -> Instant {
         self.budget.known_since()
     }
 
-    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the caller must release the
-    /// hold.
+    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the caller must release
+    /// the hold.
     pub(crate) fn hand_off(self, context: &Context, hold: &mut Arc<Hold>) -> bool {
         context.engine.hand_off(&self.cohort, hold, self.budget, context.now())
     }

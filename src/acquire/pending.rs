@@ -13,8 +13,8 @@ use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 
-/// An attempt whose outcome is not known yet. If it is dropped, it goes to the next member of its cohort. Without such a
-/// member it is abandoned, and its ticket or hold is removed from Redis in the background.
+/// An attempt whose outcome is not known yet. If it is dropped, it goes to the next member of its cohort. Without such
+/// a member it is abandoned, and its ticket or hold is removed from Redis in the background.
 #[derive(Debug)]
 pub(crate) struct PendingAttempt<'a> {
     context: &'a Context,
@@ -39,8 +39,8 @@ impl<'a> PendingAttempt<'a> {
         self.state.id
     }
 
-    /// The attempt is a hold of `amount`, granted by a request sent at `sent`. `Ok(None)`: it was revoked, or the client was closed
-    /// meanwhile.
+    /// The attempt is a hold of `amount`, granted by a request sent at `sent`. `Ok(None)`: it was revoked, or the
+    /// client was closed meanwhile.
     pub(crate) fn hold(
         &mut self,
         amount: u32,

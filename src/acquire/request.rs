@@ -24,8 +24,8 @@ pub(crate) struct Request {
     pub(crate) replicas: u32,
     pub(crate) max_waiters: u32,
     pub(crate) timeout: Option<Duration>,
-    /// The holder that can re-enter the hold, if there is one. Before [`choose_holder`](Self::choose_holder), the one that the caller
-    /// has named.
+    /// The holder that can re-enter the hold, if there is one. Before [`choose_holder`](Self::choose_holder), the one
+    /// that the caller has named.
     pub(crate) holder: Option<Holder>,
     /// Whether the caller chose a fair acquisition. Only the log shows it.
     pub(crate) fair: bool,
@@ -34,8 +34,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Takes the holder of the innermost [`Holder::scope`] around this call, unless the caller has named one. Called at the first poll,
-    /// because a task that is spawned in a scope does not belong to the scope.
+    /// Takes the holder of the innermost [`Holder::scope`] around this call, unless the caller has named one. Called at
+    /// the first poll, because a task that is spawned in a scope does not belong to the scope.
     pub(crate) fn choose_holder(&mut self) {
         self.holder = self.holder.or_else(Holder::current).filter(|_| self.keys.kind.is_reentrant());
     }

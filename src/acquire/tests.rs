@@ -109,8 +109,8 @@ fn a_dropped_attempt_goes_to_the_next_member_unless_it_is_alone_or_decided() {
     }
 }
 
-/// The next member has its own retry timeout, so it must not continue an attempt that has been without an answer for that
-/// long.
+/// The next member has its own retry timeout, so it must not continue an attempt that has been without an answer for
+/// that long.
 #[test]
 fn a_member_that_fails_leaves_its_attempt_to_no_other() {
     let setup = setup();
@@ -251,7 +251,8 @@ fn a_message_is_trusted_after_one_request_with_half_of_the_lease_left() {
     }
 }
 
-/// The lease counts from the last request or heartbeat before the grant. The limit is about the work, which begins later.
+/// The lease counts from the last request or heartbeat before the grant. The limit is about the work, which begins
+/// later.
 #[test]
 fn a_limit_counts_from_when_the_grant_is_known() {
     let setup = setup();

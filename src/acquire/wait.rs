@@ -29,7 +29,8 @@ pub(crate) struct Waiter<'a> {
     last: &'a LastFailure,
 }
 
-/// Why the last request of an operation failed: the cause in its error if the caller's time is over before there is an answer.
+/// Why the last request of an operation failed: the cause in its error if the caller's time is over before there is an
+/// answer.
 #[derive(Debug, Default)]
 pub(crate) struct LastFailure(Mutex<Option<Box<Failure>>>);
 
@@ -58,8 +59,8 @@ impl<'a> Waiter<'a> {
         Self { context, attempt, until, last }
     }
 
-    /// Counts one more request, which is sent at the returned time. `None`: the client is closed. Closing has cancelled the
-    /// attempt id, so a later request would acquire for a future that has failed.
+    /// Counts one more request, which is sent at the returned time. `None`: the client is closed. Closing has cancelled
+    /// the attempt id, so a later request would acquire for a future that has failed.
     pub(crate) async fn next_request(&mut self, retry: &mut Retry<'_>) -> Result<Option<Instant>> {
         let sent = retry.begin().await.inspect_err(|_| self.attempt.alone = true)?;
         if self.context.engine.is_closed() {
@@ -69,9 +70,9 @@ impl<'a> Waiter<'a> {
         Ok(Some(sent))
     }
 
-    /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for it. A
-    /// message about an attempt whose request was sent more than once may concern the first copy, so only the answer counts
-    /// then.
+    /// Waits for the answer to the request sent at `sent`, or for a message that overtakes the answer or makes up for
+    /// it. A message about an attempt whose request was sent more than once may concern the first copy, so only the
+    /// answer counts then.
     pub(crate) async fn ask<T>(
         &mut self,
         retry: &mut Retry<'_>,
@@ -96,8 +97,9 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// Pauses after a failed request, unless it becomes known what came of the earlier ones. An attempt whose retry timeout is over
-    /// is abandoned, and no other member of its cohort continues it: those that have waited for as long fail as well.
+    /// Pauses after a failed request, unless it becomes known what came of the earlier ones. An attempt whose retry
+    /// timeout is over is abandoned, and no other member of its cohort continues it: those that have waited for as long
+    /// fail as well.
     pub(crate) async fn pause<T>(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Asked<T>> {
         self.last.set(Some(&failure));
         let pause = pin!(retry.again_after(failure));
@@ -109,7 +111,8 @@ impl<'a> Waiter<'a> {
         again.map(|()| Asked::Failed)
     }
 
-    /// The answer to the request sent at `sent` was that the attempt waits. `true`: its ticket belongs to its cohort now.
+    /// The answer to the request sent at `sent` was that the attempt waits. `true`: its ticket belongs to its cohort
+    /// now.
     pub(crate) fn set_queued(&mut self, sent: Instant, holder_left: Option<Duration>, call_again: bool) -> bool {
         let queued = Queued { sent, asked: self.attempt.state.asked, holder_left, call_again };
         self.context.engine.queued(self.attempt.id(), queued, self.context.now())
@@ -131,7 +134,8 @@ impl<'a> Waiter<'a> {
         })
     }
 
-    /// The latest time at which the server may execute a request sent at `sent`. After that, no future waits for the answer.
+    /// The latest time at which the server may execute a request sent at `sent`. After that, no future waits for the
+    /// answer.
     pub(crate) fn not_after(&self, sent: Instant, retry: &Retry<'_>) -> ServerMillis {
         if mutant::on(Mutant::NoNotAfter) {
             return 0;
@@ -146,8 +150,8 @@ pub(crate) fn end_of(context: &Context, limit: Option<Duration>) -> Option<Insta
     limit.and_then(|limit| context.now().checked_add(limit))
 }
 
-/// The error of an acquisition, or of a wait, whose time is over. Its cause is what keeps the client from a connection, or else why the
-/// last request failed.
+/// The error of an acquisition, or of a wait, whose time is over. Its cause is what keeps the client from a connection,
+/// or else why the last request failed.
 pub(crate) fn timed_out(context: &Context, keys: &Keys, error: Error, last: &LastFailure) -> Error {
     if let Some(cause) = context.connection.why_down(keys.main()) {
         return error.with_source(cause);

@@ -9,23 +9,23 @@ use super::thread::block;
 use crate::run::covered;
 use crate::{Held, Holder, Reentrant, Result};
 
-/// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the options, such
-/// as [`timeout`](crate::Acquire::timeout). Nothing is sent before [`block`](crate::Acquire::block).
+/// The builder of the async API, [`bowline::Acquire`](crate::Acquire), with a blocking guard. That page documents the
+/// options, such as [`timeout`](crate::Acquire::timeout). Nothing is sent before [`block`](crate::Acquire::block).
 ///
 /// `G` is the async guard that [`Guard`] wraps. `T` says which threads the builder and its guard may move to:
 /// [`ThisThread`] or [`AnyThread`].
 pub type Acquire<G = crate::LockGuard, T = ThisThread> = crate::Acquire<Guard<G, T>>;
 
-/// The builder of the async API, [`bowline::TryAcquire`](crate::TryAcquire), with a blocking guard. That page documents the options.
-/// Nothing is sent before [`block`](crate::TryAcquire::block). The parameters are those of [`Acquire`].
+/// The builder of the async API, [`bowline::TryAcquire`](crate::TryAcquire), with a blocking guard. That page documents
+/// the options. Nothing is sent before [`block`](crate::TryAcquire::block). The parameters are those of [`Acquire`].
 pub type TryAcquire<G = crate::LockGuard, T = ThisThread> = crate::TryAcquire<Guard<G, T>>;
 
 impl<G: Held, T> Acquire<G, T> {
     /// Blocks the thread until the acquisition is granted or fails.
     ///
     /// # Errors
-    /// Those of [`Acquire`](crate::Acquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that drives
-    /// async tasks.
+    /// Those of [`Acquire`](crate::Acquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
+    /// drives async tasks.
     pub fn block(self) -> Result<Guard<G, T>> {
         let executor = self.executor()?;
         let guard = block(&executor, "acquire", self.with_guard::<G>().into_future())?;
@@ -34,15 +34,15 @@ impl<G: Held, T> Acquire<G, T> {
 
     /// Acquires, calls `work` with the guard, and releases, even if `work` panics.
     ///
-    /// Blocking code cannot be stopped when its lease is lost. Long work should check [`is_valid`](Held::is_valid) before each
-    /// step.
+    /// Blocking code cannot be stopped when its lease is lost. Long work should check [`is_valid`](Held::is_valid)
+    /// before each step.
     ///
     /// # Errors
     /// - Those of [`block`](Self::block). `work` is not called then.
     /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the work did. The output of `work` is dropped.
-    /// - [`WrongType`](crate::ErrorKind::WrongType), [`Protocol`](crate::ErrorKind::Protocol): something other than bowline
-    ///   changed the key. Any other failure of the release is not an error: the lease covered the work, and the release
-    ///   continues in the background.
+    /// - [`WrongType`](crate::ErrorKind::WrongType), [`Protocol`](crate::ErrorKind::Protocol): something other than
+    ///   bowline changed the key. Any other failure of the release is not an error: the lease covered the work, and the
+    ///   release continues in the background.
     pub fn run<O>(self, work: impl FnOnce(&Guard<G, T>) -> O) -> Result<O> {
         run(self.block()?, work)
     }
@@ -56,20 +56,20 @@ impl<G: Reentrant, T> Acquire<G, T> {
 }
 
 impl<G: Held, T> TryAcquire<G, T> {
-    /// Blocks the thread until the server has answered. `None` means that others hold what is asked for, or wait for it, or
-    /// that the grant arrived after its lease had expired.
+    /// Blocks the thread until the server has answered. `None` means that others hold what is asked for, or wait for
+    /// it, or that the grant arrived after its lease had expired.
     ///
     /// # Errors
-    /// Those of [`TryAcquire`](crate::TryAcquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread that
-    /// drives async tasks.
+    /// Those of [`TryAcquire`](crate::TryAcquire), and [`InvalidInput`](crate::ErrorKind::InvalidInput) on a thread
+    /// that drives async tasks.
     pub fn block(self) -> Result<Option<Guard<G, T>>> {
         let executor = self.executor()?;
         let guard = block(&executor, "try_acquire", self.with_guard::<G>().into_future())?;
         Ok(guard.map(|guard| Guard::new(guard, &executor)))
     }
 
-    /// Tries to acquire, calls `work` with the guard, and releases, as [`Acquire::run`](crate::Acquire::run) does. `None`
-    /// means that nothing was acquired and `work` was not called.
+    /// Tries to acquire, calls `work` with the guard, and releases, as [`Acquire::run`](crate::Acquire::run) does.
+    /// `None` means that nothing was acquired and `work` was not called.
     ///
     /// # Errors
     /// As for [`Acquire::run`](crate::Acquire::run).

@@ -23,7 +23,8 @@ pub struct Client {
     inner: crate::Client,
 }
 
-/// Connects to the server at `url` with the default settings. The client's tasks run on a thread of smol's global executor.
+/// Connects to the server at `url` with the default settings. The client's tasks run on a thread of smol's global
+/// executor.
 ///
 /// # Errors
 /// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking).
@@ -102,7 +103,8 @@ impl Client {
     }
 
     /// Calls `work` with this client and then closes the client, even if `work` panics: see
-    /// [`bowline::Client::scope`](crate::Client::scope). On a thread that may not block, the client is closed in the background.
+    /// [`bowline::Client::scope`](crate::Client::scope). On a thread that may not block, the client is closed in the
+    /// background.
     pub fn scope<O>(&self, work: impl FnOnce(&Self) -> O) -> O {
         let worked = catch_unwind(AssertUnwindSafe(|| work(self)));
         if self.close().is_err() {

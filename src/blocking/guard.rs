@@ -15,20 +15,20 @@ use crate::{Executor, Held, Result};
 /// How long the drop of a guard waits for the server.
 const LONGEST_DROP: Duration = Duration::from_secs(1);
 
-/// A guard for blocking code. It wraps `G`, a guard of the async API, and dereferences to it: `name`, `is_valid`, `remaining`,
-/// `lost_signal`, and `token` or `count` are methods of `G`.
+/// A guard for blocking code. It wraps `G`, a guard of the async API, and dereferences to it: `name`, `is_valid`,
+/// `remaining`, `lost_signal`, and `token` or `count` are methods of `G`.
 ///
-/// `T` says which threads the guard may move to. A guard of [`ThisThread`] belongs to the thread that acquired it and is not
-/// `Send`. A guard of [`AnyThread`] is `Send`: it belongs to an explicit [`Holder`](crate::Holder), or is a permit. Both are
-/// `Sync`, so a scoped thread may watch a guard that it borrows.
+/// `T` says which threads the guard may move to. A guard of [`ThisThread`] belongs to the thread that acquired it and
+/// is not `Send`. A guard of [`AnyThread`] is `Send`: it belongs to an explicit [`Holder`](crate::Holder), or is a
+/// permit. Both are `Sync`, so a scoped thread may watch a guard that it borrows.
 ///
-/// Blocking code cannot be stopped when its lease is lost. It should check [`is_valid`](Held::is_valid) before each step and
-/// after each pause.
+/// Blocking code cannot be stopped when its lease is lost. It should check [`is_valid`](Held::is_valid) before each
+/// step and after each pause.
 ///
 /// # Dropping
-/// The drop releases and blocks until the server has confirmed the release, for at most 1 s. After that time the release
-/// continues in the background, as it does on a thread that may not block. If several guards of one holder share a hold, only
-/// the last one releases it.
+/// The drop releases and blocks until the server has confirmed the release, for at most 1 s. After that time the
+/// release continues in the background, as it does on a thread that may not block. If several guards of one holder
+/// share a hold, only the last one releases it.
 ///
 /// A guard in a thread-local is released when its thread ends, possibly in the background. A forgotten guard
 /// ([`std::mem::forget`]) is held until the client is [closed](super::Client::close), even after its thread has ended.
@@ -63,8 +63,8 @@ pub type ReadGuard<T = ThisThread> = Guard<crate::ReadGuard, T>;
 pub type WriteGuard<T = ThisThread> = Guard<crate::WriteGuard, T>;
 /// Several holds, with the methods of [`Guard`] and of [`bowline::MultiGuard`](crate::MultiGuard).
 pub type MultiGuard<T = ThisThread> = Guard<crate::MultiGuard, T>;
-/// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no holder, so they
-/// may move to any thread.
+/// Permits of a semaphore, with the methods of [`Guard`] and of [`bowline::Permit`](crate::Permit). Permits have no
+/// holder, so they may move to any thread.
 pub type Permit = Guard<crate::Permit, AnyThread>;
 
 impl<G: Held, T> Guard<G, T> {
@@ -106,12 +106,13 @@ impl<G: Held, T> Guard<G, T> {
         block(&self.on_drop.executor, "extend", Box::pin(self.guard.extend(lease)))
     }
 
-    /// Releases, and blocks until the server has confirmed it: see [`bowline::LockGuard::release`](crate::LockGuard::release).
-    /// If several guards of one holder share the hold, only the last one releases it.
+    /// Releases, and blocks until the server has confirmed it: see
+    /// [`bowline::LockGuard::release`](crate::LockGuard::release). If several guards of one holder share the hold, only
+    /// the last one releases it.
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking). On a thread that may not block, the release continues
-    /// in the background.
+    /// Those of the async method and [those of blocking](crate::blocking). On a thread that may not block, the release
+    /// continues in the background.
     pub fn release(self) -> Result<()> {
         let (guard, executor) = self.into_async();
         block(&executor, "release", Box::pin(guard.release()))

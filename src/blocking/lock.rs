@@ -18,7 +18,8 @@ impl Lock {
         Self { inner, executor }
     }
 
-    /// Acquires the lock for this thread, and waits while others hold it: see [`bowline::Lock::lock`](crate::Lock::lock).
+    /// Acquires the lock for this thread, and waits while others hold it: see
+    /// [`bowline::Lock::lock`](crate::Lock::lock).
     pub fn lock(&self) -> Acquire {
         self.inner.lock().holder(&this_thread()).with_guard()
     }

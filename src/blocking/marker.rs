@@ -8,11 +8,11 @@ use crate::Holder;
 
 /// Marks acquisitions and [guards](super::Guard) that belong to the current thread and cannot move to another one.
 ///
-/// A thread re-enters what it holds. If its guard could leave, the thread would still count as the holder: the next job on a
-/// pool thread would share the hold, and the token, with the job that has the guard now.
+/// A thread re-enters what it holds. If its guard could leave, the thread would still count as the holder: the next job
+/// on a pool thread would share the hold, and the token, with the job that has the guard now.
 ///
-/// Some pools run one job inside another, as rayon does while a job waits. Both jobs then run on one thread and count as one
-/// holder. Name a holder in each of them to keep them apart.
+/// Some pools run one job inside another, as rayon does while a job waits. Both jobs then run on one thread and count
+/// as one holder. Name a holder in each of them to keep them apart.
 ///
 /// A guard of the thread is not `Send`. The compiler says so with the name `NameAHolderToSendTheGuard`: acquire with
 /// [`.holder(&Holder::new())`](super::Acquire::holder), as [`AnyThread`] shows.
@@ -48,12 +48,13 @@ pub struct ThisThread {
     _not_send: PhantomData<MutexGuard<'static, NameAHolderToSendTheGuard>>,
 }
 
-/// The compiler names this type when a guard of the thread is sent to another one. Acquire with `.holder(&Holder::new())` instead.
+/// The compiler names this type when a guard of the thread is sent to another one. Acquire with
+/// `.holder(&Holder::new())` instead.
 #[derive(Debug)]
 struct NameAHolderToSendTheGuard;
 
-/// Marks acquisitions and [guards](super::Guard) that may move to any thread: those of an explicit [`Holder`], and permits,
-/// which have no holder.
+/// Marks acquisitions and [guards](super::Guard) that may move to any thread: those of an explicit [`Holder`], and
+/// permits, which have no holder.
 ///
 /// ```
 /// # async fn example(client: bowline::blocking::Client) -> Result<(), Box<dyn std::error::Error>> {

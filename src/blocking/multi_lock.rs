@@ -7,8 +7,8 @@ use super::semaphore::Semaphore;
 use super::thread::this_thread;
 use crate::MultiGuard;
 
-/// Several primitives that blocking code acquires together: all of them, or none. Guarantees, order and errors are those of
-/// [`bowline::MultiLock`](crate::MultiLock).
+/// Several primitives that blocking code acquires together: all of them, or none. Guarantees, order and errors are
+/// those of [`bowline::MultiLock`](crate::MultiLock).
 ///
 /// The guard belongs to this thread, which re-enters what it holds already.
 ///

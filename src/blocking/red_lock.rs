@@ -55,7 +55,8 @@ impl RedLock {
         self.inner.lock(name).holder(&this_thread()).with_guard()
     }
 
-    /// Acquires the lock `name` for this thread if it is free: see [`bowline::RedLock::try_lock`](crate::RedLock::try_lock).
+    /// Acquires the lock `name` for this thread if it is free: see
+    /// [`bowline::RedLock::try_lock`](crate::RedLock::try_lock).
     pub fn try_lock(&self, name: &str) -> TryAcquire {
         self.inner.try_lock(name).holder(&this_thread()).with_guard()
     }

@@ -49,16 +49,17 @@ impl RwLock {
     }
 }
 
-/// The outcome of [`try_upgrade`](super::Guard::try_upgrade) of a [`ReadGuard`]: [`bowline::Upgrade`](crate::Upgrade) with
-/// blocking guards.
+/// The outcome of [`try_upgrade`](super::Guard::try_upgrade) of a [`ReadGuard`]: [`bowline::Upgrade`](crate::Upgrade)
+/// with blocking guards.
 pub type Upgrade<T = ThisThread> = crate::Upgrade<WriteGuard<T>, ReadGuard<T>>;
 
 impl<T> WriteGuard<T> {
-    /// Turns this writer into a reader in one step: see [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
+    /// Turns this writer into a reader in one step: see
+    /// [`bowline::WriteGuard::downgrade`](crate::WriteGuard::downgrade).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
-    /// background.
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is
+    /// released in the background.
     pub fn downgrade(self) -> Result<ReadGuard<T>> {
         let (guard, executor) = self.into_async();
         let reading = block(&executor, "downgrade", Box::pin(guard.downgrade()))?;
@@ -71,8 +72,8 @@ impl<T> ReadGuard<T> {
     /// [`bowline::ReadGuard::try_upgrade`](crate::ReadGuard::try_upgrade).
     ///
     /// # Errors
-    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is released in the
-    /// background.
+    /// Those of the async method and [those of blocking](crate::blocking). The guard is consumed, and its hold is
+    /// released in the background.
     pub fn try_upgrade(self) -> Result<Upgrade<T>> {
         let (guard, executor) = self.into_async();
         Ok(match block(&executor, "try_upgrade", Box::pin(guard.try_upgrade()))? {

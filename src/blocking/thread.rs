@@ -34,14 +34,14 @@ impl Drop for Alive {
 
 thread_local!(static ALIVE: Alive = const { Alive });
 
-/// Makes `ALIVE` after each blocking call. The runtime has made its own thread-locals by then. Thread-locals are destroyed in
-/// the reverse order, so `ALIVE` is destroyed before those of the runtime.
+/// Makes `ALIVE` after each blocking call. The runtime has made its own thread-locals by then. Thread-locals are
+/// destroyed in the reverse order, so `ALIVE` is destroyed before those of the runtime.
 fn mark_alive() {
     let _ = ALIVE.try_with(|_| ());
 }
 
-/// Whether this thread is destroying its thread-locals. Those of the runtime may be gone, so blocking would panic, and a panic
-/// in a destructor of a thread-local aborts the process.
+/// Whether this thread is destroying its thread-locals. Those of the runtime may be gone, so blocking would panic, and
+/// a panic in a destructor of a thread-local aborts the process.
 pub(super) fn ends() -> bool {
     ALIVE.try_with(|_| ()).is_err()
 }

@@ -52,8 +52,8 @@ impl HandoffBudget {
         }
     }
 
-    /// The next budget, which was asked for ahead and granted `now`: tokens from `token` on. With `ran_dry`, the cohort has
-    /// waited for it: its hand-offs are faster than the server's answers, and the budget after this one is larger.
+    /// The next budget, which was asked for ahead and granted `now`: tokens from `token` on. With `ran_dry`, the cohort
+    /// has waited for it: its hand-offs are faster than the server's answers, and the budget after this one is larger.
     pub(crate) fn renewed(&self, token: Token, ran_dry: bool, now: Instant) -> Self {
         let size = self.next;
         let next = if ran_dry { (size * 2).min(LARGEST_BUDGET) } else { size };

@@ -25,8 +25,8 @@ impl CohortId {
         Self { keys: keys.clone(), units }
     }
 
-    /// How many members can hold at the same time if the limit of the call site applies. An operator may have stored another
-    /// limit.
+    /// How many members can hold at the same time if the limit of the call site applies. An operator may have stored
+    /// another limit.
     pub(super) fn capacity(&self) -> usize {
         match self.keys.kind.claim(self.units) {
             Claim::Units { units, limit } => limit.checked_div(units).map_or(0, |holds| holds as usize),
@@ -34,8 +34,8 @@ impl CohortId {
         }
     }
 
-    /// Whether a request is pointless while a member holds. It is not for a semaphore, because an operator may have stored a
-    /// larger limit.
+    /// Whether a request is pointless while a member holds. It is not for a semaphore, because an operator may have
+    /// stored a larger limit.
     pub(super) fn is_exclusive(&self) -> bool {
         match self.keys.kind.claim(self.units) {
             Claim::Units { units, .. } => units == WRITE,

@@ -1,5 +1,5 @@
-//! One cohort: who asks the server, who waits, and what the cohort has in Redis. Pure: a turn is of any type, and the engine gives
-//! it a meaning.
+//! One cohort: who asks the server, who waits, and what the cohort has in Redis. Pure: a turn is of any type, and the
+//! engine gives it a meaning.
 //!
 //! | member | becomes, on |
 //! |---|---|
@@ -27,7 +27,8 @@ const SMALL: usize = 128;
 #[derive(Debug)]
 pub(super) struct Cohort<T> {
     waiting: Waiting,
-    /// Turns that were given to members which have not looked at them yet. Most members look in the order in which they were given.
+    /// Turns that were given to members which have not looked at them yet. Most members look in the order in which they
+    /// were given.
     given: VecDeque<(u64, T)>,
     /// Members that ask the server, or are about to.
     asking: FxHashSet<u64>,
@@ -75,7 +76,8 @@ impl<T> Cohort<T> {
         self.waiting.wakers()
     }
 
-    /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker stored before.
+    /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker
+    /// stored before.
     pub(super) fn poll(&mut self, member: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
         let given = self.take_given(member);
         if given.is_none()
@@ -105,7 +107,8 @@ pub(crate) struct Change<'a, T> {
 }
 
 impl<T> Change<'_, T> {
-    /// Changes the cohort, and appoints a leader afterwards if the cohort needs one. Returns whether the cohort is empty then, too.
+    /// Changes the cohort, and appoints a leader afterwards if the cohort needs one. Returns whether the cohort is
+    /// empty then, too.
     pub(super) fn run<R>(mut self, change: impl FnOnce(&mut Self) -> R) -> (R, bool) {
         let result = change(&mut self);
         self.appoint_leader();
@@ -196,8 +199,8 @@ impl<T> Change<'_, T> {
         self.cohort.take_given(member)
     }
 
-    /// If the waiting members have no attempt, ticket or hold to expect a turn from, the oldest one becomes the leader: it asks the
-    /// server.
+    /// If the waiting members have no attempt, ticket or hold to expect a turn from, the oldest one becomes the leader:
+    /// it asks the server.
     fn appoint_leader(&mut self) {
         let mut may_ask = !self.id.is_exclusive() || self.cohort.holding.is_empty();
         if mutant::on(Mutant::OneAsksForPermits) {

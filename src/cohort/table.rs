@@ -16,7 +16,8 @@ pub(crate) struct Cohorts<T> {
     /// The last cohort that became empty. The next cohort uses its allocations.
     spare: Option<Cohort<T>>,
     last_member: u64,
-    /// The wakers of members whose turn has come, or that have left. The caller wakes them after the tables are unlocked.
+    /// The wakers of members whose turn has come, or that have left. The caller wakes them after the tables are
+    /// unlocked.
     woken: Wakers,
 }
 
@@ -25,8 +26,8 @@ impl<T> Cohorts<T> {
         Self { cohorts: FxHashMap::default(), spare: None, last_member: 0, woken: Wakers::default() }
     }
 
-    /// Changes a cohort that exists, and appoints a leader afterwards if the cohort needs one. A change of several steps goes
-    /// through here as a whole, because no leader is to be appointed in between.
+    /// Changes a cohort that exists, and appoints a leader afterwards if the cohort needs one. A change of several
+    /// steps goes through here as a whole, because no leader is to be appointed in between.
     pub(crate) fn change<R>(&mut self, id: &CohortId, change: impl FnOnce(&mut Change<'_, T>) -> R) -> Option<R> {
         let cohort = self.cohorts.get_mut(id)?;
         let (result, is_empty) = Change { id, cohort, woken: &mut self.woken }.run(change);
@@ -48,8 +49,8 @@ impl<T> Cohorts<T> {
         Change { id, cohort, woken: &mut self.woken }.run(change).0
     }
 
-    /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity. If it has to
-    /// wait, the cohort takes the waker.
+    /// Adds a member at the end of the cohort. It asks at once if no other member waits and there may be capacity. If
+    /// it has to wait, the cohort takes the waker.
     pub(crate) fn join(&mut self, id: &CohortId, waker: &mut Option<Waker>) -> Joined {
         self.last_member += 1;
         let number = self.last_member;
@@ -88,7 +89,8 @@ impl<T> Cohorts<T> {
         cohorts.fold((0, 0), |(waiting, tickets), cohort| (waiting + cohort.waiting(), tickets + cohort.tickets()))
     }
 
-    /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker stored before.
+    /// Resolves to the member's turn. While the member waits, `waker`, if there is one, is swapped with the waker
+    /// stored before.
     pub(crate) fn poll(&mut self, id: &CohortId, member: u64, waker: &mut Option<Waker>) -> Poll<Option<T>> {
         self.cohorts.get_mut(id).map_or(Poll::Ready(None), |cohort| cohort.poll(member, waker))
     }

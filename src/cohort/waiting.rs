@@ -6,8 +6,9 @@ use std::task::Waker;
 /// With fewer gaps than this, the queue is not compacted.
 const FEW: usize = 32;
 
-/// A queue whose members are found by number. A member that leaves from the middle leaves a gap. Gaps are removed when they
-/// are the majority, so a member that comes and goes behind one that waits for long does not move the others each time.
+/// A queue whose members are found by number. A member that leaves from the middle leaves a gap. Gaps are removed when
+/// they are the majority, so a member that comes and goes behind one that waits for long does not move the others each
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Sorted by the members' numbers.

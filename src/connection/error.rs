@@ -19,8 +19,9 @@ pub enum ConnectionError {
     /// There was no connection before the deadline. The call was not executed.
     #[error("not connected: {0}")]
     Unreachable(String),
-    /// There has been no connection yet. It is made [in the background](crate::ConfigBuilder::connect_in_background), and the last
-    /// attempt failed with an error of this kind, other than [`Unavailable`](ErrorKind::Unavailable). The call was not executed.
+    /// There has been no connection yet. It is made [in the background](crate::ConfigBuilder::connect_in_background),
+    /// and the last attempt failed with an error of this kind, other than [`Unavailable`](ErrorKind::Unavailable). The
+    /// call was not executed.
     #[error("not connected: {reason}")]
     NotConnected {
         /// The kind of the error that connecting would have failed with.
@@ -28,8 +29,8 @@ pub enum ConnectionError {
         /// Its details.
         reason: String,
     },
-    /// There is no connection, because the server's certificate is not accepted or the server requires a client certificate. The
-    /// call was not executed. Later calls fail too until the setup is changed.
+    /// There is no connection, because the server's certificate is not accepted or the server requires a client
+    /// certificate. The call was not executed. Later calls fail too until the setup is changed.
     #[error("{0}")]
     Certificate(String),
     /// The call was or may have been sent, and no answer arrived. It may or may not have been executed.
@@ -47,8 +48,8 @@ impl ConnectionError {
     /// Makes a refusal from the error line that the server sent, without the leading `-`.
     ///
     /// Servers spell some errors differently. This function gives them one code:
-    /// - Before Redis 7.0, an error raised inside a script is wrapped as `ERR Error running script (...): ...: CODE text`. The
-    ///   code is `CODE`.
+    /// - Before Redis 7.0, an error raised inside a script is wrapped as
+    ///   `ERR Error running script (...): ...: CODE text`. The code is `CODE`.
     /// - A missing right inside a script is `ERR ... The user executing the script can't ...`, or on Valkey
     ///   `ERR ACL failure in script: ...`. The code is `NOPERM`.
     pub fn refused(line: &str) -> Self {

@@ -6,9 +6,9 @@
 //! | connected | are handed on | [`close`](Connection::close) |
 //! | closed | fail | never |
 //!
-//! A call that waits for the connection is not handed on afterwards: it was made before the topology and the clock of the server were
-//! known, on which its arguments depend. The operations of a client therefore wait before they make their calls
-//! ([`Later::made_within`]).
+//! A call that waits for the connection is not handed on afterwards: it was made before the topology and the clock of
+//! the server were known, on which its arguments depend. The operations of a client therefore wait before they make
+//! their calls ([`Later::made_within`]).
 
 use std::fmt;
 use std::pin::pin;
@@ -33,7 +33,8 @@ pub(crate) struct Later {
     /// Since when it is being made, and to where.
     since: Instant,
     target: String,
-    /// The connection that an attempt opens, if there is one already. It may be made in the background itself, and knows more then.
+    /// The connection that an attempt opens, if there is one already. It may be made in the background itself, and
+    /// knows more then.
     below: Option<Arc<dyn Connection>>,
     /// Set when the state becomes connected. Calls that are handed on need no lock.
     made: OnceLock<Arc<dyn Connection>>,
@@ -102,8 +103,8 @@ impl Later {
         }
     }
 
-    /// The error of a caller that has waited for the first connection in vain: where it leads, why the last attempt failed, and for how
-    /// long attempts have been made. `None`: there is a connection.
+    /// The error of a caller that has waited for the first connection in vain: where it leads, why the last attempt
+    /// failed, and for how long attempts have been made. `None`: there is a connection.
     fn told(&self, key: &str) -> Option<ConnectionError> {
         let why = self.missing()?;
         if why != ConnectionError::Closed

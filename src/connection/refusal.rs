@@ -3,7 +3,8 @@
 use super::error::ConnectionError;
 use crate::protocol::Script;
 
-/// What to change so that a client can connect. `prefix` is that of its keys. `None` if the server's message is clear enough.
+/// What to change so that a client can connect. `prefix` is that of its keys. `None` if the server's message is clear
+/// enough.
 pub(crate) fn explain(error: &ConnectionError, prefix: &str) -> Option<String> {
     let ConnectionError::Refused { code, message } = error else { return None };
     Some(match code.as_str() {
@@ -43,8 +44,9 @@ fn missing_right(message: &str, prefix: &str) -> String {
     }
 }
 
-/// The name of the script that was refused a command, and the source line of that command. The server sends only the number of
-/// the line: since 7.0 as `script: <sha1>, on @user_script:<line>.`, before as `(call to f_<sha1>): @user_script:<line>:`.
+/// The name of the script that was refused a command, and the source line of that command. The server sends only the
+/// number of the line: since 7.0 as `script: <sha1>, on @user_script:<line>.`, before as
+/// `(call to f_<sha1>): @user_script:<line>:`.
 fn denied_at(message: &str) -> Option<(&'static str, &'static str)> {
     let script = Script::all().find(|script| message.contains(script.sha1()))?;
     let (_, place) = message.split_once("@user_script:")?;

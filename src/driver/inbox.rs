@@ -23,8 +23,9 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Reads the inbox that is open as long as the client is, once `notices` says that it is subscribed, or ends if it never will. If messages are sharded, it hears of gaps and revocations only, and
-    /// `channel_of` names the inboxes of slots, which the engine opens and closes.
+    /// Reads the inbox that is open as long as the client is, once `notices` says that it is subscribed, or ends if it
+    /// never will. If messages are sharded, it hears of gaps and revocations only, and `channel_of` names the inboxes
+    /// of slots, which the engine opens and closes.
     pub(crate) fn start(
         reader: Reader,
         notices: impl Future<Output = Option<BoxStream<'static, Notice>>> + Send + 'static,

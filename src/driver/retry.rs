@@ -60,8 +60,8 @@ impl<'a> Retry<'a> {
         (self.give_up, self.backoff, self.is_last) = (executor.now() + retry_timeout, None, false);
     }
 
-    /// Called before a request is made. Returns the time at which it is sent. Waits for the first connection of a client that connects in
-    /// the background: a request that is made before that is not executed.
+    /// Called before a request is made. Returns the time at which it is sent. Waits for the first connection of a
+    /// client that connects in the background: a request that is made before that is not executed.
     ///
     /// # Errors
     /// There is no connection in time, or what keeps the client from connecting is not mended by time.
@@ -94,8 +94,8 @@ impl<'a> Retry<'a> {
         self.asker.executor.now() >= self.give_up
     }
 
-    /// Waits for the answer to a request that is sent at `sent`, but no longer than until the retry timeout is over. The request is then
-    /// given up, and nothing is known of it.
+    /// Waits for the answer to a request that is sent at `sent`, but no longer than until the retry timeout is over.
+    /// The request is then given up, and nothing is known of it.
     pub(crate) async fn bounded<T>(
         &self,
         sent: Instant,
@@ -110,8 +110,8 @@ impl<'a> Retry<'a> {
     }
 
     /// Pauses before the next request, or fails: at once if a retry is of no use, else when the client's retry timeout,
-    /// counted from the first request, is over. The last request is sent when half of the time that was left before it is over, because
-    /// one that is sent at the very end could not be answered.
+    /// counted from the first request, is over. The last request is sent when half of the time that was left before it
+    /// is over, because one that is sent at the very end could not be answered.
     pub(crate) async fn again_after(&mut self, failure: Failure) -> Result<()> {
         let Asker { executor, engine, .. } = self.asker;
         let left = self.give_up.saturating_duration_since(executor.now());

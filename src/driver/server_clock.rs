@@ -1,7 +1,7 @@
 //! An estimate of the server's clock, from the replies that carry its time.
 //!
-//! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate is that of the clock furthest
-//! ahead: a request that is dated by a slower clock would be stale on arrival there.
+//! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate is that of the clock
+//! furthest ahead: a request that is dated by a slower clock would be stale on arrival there.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use crate::mutex::lock;
 use crate::protocol::reply::ServerMillis;
 
-/// How long the estimate keeps the clock that was furthest ahead. If no reply has confirmed that clock for this long, it is
-/// gone or was set back, and a slower clock counts.
+/// How long the estimate keeps the clock that was furthest ahead. If no reply has confirmed that clock for this long,
+/// it is gone or was set back, and a slower clock counts.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// A request may be executed this much later than the client gives up, because the client's estimate of the server's clock
-/// lags by a network delay.
+/// A request may be executed this much later than the client gives up, because the client's estimate of the server's
+/// clock lags by a network delay.
 const SLACK: Duration = Duration::from_millis(100);
 
-/// The estimate lags behind the server's clock by up to the latency of a reply. It only tells the server until when a request may be
-/// executed, and never counts a lease.
+/// The estimate lags behind the server's clock by up to the latency of a reply. It only tells the server until when a
+/// request may be executed, and never counts a lease.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     last: Mutex<Option<(Instant, ServerMillis)>>,
@@ -37,7 +37,8 @@ impl ServerClock {
         }
     }
 
-    /// The latest time at which the server may execute a request that is sent now. After `wait`, the answer is of no use.
+    /// The latest time at which the server may execute a request that is sent now. After `wait`, the answer is of no
+    /// use.
     pub(crate) fn not_after(&self, now: Instant, wait: Duration) -> ServerMillis {
         self.at(now, wait + SLACK)
     }

@@ -47,8 +47,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Runs until [`Engine::end`]. If the runtime drops the task before that, every hold is reported lost, and released without
-    /// the runtime.
+    /// Runs until [`Engine::end`]. If the runtime drops the task before that, every hold is reported lost, and released
+    /// without the runtime.
     pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
         // Created here, because the runtime may drop the task before the first poll.
         let dies = Dies(self);
@@ -60,8 +60,8 @@ impl Watchdog {
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         let mut turns = 0;
         loop {
-            // A runtime that is shut down drops a task when it is pending. Its sleeps end early, so that clean-ups that fail at
-            // once would always be ready by turns.
+            // A runtime that is shut down drops a task when it is pending. Its sleeps end early, so that clean-ups that
+            // fail at once would always be ready by turns.
             turns += 1;
             if turns > MOST_TURNS {
                 turns = 0;
@@ -161,8 +161,8 @@ impl Watchdog {
         self.engine.ahead_answered(&ask, answer, sent, now);
     }
 
-    /// Calls again and again until the server has answered, or the ticket or hold has expired. The clean-ups that wait have their turn
-    /// in between.
+    /// Calls again and again until the server has answered, or the ticket or hold has expired. The clean-ups that wait
+    /// have their turn in between.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         // Nothing is said if the future is dropped: the clean-up is not done then.
         if self.cancel(&cleanup).await.is_ok() && self.end_again(&cleanup).await.is_ok() {
@@ -192,8 +192,8 @@ impl Watchdog {
                         break;
                     }
                 }
-                // The runtime closes the connection when it drops the connection's task, which may be before it drops this one. The
-                // clean-up is then left for the good-bye.
+                // The runtime closes the connection when it drops the connection's task, which may be before it drops
+                // this one. The clean-up is then left for the good-bye.
                 Err(failure) if failure.kind() == ErrorKind::Closed || failure.kind().is_retryable() => {
                     return Err(failure);
                 }
@@ -203,8 +203,8 @@ impl Watchdog {
         Ok(())
     }
 
-    /// After a repeated clean-up, the server may have another hold of the name that was ended before: one that it has not heard the end of, or
-    /// one whose ticket it had kept. An error is one that may pass.
+    /// After a repeated clean-up, the server may have another hold of the name that was ended before: one that it has
+    /// not heard the end of, or one whose ticket it had kept. An error is one that may pass.
     async fn end_again(&self, cleanup: &Cleanup) -> Result<(), Failure> {
         if !cleanup.is_repeated || self.engine.is_closed() {
             return Ok(());

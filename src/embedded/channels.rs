@@ -65,8 +65,8 @@ impl Channels {
         }
     }
 
-    /// Publishes a message and returns the number of subscriptions. The caller must wake the [wakers](Self::take_wakers) after it has unlocked the
-    /// server.
+    /// Publishes a message and returns the number of subscriptions. The caller must wake the
+    /// [wakers](Self::take_wakers) after it has unlocked the server.
     pub(super) fn publish(&mut self, channel: &[u8], message: &[u8]) -> usize {
         let queues = self.listeners.get(channel).map_or(&[][..], Vec::as_slice);
         for queue in queues {

@@ -19,8 +19,8 @@ use crate::runtime::yield_once;
 
 /// One client's connection to a [`Server`](super::Server). It is never interrupted, so its subscriptions have no gaps.
 ///
-/// The first poll of a call executes it, and the second returns the answer. A loop around calls therefore lets other tasks run,
-/// and a future can be dropped between execution and answer, as on a network.
+/// The first poll of a call executes it, and the second returns the answer. A loop around calls therefore lets other
+/// tasks run, and a future can be dropped between execution and answer, as on a network.
 pub struct EmbeddedConnection {
     server: Arc<Shared>,
     open: Mutex<Open>,

@@ -34,8 +34,8 @@ pub(super) struct Interpreter {
 /// The bytecode of scripts, by their SHA1.
 type Bytecode = HashMap<&'static str, Arc<[u8]>>;
 
-/// The scripts of the library, for all servers of the process. Programs that start many servers, such as tests, spend much of their
-/// time on compiling otherwise.
+/// The scripts of the library, for all servers of the process. Programs that start many servers, such as tests, spend
+/// much of their time on compiling otherwise.
 static BYTECODE: LazyLock<Mutex<Bytecode>> = LazyLock::new(Mutex::default);
 
 /// The most sources that are kept, so that a program which generates its scripts does not use more and more memory.

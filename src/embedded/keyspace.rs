@@ -80,8 +80,8 @@ macro_rules! kinds {
 kinds! { Vec<u8> => String, VecDeque<Vec<u8>> => List, Hash => Hash, SortedSet => SortedSet }
 
 impl Database {
-    /// Sets the time and removes the keys that have expired. Called before each script: time stands still during a script, so
-    /// no key expires in the middle of it.
+    /// Sets the time and removes the keys that have expired. Called before each script: time stands still during a
+    /// script, so no key expires in the middle of it.
     pub(super) fn begin(&mut self, now: Duration) {
         self.now = now;
         let now = self.now_ms();

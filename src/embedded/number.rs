@@ -30,7 +30,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// A leading `(` excludes the number itself. As in the C library, an empty text is zero and leading space is skipped.
+    /// A leading `(` excludes the number itself. As in the C library, an empty text is zero and leading space is
+    /// skipped.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let (text, exclusive) = match text.strip_prefix(b"(") {
             Some(text) => (text, true),

@@ -1,6 +1,7 @@
 -- Makes the table `redis` and closes the globals, as the server does for its scripts.
 -- Argument: the function that executes a command and returns its reply or its error.
--- Returns the function that calls a script. Its results are whether the script succeeded, and the script's result or error.
+-- Returns the function that calls a script. Its results are whether the script succeeded, and the script's result or
+-- error.
 
 local execute = ...
 local error, pcall, tostring, type = error, pcall, tostring, type

@@ -18,9 +18,9 @@ use crate::runtime::Executor;
 
 /// A server that runs bowline's scripts in this process. Clones are handles on the same server.
 ///
-/// It executes the same Lua that is sent to Redis, one script at a time. Data types, errors, expiry and counts of receivers are
-/// those of Redis: a differential test sends the same random calls to it and to real servers, and compares replies, errors,
-/// keys, expiry times and messages.
+/// It executes the same Lua that is sent to Redis, one script at a time. Data types, errors, expiry and counts of
+/// receivers are those of Redis: a differential test sends the same random calls to it and to real servers, and
+/// compares replies, errors, keys, expiry times and messages.
 ///
 /// # Not guaranteed
 /// - Persistence: all data is lost with the last handle.
@@ -29,9 +29,9 @@ use crate::runtime::Executor;
 /// - A time limit: a script that never ends is not stopped.
 ///
 /// # Time
-/// Leases, tokens and `TIME` use one clock, which stands still while a script runs. By default it starts at the wall clock's
-/// time and follows [`Executor::now`] of the first executor that connects. A [`manual`] clock moves only by [`advance`]. Both
-/// kinds can be [set](Self::set_clock), to test a clock that jumps.
+/// Leases, tokens and `TIME` use one clock, which stands still while a script runs. By default it starts at the wall
+/// clock's time and follows [`Executor::now`] of the first executor that connects. A [`manual`] clock moves only by
+/// [`advance`]. Both kinds can be [set](Self::set_clock), to test a clock that jumps.
 ///
 /// [`manual`]: Self::manual
 /// [`advance`]: Self::advance
@@ -41,14 +41,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// An empty server whose clock starts at the wall clock's time. It stands still until the first connection, and then
-    /// follows the clock of that connection's executor.
+    /// An empty server whose clock starts at the wall clock's time. It stands still until the first connection, and
+    /// then follows the clock of that connection's executor.
     pub fn new() -> Self {
         Self::with_clock(Clock::starting_at(wall_clock()))
     }
 
-    /// An empty server as made by [`new`](Self::new), whose clock starts `since_epoch` after the Unix epoch. A test that uses it
-    /// does not depend on the time of day.
+    /// An empty server as made by [`new`](Self::new), whose clock starts `since_epoch` after the Unix epoch. A test
+    /// that uses it does not depend on the time of day.
     pub fn starting_at(since_epoch: Duration) -> Self {
         Self::with_clock(Clock::starting_at(since_epoch))
     }
@@ -122,26 +122,27 @@ impl Server {
     /// Begins a new process with the same keys, as a server that stores every write does after a crash. Call
     /// [`flush_all`](Self::flush_all), too, for a server that has lost them.
     ///
-    /// Only [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then. Connections and
-    /// subscriptions continue.
+    /// Only [`RedLock`](crate::RedLock) notices: a new server has been up for ever, and a restarted one since then.
+    /// Connections and subscriptions continue.
     pub fn restart(&self) {
         self.shared.restart();
     }
 
     /// Answers every command that writes with the error `line` until `None` is set.
     ///
-    /// A real server does the same after it became a replica (`READONLY ...`), if it has too few replicas (`NOREPLICAS ...`) or
-    /// if it cannot store (`MISCONF ...`). Commands that read still work, and so does `PUBLISH`. A script runs until its first
-    /// write.
+    /// A real server does the same after it became a replica (`READONLY ...`), if it has too few replicas
+    /// (`NOREPLICAS ...`) or if it cannot store (`MISCONF ...`). Commands that read still work, and so does `PUBLISH`.
+    /// A script runs until its first write.
     pub fn refuse_writes(&self, line: Option<&str>) {
         self.shared.refuse_writes(line.map(str::to_owned));
     }
 
-    /// Runs a Lua script, as `EVAL` does. Tests use it to read keys or to damage them. `source` is text: bytecode is refused.
+    /// Runs a Lua script, as `EVAL` does. Tests use it to read keys or to damage them. `source` is text: bytecode is
+    /// refused.
     ///
     /// # Errors
-    /// [`Refused`](ConnectionError::Refused) with the code that Redis would send, if the script does not compile or raises an
-    /// error.
+    /// [`Refused`](ConnectionError::Refused) with the code that Redis would send, if the script does not compile or
+    /// raises an error.
     pub fn eval(&self, source: &str, keys: &[&[u8]], args: &[&[u8]]) -> Result<Reply, ConnectionError> {
         self.shared.run(Program::Source(source), keys.iter().copied(), args.iter().copied())
     }

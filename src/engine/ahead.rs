@@ -7,8 +7,9 @@
 //! | queued | gone when the hold ends, and the ticket belongs to the cohort from then on |
 //! | refused | gone when the hold ends |
 //!
-//! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used up, and the
-//! hold released and queued up for in one request: that costs less, and delays the others less, than asking to be told that they wait.
+//! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used
+//! up, and the hold released and queued up for in one request: that costs less, and delays the others less, than asking
+//! to be told that they wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,8 +63,8 @@ pub(super) enum Ahead {
     Unsent(AttemptId),
     Granted(HandoffBudget),
     Queued(AttemptId),
-    /// No request is made for this hold. It was granted from the queue, where others are likely to wait, or a request had no
-    /// answer.
+    /// No request is made for this hold. It was granted from the queue, where others are likely to wait, or a request
+    /// had no answer.
     Refused,
 }
 

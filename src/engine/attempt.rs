@@ -21,7 +21,8 @@ pub(crate) enum Outcome {
     Granted { token: Token, counted_from: Instant },
     /// The server has no ticket of the attempt any more.
     Gone,
-    /// The server gave no usable answer for too long, or refused. Boxed, because each waiting attempt has room for an outcome.
+    /// The server gave no usable answer for too long, or refused. Boxed, because each waiting attempt has room for an
+    /// outcome.
     Failed(Box<Failure>),
     /// The client was closed.
     Closed,
@@ -68,11 +69,12 @@ pub(super) struct Attempt {
     pub(super) asked: u32,
     /// The hold that the first request of the attempt releases.
     pub(super) before: Option<Arc<Hold>>,
-    /// The heartbeats without an answer since the last one with an answer, if there are any. Boxed, because they are rare.
+    /// The heartbeats without an answer since the last one with an answer, if there are any. Boxed, because they are
+    /// rare.
     pub(super) unanswered: Option<Box<Unanswered>>,
-    /// The last request was sent over the connection for calls that wait for this many replicas, and was not answered. Later
-    /// requests use the same connection, because on another one they might overtake it. 0 is the connection for all other
-    /// calls.
+    /// The last request was sent over the connection for calls that wait for this many replicas, and was not answered.
+    /// Later requests use the same connection, because on another one they might overtake it. 0 is the connection for
+    /// all other calls.
     pub(super) waits_with: u32,
     pub(super) revoked: bool,
     pub(super) outcome: Option<Outcome>,
@@ -108,9 +110,9 @@ impl Attempt {
         self.waiting_at = server;
     }
 
-    /// Whether a grant made at this time belongs to an earlier ticket of the same attempt id. A second copy of the request
-    /// has queued up again since. A grant in the same millisecond is not outdated, because at least one lease lies between
-    /// the two grants.
+    /// Whether a grant made at this time belongs to an earlier ticket of the same attempt id. A second copy of the
+    /// request has queued up again since. A grant in the same millisecond is not outdated, because at least one lease
+    /// lies between the two grants.
     pub(super) fn is_outdated(&self, granted_at: ServerMillis) -> bool {
         if mutant::on(Mutant::GrantTrustedAfterResend) {
             return false;

@@ -140,8 +140,9 @@ impl Attempts {
         Poll::Pending
     }
 
-    /// The future that waited for the attempt is about to decide it. Woken by its own decision, it would be polled once more for
-    /// nothing, and on several threads another one would be woken to do that. The waker is to be dropped once the tables are unlocked.
+    /// The future that waited for the attempt is about to decide it. Woken by its own decision, it would be polled once
+    /// more for nothing, and on several threads another one would be woken to do that. The waker is to be dropped once
+    /// the tables are unlocked.
     pub(super) fn stop_waiting(&mut self, id: AttemptId) -> Option<Waker> {
         self.open.get_mut(&id.n)?.waker.take()
     }
@@ -163,8 +164,8 @@ impl Attempts {
         queued_at.is_some_and(|at| now.saturating_duration_since(at) < NEAR_TAIL)
     }
 
-    /// Called when a reply that may have carried messages about the name was lost. The heartbeats of its tickets become due
-    /// at once, or as soon as a ticket is known to wait.
+    /// Called when a reply that may have carried messages about the name was lost. The heartbeats of its tickets become
+    /// due at once, or as soon as a ticket is known to wait.
     pub(super) fn set_reply_lost(&mut self, keys: &Arc<Keys>, now: Instant) {
         if mutant::on(Mutant::UnreadReplyForgotten) {
             return;
@@ -182,8 +183,8 @@ impl Attempts {
         self.heartbeats.heartbeat_all(now);
     }
 
-    /// Called when messages about keys of the slot may have been missed. The heartbeats of the tickets in the slot become
-    /// due at once.
+    /// Called when messages about keys of the slot may have been missed. The heartbeats of the tickets in the slot
+    /// become due at once.
     pub(super) fn set_slot_gap(&mut self, slot: u16, now: Instant) {
         for n in self.inboxes.set_gap(slot, now) {
             if let Some(attempt) = self.open.get(&n) {
@@ -222,8 +223,8 @@ impl Attempts {
     }
 
     /// Called when the server has answered no heartbeat for the client's retry timeout. Returns all attempts that have
-    /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be under
-    /// way.
+    /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be
+    /// under way.
     pub(super) fn set_silent(&mut self, since: Instant) -> Vec<u64> {
         let waits = |attempt: &Attempt| attempt.outcome.is_none() && attempt.queued_at.is_some_and(|at| at <= since);
         let mut failed = Vec::new();
@@ -234,7 +235,8 @@ impl Attempts {
         failed
     }
 
-    /// The time since which the server has answered no heartbeat. `None` if that is not longer ago than `retry_timeout`.
+    /// The time since which the server has answered no heartbeat. `None` if that is not longer ago than
+    /// `retry_timeout`.
     pub(super) fn silent_since(
         &mut self,
         failure: &Failure,

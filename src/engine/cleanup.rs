@@ -13,8 +13,8 @@ pub(crate) struct Cleanup {
     pub(crate) keys: Arc<Keys>,
     pub(crate) ticket: Ticket,
     pub(crate) from_tail: bool,
-    /// If the clean-up follows a request that waited for replicas, their number: it is sent over the same connection. 0 is
-    /// the connection for all other calls.
+    /// If the clean-up follows a request that waited for replicas, their number: it is sent over the same connection. 0
+    /// is the connection for all other calls.
     pub(crate) behind: u32,
     /// Whether the clean-up was done before, at a server that may have been replaced since.
     pub(crate) is_repeated: bool,

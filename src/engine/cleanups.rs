@@ -1,4 +1,5 @@
-//! The tickets and holds to remove from Redis in the background, in order of arrival and at most [`MOST`] calls at a time.
+//! The tickets and holds to remove from Redis in the background, in order of arrival and at most [`MOST`] calls at a
+//! time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use crate::engine::ended::Ended;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
 
-/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that has just come back must
-/// not be asked about tens of thousands of names at once.
+/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that has just come back
+/// must not be asked about tens of thousands of names at once.
 pub(crate) const MOST: usize = 256;
 
 /// Each clean-up stays here until it is done, so that the end of the runtime finds all of them.
@@ -21,7 +22,8 @@ pub(super) struct Cleanups {
     waiting: VecDeque<Cleanup>,
     under_way: FxHashMap<u64, Cleanup>,
     last: u64,
-    /// Holds that callers are releasing or changing now, with the time at which they began, in the order of their numbers.
+    /// Holds that callers are releasing or changing now, with the time at which they began, in the order of their
+    /// numbers.
     ending: Vec<(u64, Arc<Hold>, Instant)>,
     last_ending: u64,
     ended: Ended,
@@ -61,7 +63,8 @@ impl Cleanups {
         if n <= self.before_gap {
             self.push(cleanup.repeated());
         } else {
-            // Also a repeated one: the server may be replaced once more, and a message about the name may be missed again.
+            // Also a repeated one: the server may be replaced once more, and a message about the name may be missed
+            // again.
             self.ended.insert(cleanup);
         }
         self.is_idle_anew |= self.is_idle();
@@ -106,8 +109,8 @@ impl Cleanups {
         }
     }
 
-    /// The server has given a hold to an attempt. If that has been ended, at a server that was replaced by one that does not know, it is
-    /// ended again.
+    /// The server has given a hold to an attempt. If that has been ended, at a server that was replaced by one that
+    /// does not know, it is ended again.
     pub(super) fn end_again(&mut self, n: u64, now: Instant) {
         let Some(cleanup) = self.ended.of(n).cloned() else { return };
         // A ticket may have become a hold only now.

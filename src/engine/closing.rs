@@ -19,9 +19,9 @@ struct Name {
 impl State {
     /// Waiting attempts fail, and holds are lost. Both are cleaned up in Redis.
     ///
-    /// The order makes sure that Redis grants nothing to an attempt that is about to be cancelled: names without waiting attempts
-    /// go first; under each other name, the attempts go before the holds. Attempts are cancelled from both ends of the queue
-    /// inwards, where each ticket is found at once.
+    /// The order makes sure that Redis grants nothing to an attempt that is about to be cancelled: names without
+    /// waiting attempts go first; under each other name, the attempts go before the holds. Attempts are cancelled from
+    /// both ends of the queue inwards, where each ticket is found at once.
     pub(super) fn close(&mut self, now: Instant) {
         let mut names = self.names_with_attempts(now);
         let mut index: FxHashMap<Arc<Keys>, usize> = FxHashMap::default();

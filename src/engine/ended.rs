@@ -1,10 +1,11 @@
-//! Releases of the recent past, which may have to be repeated. A server may answer a release and then be replaced by one
-//! that has not received it. The name would stay held there until the lease ends. Therefore the latest releases are repeated
-//! whenever the server may be another one. Each of them names an attempt id that is never used again, so it changes nothing
-//! on a server that has executed the release.
+//! Releases of the recent past, which may have to be repeated. A server may answer a release and then be replaced by
+//! one that has not received it. The name would stay held there until the lease ends. Therefore the latest releases are
+//! repeated whenever the server may be another one. Each of them names an attempt id that is never used again, so it
+//! changes nothing on a server that has executed the release.
 //!
-//! A busy name has more of them than can be repeated, and any of them may be what the new server has: a hold, or a ticket that becomes one.
-//! So the attempt ids are remembered for longer than the releases, and a hold that the new server names is ended again.
+//! A busy name has more of them than can be repeated, and any of them may be what the new server has: a hold, or a
+//! ticket that becomes one. So the attempt ids are remembered for longer than the releases, and a hold that the new
+//! server names is ended again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +15,12 @@ use rustc_hash::FxHashMap;
 use crate::engine::cleanup::Cleanup;
 use crate::protocol::key::Keys;
 
-/// At least this many names are remembered, and fewer than twice as many. The number is small because thousands of clients
-/// may repeat their releases at the same time.
+/// At least this many names are remembered, and fewer than twice as many. The number is small because thousands of
+/// clients may repeat their releases at the same time.
 const NAMES: usize = 32;
 
-/// At least this many attempts are remembered, and fewer than twice as many: what a busy client ends in the second in which it may believe
-/// a server that was replaced.
+/// At least this many attempts are remembered, and fewer than twice as many: what a busy client ends in the second in
+/// which it may believe a server that was replaced.
 const ATTEMPTS: usize = 512;
 
 /// The last release of each name, and of each attempt, in two generations.

@@ -32,12 +32,14 @@ const UNANSWERED: Pauses = Pauses { shortest: SHORTEST, longest: Duration::from_
 /// moment.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The waiting tickets of a client, by name. At most one call per name, and [`MOST`] calls in all, are under way at a time.
+/// The waiting tickets of a client, by name. At most one call per name, and [`MOST`] calls in all, are under way at a
+/// time.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     /// Boxed: up to half of a table is unused.
     names: FxHashMap<Arc<Keys>, Box<Name>>,
-    /// Every name that waits for its next heartbeat, by its time. Of equal times, the name whose ticket expires first comes first.
+    /// Every name that waits for its next heartbeat, by its time. Of equal times, the name whose ticket expires first
+    /// comes first.
     events: BTreeMap<(Event, u64), Arc<Keys>>,
     next_serial: u64,
     unread: Unread,
@@ -118,8 +120,8 @@ impl Heartbeats {
     pub(crate) fn holder_ends_at(&mut self, keys: &Arc<Keys>, at: Instant) {
         let Some(name) = self.names.get_mut(keys) else { return };
         name.holder_ends = name.holder_ends.min(at);
-        // The heartbeat under way may have been executed before that hold began. Its answer may then be about an earlier
-        // hold.
+        // The heartbeat under way may have been executed before that hold began. Its answer may then be about an
+        // earlier hold.
         name.again |= name.under_way;
         self.arm(keys);
     }
@@ -149,8 +151,8 @@ impl Heartbeats {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Takes the next name that is due, with the tickets to send. The name is under way until [`answered`](Self::answered)
-    /// or [`unanswered`](Self::unanswered).
+    /// Takes the next name that is due, with the tickets to send. The name is under way until
+    /// [`answered`](Self::answered) or [`unanswered`](Self::unanswered).
     pub(crate) fn due(&mut self, now: Instant) -> Option<(Arc<Keys>, Vec<u64>)> {
         if self.next()? > now {
             return None;
@@ -164,8 +166,8 @@ impl Heartbeats {
         Some((keys, tickets))
     }
 
-    /// Records the answer to a heartbeat sent at `sent`: these tickets wait, with their times to live, behind a hold with
-    /// `holder_left` of its lease. With `again`, the next heartbeat is due at once.
+    /// Records the answer to a heartbeat sent at `sent`: these tickets wait, with their times to live, behind a hold
+    /// with `holder_left` of its lease. With `again`, the next heartbeat is due at once.
     pub(crate) fn answered(
         &mut self,
         keys: &Arc<Keys>,
@@ -191,7 +193,8 @@ impl Heartbeats {
     }
 
     /// Records that a heartbeat got no usable answer. The next one follows after a pause, which grows each time up to
-    /// `longest`. When `left` is over, a ticket of the name fails. The last heartbeat is sent early enough to be answered before that.
+    /// `longest`. When `left` is over, a ticket of the name fails. The last heartbeat is sent early enough to be
+    /// answered before that.
     pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration, left: Duration) {
         let Some(name) = self.names.get_mut(keys) else { return };
         let mut pause = UNANSWERED.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
@@ -229,8 +232,8 @@ impl Heartbeats {
         now + SHORTEST + self.jitter.up_to(SHORTEST / 2)
     }
 
-    /// How much earlier than after a third of its time to live a ticket is refreshed. Names whose heartbeats coincide drift
-    /// apart by this.
+    /// How much earlier than after a third of its time to live a ticket is refreshed. Names whose heartbeats coincide
+    /// drift apart by this.
     fn early(&mut self, ttl: Duration) -> Duration {
         self.jitter.up_to(ttl / 30)
     }

@@ -17,13 +17,13 @@ struct Held {
     watch: Watch,
 }
 
-/// Whether the hold is renewed. A hold that was handed off is not renewed until its new owner looks at it, because a future
-/// that is never polled must not block others for ever.
+/// Whether the hold is renewed. A hold that was handed off is not renewed until its new owner looks at it, because a
+/// future that is never polled must not block others for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watch {
     Renewed,
-    /// The new owner has not looked at the hold yet. The hold keeps its entry in the schedule, because most owners look at
-    /// once.
+    /// The new owner has not looked at the hold yet. The hold keeps its entry in the schedule, because most owners look
+    /// at once.
     Unseen,
     /// Like `Unseen`, and a renewal or a check after a gap has come due since.
     Suspended,
@@ -75,8 +75,8 @@ impl Holds {
         self.schedule.insert(hold.id.n, now, deadline, hold.term.interval(hold.lease, deadline));
     }
 
-    /// Takes the hold from its last guard, and returns the next guard's hold. That is not renewed until its owner has looked at it.
-    /// `None`: the hold was lost, or no more than `least` of its lease is left. See [`Hold::succeed`].
+    /// Takes the hold from its last guard, and returns the next guard's hold. That is not renewed until its owner has
+    /// looked at it. `None`: the hold was lost, or no more than `least` of its lease is left. See [`Hold::succeed`].
     pub(super) fn pass_on(
         &mut self,
         hold: &mut Arc<Hold>,
@@ -90,8 +90,9 @@ impl Holds {
             self.insert_as(Watch::Unseen, &successor, deadline, now);
             return Some(successor);
         };
-        // This table has one reference. The last guard has another, which it lends by `&mut` so that nobody clones it meanwhile. If there
-        // is no third one, nobody can tell that the hold changes its owner, and it stays where it is.
+        // This table has one reference. The last guard has another, which it lends by `&mut` so that nobody clones it
+        // meanwhile. If there is no third one, nobody can tell that the hold changes its owner, and it stays where it
+        // is.
         if Arc::strong_count(hold) == 2 && Arc::ptr_eq(&held.hold, hold) {
             // What others did with the references that they had comes before.
             fence(Ordering::Acquire);
@@ -106,7 +107,8 @@ impl Holds {
         Some(held.hold.clone())
     }
 
-    /// Called when the owner has looked at the hold. It is renewed from now on, and at once if a renewal came due meanwhile.
+    /// Called when the owner has looked at the hold. It is renewed from now on, and at once if a renewal came due
+    /// meanwhile.
     pub(super) fn start_renewals(&mut self, hold: &Arc<Hold>, now: Instant) {
         let Some(held) = self.held.get_mut(&hold.id.n) else { return };
         let was = std::mem::replace(&mut held.watch, Watch::Renewed);
@@ -117,7 +119,8 @@ impl Holds {
         }
     }
 
-    /// Returns those of the due holds that are to be renewed. Holds whose owner has not looked at them are left to expire.
+    /// Returns those of the due holds that are to be renewed. Holds whose owner has not looked at them are left to
+    /// expire.
     pub(super) fn renewable(&mut self, due: Vec<u64>, now: Instant) -> Vec<Arc<Hold>> {
         let mut renewable = Vec::with_capacity(due.len());
         for n in due {
@@ -146,7 +149,8 @@ impl Holds {
     /// longer.
     pub(super) fn set_renewed(&mut self, held: &[Arc<Hold>], sent: Instant, now: Instant) -> u64 {
         let mut renewals = 0;
-        // The hold may have been handed off meanwhile. The lease belongs to the attempt id, so its present hold gets it.
+        // The hold may have been handed off meanwhile. The lease belongs to the attempt id, so its present hold gets
+        // it.
         let held: Vec<_> = held.iter().map(|hold| self.get(hold.id.n).unwrap_or(hold)).map(Arc::clone).collect();
         for hold in &held {
             let lease = hold.renewal(sent);

@@ -1,4 +1,5 @@
-//! The slots of a cluster in which the client reads an inbox, where messages are sharded. Pure: time comes in as an argument.
+//! The slots of a cluster in which the client reads an inbox, where messages are sharded. Pure: time comes in as an
+//! argument.
 //!
 //! | a slot is | becomes |
 //! |---|---|

@@ -105,9 +105,9 @@ impl Hold {
         self.term.renewal(self.lease, sent)
     }
 
-    /// The lease to ask for in a renewal sent at `sent`. A renewal that replicas must acknowledge has to write something,
-    /// and never asks for less than the client counts on, because a failover may lose the request that made the lease that
-    /// long. The server keeps the longer lease.
+    /// The lease to ask for in a renewal sent at `sent`. A renewal that replicas must acknowledge has to write
+    /// something, and never asks for less than the client counts on, because a failover may lose the request that made
+    /// the lease that long. The server keeps the longer lease.
     pub(crate) fn asked(&self, sent: Instant) -> Duration {
         if mutant::on(Mutant::WaitAfterARead) {
             return self.renewal(sent);
@@ -120,9 +120,10 @@ impl Hold {
         self.renewal(sent).max(counted.min(self.longest()))
     }
 
-    /// A renewal that asks for `lease`. The server shortens whatever lasts longer than any call has asked for. All calls about a
-    /// renewed hold ask for its lease, or for less before its end. A fixed lease may be extended by more at any time, and a late copy of
-    /// this call must not undo that. So the server stores the longest that an extension has asked for.
+    /// A renewal that asks for `lease`. The server shortens whatever lasts longer than any call has asked for. All
+    /// calls about a renewed hold ask for its lease, or for less before its end. A fixed lease may be extended by more
+    /// at any time, and a late copy of this call must not undo that. So the server stores the longest that an extension
+    /// has asked for.
     pub(crate) fn renewal_args(&self, lease: Duration) -> RenewArgs<'_> {
         let longest = self.longest().max(lease);
         RenewArgs { keys: &self.keys, id: self.id, lease, longest, extended: longest > self.lease }
@@ -143,7 +144,8 @@ impl Hold {
         Duration::from_millis(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Moves the deadline. Does nothing if the old one has passed, because a caller may have seen the hold as lost since.
+    /// Moves the deadline. Does nothing if the old one has passed, because a caller may have seen the hold as lost
+    /// since.
     pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
         let longer = |state| match state {
             State::Held { deadline: current } if now < current => Some(State::Held { deadline: deadline.max(current) }),
@@ -162,14 +164,15 @@ impl Hold {
         news
     }
 
-    /// The fencing token. A hold that is [passed on](Self::pass_on) gets another one before the next guard has the hold.
+    /// The fencing token. A hold that is [passed on](Self::pass_on) gets another one before the next guard has the
+    /// hold.
     pub(crate) fn token(&self) -> Token {
         Token::new(self.token.load(Ordering::Relaxed))
     }
 
     /// Ends the hold, and returns its successor with its deadline. The successor is for another guard and has the same
-    /// attempt id. Its token is `token`, or the next one if tokens are reserved. `None` if the hold was lost, or if no more
-    /// than `least` of its lease is left. Wakes no task: see [`notify_over`](Self::notify_over).
+    /// attempt id. Its token is `token`, or the next one if tokens are reserved. `None` if the hold was lost, or if no
+    /// more than `least` of its lease is left. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn succeed(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<(Self, Instant)> {
         let passed_on = |state| self.passes_on(state, now, least).map(|_| State::Released);
         let deadline = self.passes_on(self.state.update(passed_on).ok()?, now, least)?;
@@ -181,8 +184,8 @@ impl Hold {
         Some((successor.acknowledged_by(*replicas), deadline))
     }
 
-    /// As [`succeed`](Self::succeed), but this hold becomes its own successor. Only for a hold to which none but its last guard and the
-    /// engine have references, because others would take the next guard's hold for this one's.
+    /// As [`succeed`](Self::succeed), but this hold becomes its own successor. Only for a hold to which none but its
+    /// last guard and the engine have references, because others would take the next guard's hold for this one's.
     pub(crate) fn pass_on(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<()> {
         self.passes_on(self.state.load(), now, least)?;
         self.token.store(self.next_token(token).get(), Ordering::Relaxed);
@@ -266,8 +269,9 @@ impl Hold {
         if let State::Held { .. } = self.state.load() {
             return;
         }
-        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is missed: `listen`
-        // ends with a SeqCst fence, and the task then reads the state. This fence comes after the state was written.
+        // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is
+        // missed: `listen` ends with a SeqCst fence, and the task then reads the state. This fence comes after the
+        // state was written.
         fence(Ordering::SeqCst);
         if self.over.total_listeners() > 0 {
             self.over.notify(usize::MAX);

@@ -68,8 +68,8 @@ impl State {
         self.handoff_handler().decide(id, outcome, now);
     }
 
-    /// Handles the message that the ticket waits behind another hold now, whose lease ends earlier than that of the former
-    /// hold.
+    /// Handles the message that the ticket waits behind another hold now, whose lease ends earlier than that of the
+    /// former hold.
     fn deliver_end(&mut self, id: AttemptId, left: Duration, now: Instant) {
         let Some(attempt) = self.attempts.get(id.n) else { return };
         let keys = attempt.keys.clone();

@@ -1,7 +1,7 @@
 //! Which calls wait for replicas now.
 //!
-//! Such a call holds up those behind it on its connection. So the first request of an attempt goes there only while no other call
-//! waits, and as long as the replicas answer.
+//! Such a call holds up those behind it on its connection. So the first request of an attempt goes there only while no
+//! other call waits, and as long as the replicas answer.
 
 use std::collections::BTreeMap;
 

@@ -16,10 +16,10 @@ use pace::Pace;
 
 /// Deadlines and renewals of every hold of a client.
 ///
-/// A renewal call takes the [`BATCH`] holds that are due and have the earliest deadlines. It is filled up with holds that become due
-/// within half an interval, so that `n` holds cost about `n / BATCH` calls per interval however they were acquired. Full batches are
-/// spread over half an interval, or over half of what the earliest deadline leaves if that is less, and stay apart from then on.
-/// One call at a time is under way for a hold.
+/// A renewal call takes the [`BATCH`] holds that are due and have the earliest deadlines. It is filled up with holds
+/// that become due within half an interval, so that `n` holds cost about `n / BATCH` calls per interval however they
+/// were acquired. Full batches are spread over half an interval, or over half of what the earliest deadline leaves if
+/// that is less, and stay apart from then on. One call at a time is under way for a hold.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     holds: FxHashMap<u64, Times>,
@@ -84,8 +84,8 @@ impl Schedule {
     /// Adds a hold whose lease lasts until `deadline`. `interval` is `None` for a fixed lease.
     pub(crate) fn insert(&mut self, id: u64, now: Instant, deadline: Instant, interval: Option<Duration>) {
         let turn = interval.map_or(Turn::Never, |interval| {
-            // A third of the lease may already be over if the answer came late, or if the grant came by a message. The renewal needs
-            // the other two: its answer may take as long.
+            // A third of the lease may already be over if the answer came late, or if the grant came by a message. The
+            // renewal needs the other two: its answer may take as long.
             let wait = deadline.saturating_duration_since(now).saturating_sub(2 * interval).min(interval);
             Turn::Later(now + wait - self.jitter.up_to(wait / 10))
         });
@@ -147,7 +147,8 @@ impl Schedule {
         }
     }
 
-    /// Makes every hold due for a check, fixed ones too: as soon as the pace allows, or after the call that is under way.
+    /// Makes every hold due for a check, fixed ones too: as soon as the pace allows, or after the call that is under
+    /// way.
     pub(crate) fn verify_all(&mut self, now: Instant) {
         self.verified = Some(now);
         self.is_changed = true;

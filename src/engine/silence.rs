@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Failures further apart than this belong to different silences, because a server that gives no answer is asked more often.
+/// Failures further apart than this belong to different silences, because a server that gives no answer is asked more
+/// often.
 const APART: Duration = Duration::from_secs(10);
 
 /// The start of the silence, in which no heartbeat of any name got a usable answer, and the time of the last failure.

@@ -51,8 +51,8 @@ impl State {
         let cleanups = self.cleanups.start();
         let confirm = self.confirmations.start();
         let ahead = self.aheads.start();
-        // A timer stays set even if its reason is gone by now. Otherwise the watchdog would be woken for each of many holds
-        // that come and go one after the other.
+        // A timer stays set even if its reason is gone by now. Otherwise the watchdog would be woken for each of many
+        // holds that come and go one after the other.
         let next = self.next().or(self.armed.filter(|armed| *armed > now));
         self.armed = next;
         Work { renew, heartbeat, cleanups, confirm, ahead, next, ended: self.is_ending && self.cleanups.is_idle() }

@@ -4,41 +4,43 @@ use std::fmt;
 
 /// The kind of an [`Error`](crate::Error), for code to match on.
 ///
-/// Later versions may add kinds, so a `match` needs a wildcard arm. [`is_retryable`](Self::is_retryable) classifies every kind.
+/// Later versions may add kinds, so a `match` needs a wildcard arm. [`is_retryable`](Self::is_retryable) classifies
+/// every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block. Nothing
-    /// was sent.
+    /// An argument, a name, a duration or a URL is invalid, or a blocking call was made on a thread that may not block.
+    /// Nothing was sent.
     InvalidInput,
-    /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the background,
-    /// which can take some more milliseconds. If there was no connection, or the last request failed, the source of the error says why.
+    /// The `timeout` of the operation passed before a grant or an answer arrived. The request is cancelled in the
+    /// background, which can take some more milliseconds. If there was no connection, or the last request failed, the
+    /// source of the error says why.
     TimedOut,
     /// As many others as `max_waiters` allows wait already.
     QueueFull,
     /// The request is for more permits than the limit of the semaphore.
     OverLimit,
-    /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several names asks to read
-    /// and to write the same one.
+    /// The caller would wait for itself: its holder already reads and asks to write, or one acquisition of several
+    /// names asks to read and to write the same one.
     WouldDeadlock,
-    /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it ended, and may
-    /// not have been counted down.
+    /// The lease ended: Redis dropped the hold, granted it to another holder, or may have done so. For a latch: it
+    /// ended, and may not have been counted down.
     Lost,
-    /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is released in
-    /// the background.
+    /// Fewer replicas than [asked for](crate::ConfigBuilder::acknowledged_by) acknowledged the grant in time. It is
+    /// released in the background.
     Unacknowledged,
-    /// There is no connection to the server, or the server gave no answer in time. The last request may or may not have been
-    /// executed. Its effects are cleaned up in the background or end with their lease.
+    /// There is no connection to the server, or the server gave no answer in time. The last request may or may not have
+    /// been executed. Its effects are cleaned up in the background or end with their lease.
     ///
-    /// When connecting, the message tells apart a name that was not resolved, a refused connection, an address that did not
-    /// answer, and a connection that broke.
+    /// When connecting, the message tells apart a name that was not resolved, a refused connection, an address that did
+    /// not answer, and a connection that broke.
     Unavailable,
     /// The server refused the request for a reason that can pass, such as `LOADING`, `BUSY`, `READONLY` or `OOM`.
     Refused,
     /// The user lacks a right or could not log in. When connecting, the message names the missing right.
     Denied,
-    /// TLS failed. The server's certificate is expired, is for another name, or is signed by an authority that this system does
-    /// not trust, or the server requires a client certificate.
+    /// TLS failed. The server's certificate is expired, is for another name, or is signed by an authority that this
+    /// system does not trust, or the server requires a client certificate.
     Certificate,
     /// The key holds a value of another type, which bowline did not write.
     WrongType,
@@ -49,11 +51,11 @@ pub enum ErrorKind {
     /// The client was closed, or its runtime was shut down.
     Closed,
     /// The masters of a [`RedLock`](crate::RedLock) have voted for programs that know [another set of
-    /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this set. The message
-    /// names both.
+    /// masters](crate::RedLockBuilder::masters_version), of which a majority need not share a master with one of this
+    /// set. The message names both.
     OtherMasters,
-    /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not yet
-    /// noticed that its connection is closed.
+    /// Another client is connected with the same [`client_id`](crate::ConfigBuilder::client_id), or the server has not
+    /// yet noticed that its connection is closed.
     ClientIdInUse,
 }
 

@@ -38,8 +38,8 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// The methods that all guards share, for code that takes any of them: [`LockGuard`], [`ReadGuard`], [`WriteGuard`],
-/// [`Permit`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot implement
-/// this trait.
+/// [`Permit`] and [`MultiGuard`](crate::MultiGuard). The methods are documented at [`LockGuard`]. Other crates cannot
+/// implement this trait.
 ///
 /// All returned futures are `Send`. That of [`protect`](Self::protect) requires `work` to be `Send`.
 ///
@@ -181,8 +181,8 @@ macro_rules! held {
 
 held!(LockGuard, ReadGuard, WriteGuard, Permit);
 
-/// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates cannot
-/// implement this trait.
+/// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
+/// cannot implement this trait.
 pub trait Reentrant: Held {}
 
 impl Reentrant for LockGuard {}

@@ -12,8 +12,9 @@ use crate::runtime::Executor;
 /// A signal of the loss of one hold, for any number of tasks and threads. Returned by `lost_signal` of a guard, such as
 /// [`LockGuard::lost_signal`](crate::LockGuard::lost_signal). Cheap to clone.
 ///
-/// The signal keeps neither the hold nor the client alive, and may outlive the guard. It belongs to the hold that the guard had when
-/// the signal was made. A downgrade or an upgrade begins a new hold: make a new signal from the new guard.
+/// The signal keeps neither the hold nor the client alive, and may outlive the guard. It belongs to the hold that the
+/// guard had when the signal was made. A downgrade or an upgrade begins a new hold: make a new signal from the new
+/// guard.
 ///
 /// # Examples
 /// ```no_run
@@ -51,8 +52,8 @@ impl LossSignal {
         Self { name, holds: holds.into_iter().map(watched).collect() }
     }
 
-    /// The name of the primitive. The signal of a [`MultiGuard`](crate::MultiGuard) returns all names, separated by a comma and a
-    /// space.
+    /// The name of the primitive. The signal of a [`MultiGuard`](crate::MultiGuard) returns all names, separated by a
+    /// comma and a space.
     pub fn name(&self) -> &str {
         &self.name
     }

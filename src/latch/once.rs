@@ -27,8 +27,8 @@ pub(super) enum Said<T> {
 pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
 /// Sends copies of a request until one is answered. All copies have the same attempt id, by which the server recognizes
-/// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may be
-/// executed. It is fixed before the first copy whose fate is unknown, and covers all copies that are sent within the
+/// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may
+/// be executed. It is fixed before the first copy whose fate is unknown, and covers all copies that are sent within the
 /// client's retry timeout.
 pub(super) async fn once<T>(
     primitive: &Primitive,

@@ -49,8 +49,8 @@ async fn until_open(
     };
     match outcome {
         Outcome::Granted { .. } => {
-            // If the request was sent twice, the second copy may wait for the next latch of the name. Dropping the attempt
-            // cancels that ticket.
+            // If the request was sent twice, the second copy may wait for the next latch of the name. Dropping the
+            // attempt cancels that ticket.
             if waiter.attempt.state.asked == 1 {
                 waiter.attempt.forget();
             }
@@ -87,7 +87,8 @@ async fn ask(keys: &Arc<Keys>, waiter: &mut Waiter<'_>) -> Result<Option<Outcome
                 waiter.set_queued(sent, holder_left, call_again);
                 return Ok(None);
             }
-            // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the server's clock.
+            // The request took longer than `not_after` allowed, and the answer has corrected the estimate of the
+            // server's clock.
             Asked::Answered(Acquired::Stale { now }) => context.observe(now),
             // Replies about primitives that can be held. The script of a latch never sends them.
             Asked::Answered(Acquired::Busy { .. } | Acquired::Full { .. } | Acquired::Over { .. }) => {

@@ -25,8 +25,8 @@ use crate::runtime::timeout;
 /// Signals that a hold acquired so far is lost.
 type Losses = FuturesUnordered<BoxFuture<'static, NamedLoss>>;
 
-/// Acquires all primitives of the options. `None`: others hold one of them, and the caller does not wait. If the future is
-/// dropped, the acquisition that is under way is cancelled, and then the holds are released in the reverse order.
+/// Acquires all primitives of the options. `None`: others hold one of them, and the caller does not wait. If the future
+/// is dropped, the acquisition that is under way is cancelled, and then the holds are released in the reverse order.
 pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<Holds>> {
     let parts = ordered(options)?;
     // All options are checked before the first request is sent.
@@ -77,8 +77,9 @@ async fn watch(hold: Arc<Hold>) -> NamedLoss {
     NamedLoss::of(&hold, hold.lost().await)
 }
 
-/// Releases the holds of an attempt that met another holder. When the timeout of the attempt is over, or the client's retry timeout,
-/// the background finishes the releases: the caller waits for them no longer than for the attempt itself.
+/// Releases the holds of an attempt that met another holder. When the timeout of the attempt is over, or the client's
+/// retry timeout, the background finishes the releases: the caller waits for them no longer than for the attempt
+/// itself.
 async fn give_back(context: &Context, holds: Holds, (began, until): (Instant, Option<Instant>)) {
     let release = pin!(holds.release());
     let retry_timeout = context.config.retry_timeout;

@@ -17,17 +17,20 @@ use crate::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, p
 use crate::owned::OwnedHold;
 use crate::protocol::token::Token;
 
-/// Several holds that were acquired together and end together, returned by acquisitions of a [`MultiLock`](crate::MultiLock).
+/// Several holds that were acquired together and end together, returned by acquisitions of a
+/// [`MultiLock`](crate::MultiLock).
 ///
-/// A drop releases all of them in the background, the last acquired first. [`release`](Self::release) waits for the server.
+/// A drop releases all of them in the background, the last acquired first. [`release`](Self::release) waits for the
+/// server.
 ///
 /// # Guarantees
 /// - While [`is_valid`](Self::is_valid) returns `true`, every hold is valid, as [`LockGuard`](crate::LockGuard) says.
-/// - [`lost`](Self::lost) resolves when the first of them is lost. The others stay held until the guard is dropped or released.
+/// - [`lost`](Self::lost) resolves when the first of them is lost. The others stay held until the guard is dropped or
+///   released.
 ///
 /// # Not guaranteed
-/// The holds have leases of their own, and one of them can be lost alone. The [tokens](Self::token) fence each of them: send with each
-/// write the token of the name that the write is about.
+/// The holds have leases of their own, and one of them can be lost alone. The [tokens](Self::token) fence each of them:
+/// send with each write the token of the name that the write is about.
 #[must_use = "the holds are released when the guard is dropped"]
 pub struct MultiGuard {
     holds: Holds,
@@ -46,14 +49,15 @@ impl MultiGuard {
         &self.label
     }
 
-    /// The names, in the order in which they were acquired: locks, read-write locks, semaphores, and each kind by name. What was named
-    /// twice is there once.
+    /// The names, in the order in which they were acquired: locks, read-write locks, semaphores, and each kind by name.
+    /// What was named twice is there once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.holds.iter().map(|owned| &*owned.hold.keys.name)
     }
 
-    /// The fencing token of the hold of `name`. `None` if nothing of that name was acquired, if it has no token, as permits have none,
-    /// or if several that have tokens have that name, such as a lock and a read-write lock: see [`tokens`](Self::tokens).
+    /// The fencing token of the hold of `name`. `None` if nothing of that name was acquired, if it has no token, as
+    /// permits have none, or if several that have tokens have that name, such as a lock and a read-write lock: see
+    /// [`tokens`](Self::tokens).
     pub fn token(&self, name: &str) -> Option<Token> {
         let mut named = self.tokens().filter(|(other, _)| *other == name);
         let (_, token) = named.next()?;
@@ -77,11 +81,12 @@ impl MultiGuard {
         self.holds.iter().map(remaining).min().unwrap_or_default()
     }
 
-    /// Prolongs the [fixed leases](crate::Acquire::expires_after), as [`LockGuard::extend`](crate::LockGuard::extend) does: all of them
-    /// last for at least `lease` from now. Sends one command for each hold, all at the same time.
+    /// Prolongs the [fixed leases](crate::Acquire::expires_after), as [`LockGuard::extend`](crate::LockGuard::extend)
+    /// does: all of them last for at least `lease` from now. Sends one command for each hold, all at the same time.
     ///
     /// # Errors
-    /// Those of [`LockGuard::extend`](crate::LockGuard::extend), with the name that failed. The other leases may have been prolonged.
+    /// Those of [`LockGuard::extend`](crate::LockGuard::extend), with the name that failed. The other leases may have
+    /// been prolonged.
     ///
     /// # Cancel safety
     /// That of [`LockGuard::extend`](crate::LockGuard::extend), for each hold.
@@ -106,7 +111,8 @@ impl MultiGuard {
         LossSignal::of_several(self.label.clone(), self.holds.iter().map(|owned| &**owned))
     }
 
-    /// Runs `work` and stops it when one of the holds is lost, as [`LockGuard::protect`](crate::LockGuard::protect) does.
+    /// Runs `work` and stops it when one of the holds is lost, as [`LockGuard::protect`](crate::LockGuard::protect)
+    /// does.
     ///
     /// # Errors
     /// [`Lost`](crate::ErrorKind::Lost), with the name of the hold that was lost before `work` was done, and with the
@@ -118,12 +124,12 @@ impl MultiGuard {
         protect("protect", || self.loss(), self.lost(), work).await
     }
 
-    /// Releases all holds at the same time, the last acquired first, and waits until the server has confirmed all of them. Holds that
-    /// are shared with other guards of one [`Holder`](crate::Holder) stay.
+    /// Releases all holds at the same time, the last acquired first, and waits until the server has confirmed all of
+    /// them. Holds that are shared with other guards of one [`Holder`](crate::Holder) stay.
     ///
     /// # Errors
-    /// Those of [`LockGuard::release`](crate::LockGuard::release), with the name that failed: [`Lost`](crate::ErrorKind::Lost) if one of
-    /// the holds was lost. The others are released in any case.
+    /// Those of [`LockGuard::release`](crate::LockGuard::release), with the name that failed:
+    /// [`Lost`](crate::ErrorKind::Lost) if one of the holds was lost. The others are released in any case.
     ///
     /// # Cancel safety
     /// If the future is dropped, the releases continue in the background.

@@ -11,8 +11,8 @@ use crate::guard::release;
 use crate::owned::OwnedHold;
 use crate::run::covered;
 
-/// Holds in the order of their acquisition. They end in the reverse order, so that a waiter that needs them all finds the later ones
-/// free when it gets the first.
+/// Holds in the order of their acquisition. They end in the reverse order, so that a waiter that needs them all finds
+/// the later ones free when it gets the first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds(Vec<Arc<OwnedHold>>);
 
@@ -21,8 +21,8 @@ impl Holds {
         self.0.push(owned);
     }
 
-    /// Releases all of them at the same time and waits for the answers. The error is that of a hold that did not last until its
-    /// release, or else any.
+    /// Releases all of them at the same time and waits for the answers. The error is that of a hold that did not last
+    /// until its release, or else any.
     pub(super) async fn release(mut self) -> Result<()> {
         let released = join_all(iter::from_fn(|| self.0.pop()).map(release)).await;
         let errors = released.into_iter().filter_map(Result::err);

@@ -10,9 +10,9 @@ use crate::protocol::key::Keys;
 
 /// What to acquire, one after the other: each resource once.
 ///
-/// Two acquisitions that both want two resources acquire them in the same order, so neither waits for the other while it has what
-/// the other waits for. Equal names on different servers cannot be told apart in a way that all processes share: the sort is
-/// stable and leaves them in the order of the caller.
+/// Two acquisitions that both want two resources acquire them in the same order, so neither waits for the other while
+/// it has what the other waits for. Equal names on different servers cannot be told apart in a way that all processes
+/// share: the sort is stable and leaves them in the order of the caller.
 pub(super) fn ordered(options: &Options) -> Result<Vec<Part>> {
     let operation = options.operation;
     options.first()?;

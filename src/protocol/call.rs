@@ -23,7 +23,8 @@ pub(crate) struct Scripts<'a> {
 pub(crate) struct Site<'a> {
     /// The common prefix of all clients' inboxes.
     pub(crate) inbox_prefix: &'a str,
-    /// The slot of the keys, if messages are sharded. Scripts derive it from the hash tag in the prefix that they are given.
+    /// The slot of the keys, if messages are sharded. Scripts derive it from the hash tag in the prefix that they are
+    /// given.
     pub(crate) slot: Option<u16>,
     /// Whether the server can count every subscriber of an inbox.
     pub(crate) counts_everyone: bool,
@@ -95,7 +96,8 @@ impl Scripts<'_> {
         answer.unwrap_or_else(|| Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()))
     }
 
-    /// Like [`send_each`](Self::send_each). Each answer comes with the number of replicas that have acknowledged the call.
+    /// Like [`send_each`](Self::send_each). Each answer comes with the number of replicas that have acknowledged the
+    /// call.
     pub(super) async fn send_acknowledged<T>(
         self,
         calls: &[ScriptCall<'_, T>],

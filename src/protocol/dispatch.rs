@@ -61,8 +61,8 @@ impl Scripts<'_> {
         self.send(keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail))).await
     }
 
-    /// Like [`cancel`](Self::cancel), over the connection for calls that wait for `replicas` replicas, and after the calls
-    /// sent before.
+    /// Like [`cancel`](Self::cancel), over the connection for calls that wait for `replicas` replicas, and after the
+    /// calls sent before.
     pub(crate) async fn cancel_acknowledged(
         self,
         keys: &Keys,
@@ -94,8 +94,8 @@ impl Scripts<'_> {
         Ok(ids.iter().filter_map(|id| AttemptId::parse(id)).collect())
     }
 
-    /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is of no
-    /// use.
+    /// Renews holds whose kinds have the same [`renewal`](Kind::renewal). An answer that takes longer than `within` is
+    /// of no use.
     pub(crate) async fn renew(self, holds: &[RenewArgs<'_>], within: Duration) -> Result<Renewed, Failure> {
         let kind = holds.first().map_or(Kind::Lock, |hold| hold.keys.kind);
         if holds.len() < 2 || !self.connection.topology().one_name_per_call {
@@ -106,8 +106,8 @@ impl Scripts<'_> {
         Renewed::joined(self.send_each(&calls, within).await)
     }
 
-    /// Like [`renew`](Self::renew), for holds whose renewal counts once `replicas` replicas have acknowledged it. A lease of
-    /// zero would write nothing, so replicas would acknowledge it at once.
+    /// Like [`renew`](Self::renew), for holds whose renewal counts once `replicas` replicas have acknowledged it. A
+    /// lease of zero would write nothing, so replicas would acknowledge it at once.
     pub(crate) async fn renew_acknowledged(
         self,
         holds: &[RenewArgs<'_>],

@@ -12,7 +12,8 @@ pub(crate) enum Failure {
     Connection(#[from] ConnectionError),
     #[error(transparent)]
     Reply(#[from] UnexpectedReply),
-    /// The caller waited no longer. The script may have been executed, or may yet be, and this is all that is known of it.
+    /// The caller waited no longer. The script may have been executed, or may yet be, and this is all that is known of
+    /// it.
     #[error(transparent)]
     Late(ConnectionError),
     /// The resource is of a kind that is never held, so nothing was sent.

@@ -24,8 +24,8 @@ static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub(crate) struct Keys {
     pub(crate) kind: Kind,
     pub(crate) name: Arc<str>,
-    /// All keys in one string, in the order of `KEYS` in the scripts. One allocation per name matters because a client may
-    /// wait for very many names.
+    /// All keys in one string, in the order of `KEYS` in the scripts. One allocation per name matters because a client
+    /// may wait for very many names.
     spelled: Box<str>,
     main: usize,
     /// The length of the prefix of the token counter's key. All scratch keys share that counter.
@@ -53,8 +53,8 @@ impl Keys {
         Self { kind, name: name.into(), spelled: spelled.into(), main: main.len(), shared: shared.len(), hash }
     }
 
-    /// The keys that this client may write for its check at connect, in one slot. No name has these keys. All clients share
-    /// the counter, which remains after the check.
+    /// The keys that this client may write for its check at connect, in one slot. No name has these keys. All clients
+    /// share the counter, which remains after the check.
     pub(crate) fn scratch(prefix: &str, kind: Kind, client: Uuid) -> Self {
         let shared = format!("{prefix}:{}:{{bowline-check}}", kind.facts().word);
         Self::below(kind, "bowline-check", &shared, &format!("{shared}:{client}"))
@@ -70,8 +70,8 @@ impl Keys {
         slot::of(self.main())
     }
 
-    /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It must
-    /// not change, because versions of this crate that acquire in different orders could deadlock.
+    /// The position of the resource in the order in which several are acquired: by kind, encoded name and prefix. It
+    /// must not change, because versions of this crate that acquire in different orders could deadlock.
     pub(crate) fn rank(&self) -> (&str, &str, &str) {
         let word = self.kind.word();
         let (before, name) = self.main().split_at(self.main().find('{').unwrap_or_default());

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-/// The units of a read-write lock: a writer takes them all. A semaphore has fewer, which is how scripts tell them apart.
+/// The units of a read-write lock: a writer takes them all. A semaphore has fewer, which is how scripts tell them
+/// apart.
 pub(crate) const WRITE: u32 = 1 << 20;
 
 /// A reader takes one unit.
 pub(crate) const READ: u32 = 1;
 
-/// The most acquisitions that one grant may serve by local hand-off, and therefore the number of tokens that it reserves.
+/// The most acquisitions that one grant may serve by local hand-off, and therefore the number of tokens that it
+/// reserves.
 pub(crate) const HANDOFF_BUDGET: u32 = 32;
 
-/// The most acquisitions that a budget asked for ahead may serve. A budget is larger than the one before if the cohort used
-/// that up while it waited for the answer. Fast hand-offs thus need not wait for the server.
+/// The most acquisitions that a budget asked for ahead may serve. A budget is larger than the one before if the cohort
+/// used that up while it waited for the answer. Fast hand-offs thus need not wait for the server.
 pub(crate) const LARGEST_BUDGET: u32 = 512;
 
 /// The longest life of a ticket without a heartbeat.
@@ -35,8 +37,8 @@ pub(super) const IN_LUA: &[(&str, u64)] = &[
     ("QUEUE_TTL", millis(QUEUE_TTL)),
     // The TTL of the queue's keys is not renewed at each change, but early enough for every ticket.
     ("QUEUE_TTL_LEFT", millis(MAX_TICKET_TTL) + millis(MAX_TICKET_TTL) / 2),
-    // A waiter asks after a third of its ticket's life. Announcing the end of a lease therefore helps only if the lease is
-    // shorter.
+    // A waiter asks after a third of its ticket's life. Announcing the end of a lease therefore helps only if the lease
+    // is shorter.
     ("ANNOUNCED_LEASE", millis(MAX_TICKET_TTL) / 3),
     ("ANNOUNCED_TICKETS", 8),
     // What a counter is given, unless twice the grant's lease is longer.

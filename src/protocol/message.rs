@@ -33,7 +33,8 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Reads a message. `None` if the scripts send nothing like it: every client of the server may publish to a channel.
+    /// Reads a message. `None` if the scripts send nothing like it: every client of the server may publish to a
+    /// channel.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(payload).ok()?;
         if let Some(id) = text.strip_prefix("revoked ") {

@@ -1,6 +1,6 @@
-//! What the rehearsals of all resources with a queue have in common. A rehearsal runs the scripts on connect to check the
-//! user's rights. Everything it writes has a lease of one second, on keys that no other client uses: what another check has
-//! left there would decide which branches this one takes.
+//! What the rehearsals of all resources with a queue have in common. A rehearsal runs the scripts on connect to check
+//! the user's rights. Everything it writes has a lease of one second, on keys that no other client uses: what another
+//! check has left there would decide which branches this one takes.
 
 use std::time::Duration;
 

@@ -113,8 +113,8 @@ pub(crate) struct Renewed {
 }
 
 impl Renewed {
-    /// The same answer after `replicas` replicas have acknowledged it. At least `needed` replicas have to. A missing hold is
-    /// known without any replica.
+    /// The same answer after `replicas` replicas have acknowledged it. At least `needed` replicas have to. A missing
+    /// hold is known without any replica.
     pub(in crate::protocol) fn acknowledged(mut self, replicas: u32, needed: u32) -> Self {
         if replicas < needed {
             for hold in self.holds.iter_mut().filter(|hold| matches!(hold, HoldState::Held(_))) {
@@ -124,7 +124,8 @@ impl Renewed {
         self
     }
 
-    /// Joins the answers to several calls about one hold each. If none was answered, the error is that of one of the calls.
+    /// Joins the answers to several calls about one hold each. If none was answered, the error is that of one of the
+    /// calls.
     pub(in crate::protocol) fn joined(answers: Vec<Result<Self, Failure>>) -> Result<Self, Failure> {
         let mut joined = Self { now: 0, holds: Vec::with_capacity(answers.len()), failure: None };
         for answer in answers {

@@ -47,8 +47,9 @@ pub(crate) struct RenewArgs<'a> {
     pub(crate) id: AttemptId,
     /// With a lease of zero, the server only checks that the hold exists.
     pub(crate) lease: Duration,
-    /// The longest lease that any call about the hold has asked for, this one included. A hold that lasts longer is shortened to this,
-    /// unless the server has executed a call with a larger one that was `extended`: then this is a late copy. Zero is no limit.
+    /// The longest lease that any call about the hold has asked for, this one included. A hold that lasts longer is
+    /// shortened to this, unless the server has executed a call with a larger one that was `extended`: then this is a
+    /// late copy. Zero is no limit.
     pub(crate) longest: Duration,
     /// Whether an earlier call may have had a smaller `longest`, so that the server has to store this one.
     pub(crate) extended: bool,

@@ -77,9 +77,9 @@ impl fmt::Debug for Script {
     }
 }
 
-/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define functions.
-/// A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script may have the same
-/// steps once more in a function.
+/// Parts that several scripts share. `--@include <name>` on a line of its own is replaced by the part. Most only define
+/// functions. A part whose head begins with "Steps" runs where it stands: a fast path makes no function, so a script
+/// may have the same steps once more in a function.
 const FRAGMENTS: [(&str, &str); 23] = [
     ("absent", include_str!("fragments/absent.lua")),
     ("clock", include_str!("fragments/clock.lua")),
@@ -121,8 +121,8 @@ fn compose(text: &str) -> String {
     source
 }
 
-/// Removes comments and indentation. After a server has lost its script cache, all clients send it each script in full at
-/// the same time, so scripts are short. No script has a string or a comment of more than one line.
+/// Removes comments and indentation. After a server has lost its script cache, all clients send it each script in full
+/// at the same time, so scripts are short. No script has a string or a comment of more than one line.
 fn stripped(text: &str) -> String {
     let mut source = String::with_capacity(text.len());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
@@ -138,8 +138,8 @@ fn stripped(text: &str) -> String {
     source
 }
 
-/// Removes the spaces around operators and punctuation. They stay around `..`, which may follow a number, and around `-`,
-/// which might become a comment.
+/// Removes the spaces around operators and punctuation. They stay around `..`, which may follow a number, and around
+/// `-`, which might become a comment.
 fn push_tight(source: &mut String, code: &str) {
     let mut words = code.split(' ').peekable();
     while let Some(word) = words.next() {

@@ -20,15 +20,16 @@ pub(crate) fn is_tagged(text: &str) -> bool {
     hashed(text) != text
 }
 
-/// The part of a key that is hashed: the text between the first `{` and the next `}`, or the whole key if there is none.
+/// The part of a key that is hashed: the text between the first `{` and the next `}`, or the whole key if there is
+/// none.
 fn hashed(key: &str) -> &str {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     tag.filter(|tag| !tag.is_empty()).unwrap_or(key)
 }
 
-/// The smallest number that, written in decimal as a hash tag, has this slot. A channel's name contains it. The numbers are
-/// in a table of 64 KiB, which is built when a client first needs it. This takes less than a millisecond, and clients of one
-/// server never need it.
+/// The smallest number that, written in decimal as a hash tag, has this slot. A channel's name contains it. The numbers
+/// are in a table of 64 KiB, which is built when a client first needs it. This takes less than a millisecond, and
+/// clients of one server never need it.
 pub(crate) fn tag(slot: u16) -> u32 {
     TAGS.get(usize::from(slot % SLOTS)).copied().unwrap_or_default()
 }
@@ -39,7 +40,8 @@ fn tags() -> Box<[u32]> {
     const NONE: u32 = u32::MAX;
     let mut tags = vec![NONE; usize::from(SLOTS)];
     let mut missing = tags.len();
-    // The checksum of a number continues that of the number without its last digit. The digit is the index in this list.
+    // The checksum of a number continues that of the number without its last digit. The digit is the index in this
+    // list.
     let mut checksums: Vec<u16> = Vec::new();
     for number in 0_u32.. {
         let shorter = usize::try_from(number / 10).ok().filter(|_| number > 9);

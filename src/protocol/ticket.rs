@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::attempt_id::AttemptId;
 use super::limits::MAX_TICKET_TTL;
 
-/// An entry of a queue. It names the attempt and describes its grant, so that a release can make the grant without asking
-/// the client.
+/// An entry of a queue. It names the attempt and describes its grant, so that a release can make the grant without
+/// asking the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) id: AttemptId,
@@ -52,8 +52,8 @@ impl Ticket {
     }
 }
 
-/// How long a ticket lives without a heartbeat: never longer than the lease of its grant. A lease counted from the last sign
-/// of life therefore covers any grant of the ticket.
+/// How long a ticket lives without a heartbeat: never longer than the lease of its grant. A lease counted from the last
+/// sign of life therefore covers any grant of the ticket.
 pub(crate) fn ticket_ttl(lease: Duration) -> Duration {
     lease.min(MAX_TICKET_TTL)
 }

@@ -5,19 +5,21 @@ use std::time::Duration;
 
 /// The fencing token of a hold. It is larger than the token of every earlier hold of the same name.
 ///
-/// Send it with every write to the resource that the lock protects, and let the resource reject a token smaller than the largest it
-/// has seen. The token, not the lock, keeps a paused or partitioned holder from overwriting the work of its successor.
+/// Send it with every write to the resource that the lock protects, and let the resource reject a token smaller than
+/// the largest it has seen. The token, not the lock, keeps a paused or partitioned holder from overwriting the work of
+/// its successor.
 ///
 /// # Guarantees
-/// Tokens of one name strictly increase in the order of the grants. Redis counts them, and the count is never below the server's
-/// clock:
-/// - While the counter exists, tokens increase whatever the clock does. The counter exists for at least 1 h after the last grant. If
-///   twice the lease is longer than that, it exists for twice the lease, or up to 5 min less if a reader got the grant.
-/// - After the counter was lost, by a restart, a failover, `FLUSHALL` or its age, tokens still increase unless the clock ran backwards
-///   across the loss.
+/// Tokens of one name strictly increase in the order of the grants. Redis counts them, and the count is never below the
+/// server's clock:
+/// - While the counter exists, tokens increase whatever the clock does. The counter exists for at least 1 h after the
+///   last grant. If twice the lease is longer than that, it exists for twice the lease, or up to 5 min less if a reader
+///   got the grant.
+/// - After the counter was lost, by a restart, a failover, `FLUSHALL` or its age, tokens still increase unless the
+///   clock ran backwards across the loss.
 ///
-/// A clock that is set back by less than an hour therefore does no harm to data that is kept. If it is set back further, a name
-/// without a grant for an hour can get a smaller token than its last, until the clock has caught up.
+/// A clock that is set back by less than an hour therefore does no harm to data that is kept. If it is set back
+/// further, a name without a grant for an hour can get a smaller token than its last, until the clock has caught up.
 ///
 /// Re-entry keeps the token. Readers share the token of a writer: see [`ReadGuard::token`](crate::ReadGuard::token).
 ///

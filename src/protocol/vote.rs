@@ -1,6 +1,6 @@
-//! `RedLock`: the vote of one master as a typed call, and the kinds of its keys. Each master has two resources of the name.
-//! The *turn* is an ordinary lock. The *vote* is a lock that only the script of this module acquires; the scripts of the
-//! lock renew, release, cancel and inspect it.
+//! `RedLock`: the vote of one master as a typed call, and the kinds of its keys. Each master has two resources of the
+//! name. The *turn* is an ordinary lock. The *vote* is a lock that only the script of this module acquires; the scripts
+//! of the lock renew, release, cancel and inspect it.
 
 use std::time::Duration;
 
@@ -30,10 +30,12 @@ pub(crate) struct VoteArgs<'a> {
     pub(crate) proposal: Token,
     /// Identifies the hold on all masters. Its attempt id differs from master to master.
     pub(crate) owner: AttemptId,
-    /// Whether a majority has accepted the token before. Then the master takes the lock for the hold, whatever its counter is.
+    /// Whether a majority has accepted the token before. Then the master takes the lock for the hold, whatever its
+    /// counter is.
     pub(crate) granted: bool,
     pub(crate) not_after: ServerMillis,
-    /// The set of masters that the caller knows, as `<name>/<version>/<number of masters>`. Empty: the caller does not say.
+    /// The set of masters that the caller knows, as `<name>/<version>/<number of masters>`. Empty: the caller does not
+    /// say.
     pub(crate) set: &'a str,
 }
 

@@ -1,5 +1,5 @@
-//! The calls of the protocol, for tests and benches that send them themselves. They have the same keys, tickets and argument
-//! orders as those of the library.
+//! The calls of the protocol, for tests and benches that send them themselves. They have the same keys, tickets and
+//! argument orders as those of the library.
 
 use std::time::Duration;
 
@@ -158,8 +158,8 @@ impl Resource {
         sent(self.permits().inspect(&self.keys))
     }
 
-    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`. `granted`: a majority has accepted it.
-    /// `set` is the set of masters that the caller knows, or empty.
+    /// Asks a master to vote for the hold that `owner` identifies, with the token `proposal`. `granted`: a majority has
+    /// accepted it. `set` is the set of masters that the caller knows, or empty.
     pub fn cast(&self, attempt: Attempt, proposal: u64, owner: Attempt, granted: bool, set: &str) -> Request {
         let Attempt { lease, not_after, .. } = attempt;
         let proposal = Token::new(proposal);

@@ -72,7 +72,8 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
             return Ok(None);
         };
         patience.renew(masters.now());
-        // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from its owner.
+        // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from
+        // its owner.
         let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
         match vote(masters, request, (&turns, &votes), (&turn, owner), (&mut patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
@@ -108,8 +109,8 @@ enum Lack {
     TooFew,
 }
 
-/// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority. Once the acquisition was
-/// `contested`, it looks at the masters first, and asks for votes when a majority is free.
+/// Asks for votes until the turn has won or is lost. The turn is kept while other holds prevent a majority. Once the
+/// acquisition was `contested`, it looks at the masters first, and asks for votes when a majority is free.
 async fn vote(
     masters: &Arc<Masters>,
     request: &Request,
@@ -135,8 +136,8 @@ async fn vote(
                 let began = masters.now();
                 let Request { renewed, at_most, lease, .. } = *request;
                 let term = if renewed { Term::capped(began, at_most) } else { Term::Fixed };
-                // The token that the turn would get if it were taken now. Masters that restarted without their counters may have
-                // granted newer holds since, and would still accept an older token.
+                // The token that the turn would get if it were taken now. Masters that restarted without their counters
+                // may have granted newer holds since, and would still accept an older token.
                 let token = turn.hold.token().after(began.saturating_duration_since(taken));
                 match elect(masters, request, keys, Proposal { token, owner, granted: false, term, lease }).await? {
                     Ok(held) => return Ok(held),
@@ -152,8 +153,8 @@ async fn vote(
                 if !request.wait {
                     return Ok(Outcome::Busy);
                 }
-                // A master before the one with the turn answers again, and new acquisitions queue there. In competition with
-                // them, this turn would rarely find the votes free.
+                // A master before the one with the turn answers again, and new acquisitions queue there. In competition
+                // with them, this turn would rarely find the votes free.
                 if !masters.is_first(turn.context(), turns) {
                     return Ok(Outcome::TurnLost);
                 }
@@ -196,8 +197,8 @@ async fn elect(
     })
 }
 
-/// Runs one round, or a second one if masters have seen larger tokens. Returns the last round, its verdict and the token
-/// that it proposed.
+/// Runs one round, or a second one if masters have seen larger tokens. Returns the last round, its verdict and the
+/// token that it proposed.
 async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Proposal) -> (Round<'a>, Verdict, Token) {
     let all = masters.all.len();
     let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease / 10);

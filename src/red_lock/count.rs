@@ -1,4 +1,5 @@
-//! Decides which votes are a majority, for how long, and which token to propose next. Pure: time comes in as an argument.
+//! Decides which votes are a majority, for how long, and which token to propose next. Pure: time comes in as an
+//! argument.
 
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ pub(super) enum Answer {
     Accepted(Validity),
     /// The master took the lock, but has seen a token that is not smaller.
     Refused(Validity, Token),
-    /// Another hold has the lock, with this rest of its lease; [`Duration::MAX`] if its lease has no end. If the master has
-    /// restarted, its vote would count from the given time.
+    /// Another hold has the lock, with this rest of its lease; [`Duration::MAX`] if its lease has no end. If the master
+    /// has restarted, its vote would count from the given time.
     Busy(Duration, Option<Instant>),
 }
 

@@ -1,5 +1,5 @@
-//! Names that one master does not serve, although it may serve others: it denies them, or was too slow for a short lease. Pure: time
-//! comes in as an argument.
+//! Names that one master does not serve, although it may serve others: it denies them, or was too slow for a short
+//! lease. Pure: time comes in as an argument.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -22,16 +22,16 @@ use crate::red_lock::doubts::Why;
 use crate::red_lock::masters::Masters;
 use crate::runtime::timeout;
 
-/// A master that some acquisition waits for is looked at this often, and so are clients that have not connected yet. For so long, a name
-/// that a master denies is not asked for.
+/// A master that some acquisition waits for is looked at this often, and so are clients that have not connected yet.
+/// For so long, a name that a master denies is not asked for.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// The lease of what a probe writes.
 const PROBED: Duration = Duration::from_millis(1);
 
 impl Masters {
-    /// A master gave no usable answer to a request with these keys, which could wait for `limit`. `false`: the answer is not about the
-    /// master.
+    /// A master gave no usable answer to a request with these keys, which could wait for `limit`. `false`: the answer
+    /// is not about the master.
     pub(super) fn set_failed(self: &Arc<Self>, n: usize, keys: &Arc<Keys>, why: Why, limit: Duration) -> bool {
         match why.0 {
             ErrorKind::Unavailable => self.set_silent(n, keys, Some(why), limit),
@@ -62,7 +62,8 @@ impl Masters {
         self.check(n, None);
     }
 
-    /// Marks a master as down, whatever the name. It is not asked again until it has answered a probe in the background.
+    /// Marks a master as down, whatever the name. It is not asked again until it has answered a probe in the
+    /// background.
     pub(super) fn set_down(self: &Arc<Self>, n: usize, why: Option<Why>) {
         let now = self.now();
         let counts = self.counts_from(n).is_none_or(|from| from <= now);
@@ -102,8 +103,8 @@ impl Masters {
         }));
     }
 
-    /// Probes a master in the background, and marks it as down if it gives no usable answer within the node timeout. `pause`: not if the
-    /// last probe began within that time.
+    /// Probes a master in the background, and marks it as down if it gives no usable answer within the node timeout.
+    /// `pause`: not if the last probe began within that time.
     pub(super) fn check(self: &Arc<Self>, n: usize, pause: Option<Duration>) {
         let now = self.now();
         if !self.all[n].begin_check(pause.and_then(|pause| now.checked_sub(pause)), now) {
@@ -120,8 +121,8 @@ impl Masters {
         }));
     }
 
-    /// Succeeds if the master answers within that time and accepts writes that need memory. Otherwise returns what it answered, if it
-    /// did.
+    /// Succeeds if the master answers within that time and accepts writes that need memory. Otherwise returns what it
+    /// answered, if it did.
     pub(super) async fn probe(&self, n: usize, within: Duration) -> Result<(), Option<Why>> {
         if self.all[n].unusable().is_some() {
             return Err(None);

@@ -84,9 +84,9 @@ impl Keeper {
         select(kept.masters.executor().sleep(pause), pin!(lost)).await;
     }
 
-    /// Moves the deadline of the hold to the time until which a majority of the votes lasts, and drops lost votes. The hold
-    /// is lost at its deadline, or when the clients are closed. No other holder can have a majority before these leases have
-    /// ended.
+    /// Moves the deadline of the hold to the time until which a majority of the votes lasts, and drops lost votes. The
+    /// hold is lost at its deadline, or when the clients are closed. No other holder can have a majority before these
+    /// leases have ended.
     fn count(&self) {
         let kept = &*self.kept;
         let now = kept.masters.now();
@@ -101,7 +101,8 @@ impl Keeper {
                 gone.push(vote);
             }
         }
-        // Dropped after the mutex is unlocked, because this may be the last reference to a hold, whose drop locks other tables.
+        // Dropped after the mutex is unlocked, because this may be the last reference to a hold, whose drop locks other
+        // tables.
         drop(gone);
         let loss = match kept.hold.loss(now) {
             None if closed > 0 && kept.deadline(now).is_none() => Some(Loss::Closed),
@@ -117,8 +118,9 @@ impl Keeper {
 
     /// Asks masters for the votes that the hold has lost or never had, with the hold's own token.
     ///
-    /// A master may have accepted a larger token meanwhile, from an acquisition that has found no majority. It votes for the hold all the
-    /// same: while a majority has this hold, there is no later one that its counter could stand for, and the counter stays as it is.
+    /// A master may have accepted a larger token meanwhile, from an acquisition that has found no majority. It votes
+    /// for the hold all the same: while a majority has this hold, there is no later one that its counter could stand
+    /// for, and the counter stays as it is.
     async fn regain(&self) {
         let Kept { masters, hold, slots, .. } = &*self.kept;
         let missing: Vec<usize> = {

@@ -20,7 +20,8 @@ pub(super) struct Master {
 
 #[derive(Default)]
 struct State {
-    /// Set if the master gave no usable answer, whatever the name. Acquisitions do not ask it until it has answered a probe.
+    /// Set if the master gave no usable answer, whatever the name. Acquisitions do not ask it until it has answered a
+    /// probe.
     down: Option<Down>,
     /// What it does not do for single names.
     doubts: Doubts,
@@ -49,7 +50,8 @@ impl Master {
         &self.source.context
     }
 
-    /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a single server.
+    /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a
+    /// single server.
     pub(super) fn unusable(&self) -> Option<Why> {
         if let Some(why) = self.context().not_connected() {
             return Some((why.kind(), why.to_string()));
@@ -85,7 +87,8 @@ impl Master {
         }
     }
 
-    /// Since when it has not been able to be a part of a majority for these keys. `counts`: whether it has been up for long enough.
+    /// Since when it has not been able to be a part of a majority for these keys. `counts`: whether it has been up for
+    /// long enough.
     pub(super) fn unable_since(&self, keys: &Keys, counts: bool, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         if counts && state.down.is_none() {

@@ -45,8 +45,8 @@ impl Masters {
         self.all.iter().any(|master| master.context().engine.is_closed())
     }
 
-    /// Whether this is the client of the first master that serves these keys. One that has denied them counts only when it has served
-    /// them since: a turn that is given up for it would be denied again.
+    /// Whether this is the client of the first master that serves these keys. One that has denied them counts only when
+    /// it has served them since: a turn that is given up for it would be denied again.
     pub(super) fn is_first(&self, context: &Arc<Context>, keys: &[Arc<Keys>]) -> bool {
         let now = self.now();
         let mut serving = self.all.iter().zip(keys).filter(|(master, keys)| master.may_serve(keys, now));
@@ -128,8 +128,8 @@ impl Masters {
     /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server.
     ///
     /// # Errors
-    /// What masters have answered to requests with these keys, and what keeps clients from connecting, if that leaves fewer than `needed`
-    /// masters and time does not mend it.
+    /// What masters have answered to requests with these keys, and what keeps clients from connecting, if that leaves
+    /// fewer than `needed` masters and time does not mend it.
     pub(super) fn check_usable(self: &Arc<Self>, request: &Request, keys: &[Arc<Keys>], needed: usize) -> Result<()> {
         if self.is_closed() {
             return Err(request.error(ErrorKind::Closed));

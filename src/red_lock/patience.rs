@@ -26,8 +26,8 @@ impl Patience {
         self.last = now;
     }
 
-    /// When the acquisition fails. All that wait in one program fail at the same time, so the turn is no new beginning if there has been
-    /// no majority since before. `votes` are the keys of the vote on each master.
+    /// When the acquisition fails. All that wait in one program fail at the same time, so the turn is no new beginning
+    /// if there has been no majority since before. `votes` are the keys of the vote on each master.
     fn give_up(&self, masters: &Masters, votes: &[Arc<Keys>]) -> Instant {
         self.without_majority(masters, votes).unwrap_or(self.last + self.retry_timeout)
     }

@@ -95,8 +95,8 @@ impl Masters {
         of.filter(|master| self.all[*master].serves(&keys[*master], now)).filter_map(open).collect()
     }
 
-    /// Sends the ballots. A master that gives no usable answer within the node timeout is not asked again for a while, and its
-    /// ballot is dropped.
+    /// Sends the ballots. A master that gives no usable answer within the node timeout is not asked again for a while,
+    /// and its ballot is dropped.
     pub(super) async fn cast<'a>(self: &Arc<Self>, ballots: Vec<Ballot<'a>>, proposal: Proposal) -> Round<'a> {
         let limit = self.node_timeout(proposal.lease);
         let asked: Vec<_> = ballots.iter().map(|ballot| (ballot.master, ballot.keys)).collect();
@@ -113,8 +113,8 @@ impl Masters {
         round
     }
 
-    /// The usable answer of a master to a request with these keys, which could wait for `limit`. Without one, the master is not asked again
-    /// for a while.
+    /// The usable answer of a master to a request with these keys, which could wait for `limit`. Without one, the
+    /// master is not asked again for a while.
     pub(super) fn answered<T>(
         self: &Arc<Self>,
         master: usize,

@@ -45,22 +45,24 @@ impl RedLockBuilder {
         }
     }
 
-    /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease. The default is
-    /// 500 ms.
+    /// How long an acquisition waits for the answer of one master: 1 ms to 60 s, and at most a quarter of the lease.
+    /// The default is 500 ms.
     ///
-    /// Set it well above the time of a round trip. A master that does not answer in time is not asked again before it has answered a
-    /// probe in the background, so its silence costs this time once, and not once per acquisition. If the lease leaves less time, a
-    /// master that is late is passed over for that name only, until the probe has been answered.
+    /// Set it well above the time of a round trip. A master that does not answer in time is not asked again before it
+    /// has answered a probe in the background, so its silence costs this time once, and not once per acquisition. If
+    /// the lease leaves less time, a master that is late is passed over for that name only, until the probe has been
+    /// answered.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = timeout;
         self
     }
 
-    /// The longest lease of any acquisition of the `RedLock`. The default is the longest [`lease`](crate::ConfigBuilder::lease) in the
-    /// configurations of the clients. An acquisition with a longer lease is an [`InvalidInput`](ErrorKind::InvalidInput) error.
+    /// The longest lease of any acquisition of the `RedLock`. The default is the longest
+    /// [`lease`](crate::ConfigBuilder::lease) in the configurations of the clients. An acquisition with a longer lease
+    /// is an [`InvalidInput`](ErrorKind::InvalidInput) error.
     ///
-    /// A master that has restarted may have lost holds. Its votes count again when it has been up for this long, because those holds
-    /// have ended by then. **All programs that use the same names must set the same value.**
+    /// A master that has restarted may have lost holds. Its votes count again when it has been up for this long,
+    /// because those holds have ended by then. **All programs that use the same names must set the same value.**
     pub fn longest_lease(mut self, lease: Duration) -> Self {
         self.longest_lease = Some(lease);
         self
@@ -68,35 +70,40 @@ impl RedLockBuilder {
 
     /// Declares that no master loses a write when it restarts, so that its votes count at once. The default is `false`.
     ///
-    /// On a Redis server this takes `appendonly yes` and `appendfsync always`. With less, two guards can be valid at the same time after
-    /// a restart. A test that has just started its servers declares [`new_masters`](Self::new_masters) instead.
+    /// On a Redis server this takes `appendonly yes` and `appendfsync always`. With less, two guards can be valid at
+    /// the same time after a restart. A test that has just started its servers declares
+    /// [`new_masters`](Self::new_masters) instead.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
     }
 
-    /// Declares that the masters were started for the first time, so that there is nothing that they can have lost. The default is `false`.
+    /// Declares that the masters were started for the first time, so that there is nothing that they can have lost. The
+    /// default is `false`.
     ///
-    /// It is meant for tests, which start their servers and would otherwise wait for the longest lease. The votes of the first process of
-    /// each master that this `RedLock` hears of count at once. Those of a master that restarts later count when it has been up for the
-    /// [`longest_lease`](Self::longest_lease), as without this declaration. Of masters that were in use before, two guards can be valid at
-    /// the same time.
+    /// It is meant for tests, which start their servers and would otherwise wait for the longest lease. The votes of
+    /// the first process of each master that this `RedLock` hears of count at once. Those of a master that restarts
+    /// later count when it has been up for the [`longest_lease`](Self::longest_lease), as without this declaration. Of
+    /// masters that were in use before, two guards can be valid at the same time.
     pub fn new_masters(mut self, new: bool) -> Self {
         self.new_masters = new;
         self
     }
 
-    /// Names this set of masters, and says which version of the set it is. The default is neither, and then nothing is checked.
+    /// Names this set of masters, and says which version of the set it is. The default is neither, and then nothing is
+    /// checked.
     ///
-    /// Two programs exclude each other if each majority of the masters of one has a master in common with each majority of the other. Of
-    /// the masters 1, 2, 3 and 1, 2, 4 that is not so: one program can hold a lock with 1 and 3, and the other with 2 and 4. It is so if
-    /// one set has **one master more**. So a set is changed in steps: each adds one master or removes one, and its version is larger by
-    /// one. A `RedLock` with a version may therefore have 4 masters as well, of which a majority is 3.
+    /// Two programs exclude each other if each majority of the masters of one has a master in common with each majority
+    /// of the other. Of the masters 1, 2, 3 and 1, 2, 4 that is not so: one program can hold a lock with 1 and 3, and
+    /// the other with 2 and 4. It is so if one set has **one master more**. So a set is changed in steps: each adds one
+    /// master or removes one, and its version is larger by one. A `RedLock` with a version may therefore have 4 masters
+    /// as well, of which a majority is 3.
     ///
-    /// Each vote says which version it is for, and a master remembers that of the last vote of each name. While that vote's lease lasts,
-    /// a request for another set fails with [`OtherMasters`](ErrorKind::OtherMasters), unless its version is the one before or after,
-    /// with one master more or less. **The masters cannot know each other**, so this finds mistakes but does not make them harmless. It
-    /// finds none of programs that reach no common master, and does not see which masters a program has.
+    /// Each vote says which version it is for, and a master remembers that of the last vote of each name. While that
+    /// vote's lease lasts, a request for another set fails with [`OtherMasters`](ErrorKind::OtherMasters), unless its
+    /// version is the one before or after, with one master more or less. **The masters cannot know each other**, so
+    /// this finds mistakes but does not make them harmless. It finds none of programs that reach no common master, and
+    /// does not see which masters a program has.
     ///
     /// A step is complete, and the next one may begin, when no program with an older version runs and the
     /// [`longest_lease`](Self::longest_lease) has passed since. The procedures are in

@@ -39,8 +39,8 @@ impl Standing {
         &self.run_id
     }
 
-    /// The time at which all leases up to `longest` have ended that the server may have lost when it started. `None`: that
-    /// was before the client's clock.
+    /// The time at which all leases up to `longest` have ended that the server may have lost when it started. `None`:
+    /// that was before the client's clock.
     pub(super) fn counts_from(&self, longest: Duration) -> Option<Instant> {
         self.started.map(|started| started + longest + drift(longest))
     }

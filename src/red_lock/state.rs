@@ -28,10 +28,11 @@ impl RedLockState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MasterState {
-    /// The hold that the master votes for. Its token is 0 if the master took the lock for a hold whose token it did not accept.
+    /// The hold that the master votes for. Its token is 0 if the master took the lock for a hold whose token it did not
+    /// accept.
     pub vote: Option<HolderState>,
-    /// The acquisition that has the turn on this master. Turns of later masters matter only while the first one does not
-    /// answer.
+    /// The acquisition that has the turn on this master. Turns of later masters matter only while the first one does
+    /// not answer.
     pub turn: Option<HolderState>,
     /// The number of acquisitions that wait for the turn in the queue of this master.
     pub waiters: u64,

@@ -2,8 +2,8 @@
 
 /// The counters of a [`RedLock`](crate::RedLock), for metrics: see [`RedLock::stats`](crate::RedLock::stats).
 ///
-/// `held` and `masters_down` are current values. The others count since the `RedLock` was made. The clients of the masters count the
-/// turns and the votes as holds of their own: see [`Client::stats`](crate::Client::stats).
+/// `held` and `masters_down` are current values. The others count since the `RedLock` was made. The clients of the
+/// masters count the turns and the votes as holds of their own: see [`Client::stats`](crate::Client::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedLockStats {
@@ -15,8 +15,8 @@ pub struct RedLockStats {
     pub lost: u64,
     /// Second rounds, because masters had seen a larger token than the proposed one.
     pub second_rounds: u64,
-    /// Rounds without a majority, because other holds were in the way. After the first one, an acquisition only looks whether a majority
-    /// of the masters is free, and each look counts as a round.
+    /// Rounds without a majority, because other holds were in the way. After the first one, an acquisition only looks
+    /// whether a majority of the masters is free, and each look counts as a round.
     pub contested_rounds: u64,
     /// Rounds without a majority, because too few masters answered or have been up for long enough.
     pub failed_rounds: u64,

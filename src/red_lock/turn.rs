@@ -17,7 +17,8 @@ use crate::red_lock::health::LOOK;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::patience::Patience;
 
-/// Acquires the turn. `None`: another acquisition has it, and the request does not wait. `turns` and `votes` are the keys on each master.
+/// Acquires the turn. `None`: another acquisition has it, and the request does not wait. `turns` and `votes` are the
+/// keys on each master.
 pub(super) async fn take_turn(
     masters: &Arc<Masters>,
     request: &Request,
@@ -70,11 +71,12 @@ pub(super) async fn take_turn(
     }
 }
 
-/// Resolves when the master of the turn leaves a question unanswered for as long as the request can wait, or is down. While it has
-/// answered other requests lately, it is not asked.
+/// Resolves when the master of the turn leaves a question unanswered for as long as the request can wait, or is down.
+/// While it has answered other requests lately, it is not asked.
 ///
 /// # Errors
-/// There has been no majority for too long. The other masters are looked at as well: without one, no turn is of any use.
+/// There has been no majority for too long. The other masters are looked at as well: without one, no turn is of any
+/// use.
 async fn watch(
     masters: &Arc<Masters>,
     n: usize,

@@ -1,9 +1,9 @@
 //! The connections on which grants and renewals wait for replicas.
 //!
-//! `WAIT` holds up every command behind it, so these connections carry nothing else. Holds that need different numbers of replicas
-//! do not hold each other up either: each number has a connection, made when it is first needed. All of them belong to one connection
-//! for commands. When that one is made anew, its server may be another one, and they are made anew too. The task of a connection ends it
-//! when no call has needed it for a while.
+//! `WAIT` holds up every command behind it, so these connections carry nothing else. Holds that need different numbers
+//! of replicas do not hold each other up either: each number has a connection, made when it is first needed. All of
+//! them belong to one connection for commands. When that one is made anew, its server may be another one, and they are
+//! made anew too. The task of a connection ends it when no call has needed it for a while.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -89,8 +89,8 @@ impl Acknowledging {
         answers.filter(|_| commands.is_current(generation)).unwrap_or_else(|| failed(unknown()))
     }
 
-    /// The connection for calls that wait for this number of replicas. It is dialled after the connection for commands of
-    /// this generation.
+    /// The connection for calls that wait for this number of replicas. It is dialled after the connection for commands
+    /// of this generation.
     fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Use<'_> {
         let now = commands.executor.now();
         let mut links = lock(&self.0);
@@ -131,8 +131,8 @@ impl Acknowledging {
     }
 }
 
-/// Returns when no call has needed the connection for a while. It is not in use any more then. A connection sets one timer for this, and
-/// not each call one.
+/// Returns when no call has needed the connection for a while. It is not in use any more then. A connection sets one
+/// timer for this, and not each call one.
 async fn until_idle(links: &Weak<Links>, shared: &Arc<Shared>) {
     let mut pause = IDLE;
     loop {

@@ -7,8 +7,8 @@ use std::task::Poll;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 
-/// Runs `often` to its end, which returns `None`, or until the first of the others has ended. Each wake polls `often`, but the others
-/// only if the wake was for them. The driver of a connection is woken four times per command.
+/// Runs `often` to its end, which returns `None`, or until the first of the others has ended. Each wake polls `often`,
+/// but the others only if the wake was for them. The driver of a connection is woken four times per command.
 pub(super) async fn beside<'a, T>(
     often: impl Future<Output = ()>,
     others: impl IntoIterator<Item = BoxFuture<'a, T>>,

@@ -1,7 +1,7 @@
 //! A connection without a runtime: std's sockets, on the thread that polls.
 //!
-//! It is for the last moment of a runtime that has been shut down, so it lives for a short time, which is fixed when it is
-//! made: the name's resolution, the login and all calls together take no longer. Nothing is made anew.
+//! It is for the last moment of a runtime that has been shut down, so it lives for a short time, which is fixed when it
+//! is made: the name's resolution, the login and all calls together take no longer. Nothing is made anew.
 //!
 //! The first poll of a call queues its command and lets the others come: those that are polled together are written at
 //! once. The next poll writes what is queued, and reads until it has the answer.

@@ -27,7 +27,8 @@ pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
     let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
     let mut handed = Handed::new(shared);
     let answered = {
-        // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its way.
+        // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its
+        // way.
         let work = pin!(async {
             let (mut up, since) = ready(shared, started).await?;
             handed.set(up.generation, since);
@@ -53,8 +54,8 @@ pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer
     batch(shared, calls, &Around::default(), limit).await.0
 }
 
-/// Like [`run_batch`], followed by `WAIT`. Each answer comes with the number of replicas that have acknowledged the calls.
-/// The wait ends shortly before the time limit, so that the answer comes in time.
+/// Like [`run_batch`], followed by `WAIT`. Each answer comes with the number of replicas that have acknowledged the
+/// calls. The wait ends shortly before the time limit, so that the answer comes in time.
 pub(super) async fn run_acknowledged(
     shared: &Shared,
     calls: &[Call<'_>],
@@ -63,8 +64,8 @@ pub(super) async fn run_acknowledged(
     if calls.is_empty() {
         return Vec::new();
     }
-    // A server notices ten times a second that a wait is over. A busy machine may take longer than it did at login, and an answer
-    // that comes too late costs the connection.
+    // A server notices ten times a second that a wait is over. A busy machine may take longer than it did at login, and
+    // an answer that comes too late costs the connection.
     let answering = (Duration::from_millis(100) + shared.patient()).max(within / 5);
     let waiting = within.saturating_sub(answering).max(within / 2);
     let started = shared.executor.now();
@@ -89,8 +90,8 @@ pub(super) async fn run_acknowledged(
     answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
 }
 
-/// Sends the calls with the commands around them in one write. Returns the answers to the calls and to the command behind
-/// them.
+/// Sends the calls with the commands around them in one write. Returns the answers to the calls and to the command
+/// behind them.
 async fn batch(
     shared: &Shared,
     calls: &[Call<'_>],
@@ -121,7 +122,8 @@ async fn batch(
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
-/// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after a wait.
+/// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after
+/// a wait.
 async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), ConnectionError> {
     if let Some(up) = shared.ready().now_or_never() {
         return Ok((up?, started));
@@ -130,8 +132,8 @@ async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), Conne
     Ok((up, shared.executor.now()))
 }
 
-/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as those under way share one timer. Only
-/// one that has a shorter limit, or takes longer, has a timer of its own.
+/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as those under way
+/// share one timer. Only one that has a shorter limit, or takes longer, has a timer of its own.
 async fn within<T>(
     shared: &Shared,
     started: Instant,
@@ -145,8 +147,8 @@ async fn within<T>(
     if soon.is_some() || left.is_zero() { soon } else { shared.within(left, work).await }
 }
 
-/// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by now, and
-/// only a new connection reaches it.
+/// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by
+/// now, and only a new connection reaches it.
 fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     shared.silence.ends();
     if shared.is_disowned(generation) {
@@ -161,8 +163,8 @@ fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     answer
 }
 
-/// Handles a failed call. If the connection that it was `handed` to has ended, later calls wait for the next connection,
-/// even before the supervisor has noticed.
+/// Handles a failed call. If the connection that it was `handed` to has ended, later calls wait for the next
+/// connection, even before the supervisor has noticed.
 fn ended(shared: &Shared, error: ConnectionError, handed: Option<(u64, Instant)>) -> ConnectionError {
     match (error, handed) {
         (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
@@ -174,8 +176,8 @@ fn ended(shared: &Shared, error: ConnectionError, handed: Option<(u64, Instant)>
     }
 }
 
-/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a connection
-/// that is merely slow takes.
+/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a
+/// connection that is merely slow takes.
 fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
     let of_use = calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min);
     of_use.max(shared.patient()).min(shared.timeout)

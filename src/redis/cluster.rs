@@ -187,8 +187,8 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading goes
-/// to `first`. If that reading failed, the task ends.
+/// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading
+/// goes to `first`. If that reading failed, the task ends.
 async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<First, Failure>>) {
     let mut reader = Reader::default();
     let mut reading = match reader.read(router, true).await {

@@ -45,8 +45,8 @@ impl RedisConnection {
         Ok(Self { servers: Servers::Later(later), warnings: Vec::new() })
     }
 
-    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the sentinels may
-    /// name another server by then.
+    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the
+    /// sentinels may name another server by then.
     async fn connect_now(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,

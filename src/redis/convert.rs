@@ -39,8 +39,8 @@ pub(super) fn is_of_a_replica(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::Refused { code, .. } if matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"))
 }
 
-/// Types of RESP3 become those that RESP2 servers send instead. Scripts reply with neither maps nor doubles, but a proxy in
-/// front of Redis may.
+/// Types of RESP3 become those that RESP2 servers send instead. Scripts reply with neither maps nor doubles, but a
+/// proxy in front of Redis may.
 pub(super) fn reply(value: Value) -> Result<Reply, ConnectionError> {
     Ok(match value {
         Value::Nil => Reply::Nil,
@@ -67,7 +67,8 @@ fn list(items: impl IntoIterator<Item = Value>) -> Result<Reply, ConnectionError
     items.into_iter().map(reply).collect::<Result<_, _>>().map(Reply::Array)
 }
 
-/// The error as the server sent it, without arguments that some servers quote, because these can be attempt ids or a login.
+/// The error as the server sent it, without arguments that some servers quote, because these can be attempt ids or a
+/// login.
 pub(super) fn refused(error: &ServerError) -> ConnectionError {
     let details = error.details().unwrap_or("");
     let details = details.split(", with args beginning with").next().unwrap_or("");

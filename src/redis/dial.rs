@@ -75,9 +75,9 @@ where
     Ok(())
 }
 
-/// Refuses a socket that is connected to itself. The system may give a client's socket the very port to which it connects,
-/// if that port is on the same host, in the range of client ports, and without a listener. Such a client would read its own
-/// commands as answers, and keep the server from returning to its port.
+/// Refuses a socket that is connected to itself. The system may give a client's socket the very port to which it
+/// connects, if that port is on the same host, in the range of client ports, and without a listener. Such a client
+/// would read its own commands as answers, and keep the server from returning to its port.
 fn refuse_itself(socket: &SockRef<'_>) -> io::Result<()> {
     if socket.local_addr()?.as_socket() == socket.peer_addr()?.as_socket() {
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no server listens"));

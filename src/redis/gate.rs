@@ -1,7 +1,8 @@
 //! Sockets that take no more bytes once their connection is closed.
 //!
-//! A runtime that shuts down may still poll the task of a connection on one thread while another thread says the good-bye. A request
-//! that was written then would reach the server after the good-bye, and would be executed: a hold or a ticket would be left.
+//! A runtime that shuts down may still poll the task of a connection on one thread while another thread says the
+//! good-bye. A request that was written then would reach the server after the good-bye, and would be executed: a hold
+//! or a ticket would be left.
 
 use std::io;
 #[cfg(unix)]

@@ -46,8 +46,8 @@ impl Fresh {
     }
 }
 
-/// More calls than are ever under way at the same time. If the buffer were full, a call would wait outside the queue, and a
-/// later one could overtake it. Unused room costs nothing.
+/// More calls than are ever under way at the same time. If the buffer were full, a call would wait outside the queue,
+/// and a later one could overtake it. Unused room costs nothing.
 const MOST_CALLS: usize = 1 << 20;
 
 /// Dials and logs in. Messages go to `push`, if it is given.

@@ -43,8 +43,8 @@ pub(super) const RECONNECT: Pauses =
 /// A server that gives no answer for so long may be gone.
 pub(super) const SLOW: Duration = Duration::from_millis(500);
 
-/// Whether a call that ran out of its `limit` says that the connection is dead. What counts is the time since it was handed to the
-/// connection: before, it may have waited for a connection, or been refused again and again.
+/// Whether a call that ran out of its `limit` says that the connection is dead. What counts is the time since it was
+/// handed to the connection: before, it may have waited for a connection, or been refused again and again.
 pub(super) fn is_silent(time: Duration, limit: Duration) -> bool {
     time >= limit.min(SLOW)
 }
@@ -65,8 +65,8 @@ pub(super) struct Shared {
     /// How long the connection for commands took for one answer when it was made, in microseconds.
     round_trip: AtomicU64,
     pub(super) seed: u64,
-    /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or 0 if
-    /// there is none.
+    /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or
+    /// 0 if there is none.
     pub(super) current: AtomicU64,
     /// Set by [`disown`](Self::disown).
     disowned: AtomicU64,
@@ -187,8 +187,8 @@ impl Shared {
         });
     }
 
-    /// Says that answers of connections up to this generation no longer count, because another server is the primary. This only
-    /// sets a mark; the connections are given up afterwards.
+    /// Says that answers of connections up to this generation no longer count, because another server is the primary.
+    /// This only sets a mark; the connections are given up afterwards.
     pub(super) fn disown(&self, generation: u64) {
         self.disowned.fetch_max(generation, Ordering::SeqCst);
     }
@@ -203,8 +203,8 @@ impl Shared {
         generation <= self.disowned.load(Ordering::SeqCst)
     }
 
-    /// The error of a call for which there was no connection before its deadline. If the server refused the login, it is the
-    /// server's error.
+    /// The error of a call for which there was no connection before its deadline. If the server refused the login, it
+    /// is the server's error.
     pub(super) fn unavailable(&self) -> ConnectionError {
         let late = || match &*lock(&self.state) {
             State::Closed => ConnectionError::Closed,

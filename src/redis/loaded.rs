@@ -10,11 +10,12 @@ use crate::protocol::Script;
 
 /// The scripts that were sent over a connection.
 ///
-/// A script is sent whole the first time, and by its SHA1 from then on: on one connection, the server takes what is sent in
-/// order, so that it has the script by the time the next call arrives. Waiting for the first answer instead would send it
-/// whole with every call that is made until then, ten thousand times after a reconnect with as many waiters. Sending the SHA1
-/// first would cost a round trip more, and would break the order of calls: while the answer `NOSCRIPT` travels, a later call
-/// with another script would be executed, for instance the cancellation of the very call that is still to be sent again.
+/// A script is sent whole the first time, and by its SHA1 from then on: on one connection, the server takes what is
+/// sent in order, so that it has the script by the time the next call arrives. Waiting for the first answer instead
+/// would send it whole with every call that is made until then, ten thousand times after a reconnect with as many
+/// waiters. Sending the SHA1 first would cost a round trip more, and would break the order of calls: while the answer
+/// `NOSCRIPT` travels, a later call with another script would be executed, for instance the cancellation of the very
+/// call that is still to be sent again.
 #[derive(Default)]
 pub(super) struct Loaded(Mutex<Known>);
 
@@ -27,8 +28,8 @@ struct Known {
 }
 
 impl Loaded {
-    /// The number of the last time at which the source was sent. `None` if it was never sent, or if that is known to have
-    /// failed.
+    /// The number of the last time at which the source was sent. `None` if it was never sent, or if that is known to
+    /// have failed.
     pub(super) fn sent(&self, script: &'static Script) -> Option<u64> {
         let known = lock(&self.0);
         known.scripts.iter().find(|(other, _)| std::ptr::eq(*other, script)).map(|(_, time)| *time)
@@ -44,8 +45,8 @@ impl Loaded {
         time
     }
 
-    /// Records that the server does not have the script, although its source was sent that time. Does nothing if it was sent
-    /// again later.
+    /// Records that the server does not have the script, although its source was sent that time. Does nothing if it was
+    /// sent again later.
     pub(super) fn remove(&self, script: &'static Script, time: u64) {
         lock(&self.0).scripts.retain(|(other, at)| !std::ptr::eq(*other, script) || *at != time);
     }

@@ -1,6 +1,6 @@
-//! Finds the address to dial, before every dial of every connection. A single server always has the same address. Behind
-//! sentinels and in a cluster, the right address changes. Each dial therefore asks again, and a connection to a server that
-//! has become the wrong one is closed.
+//! Finds the address to dial, before every dial of every connection. A single server always has the same address.
+//! Behind sentinels and in a cluster, the right address changes. Each dial therefore asks again, and a connection to a
+//! server that has become the wrong one is closed.
 
 use std::fmt;
 use std::future::pending;

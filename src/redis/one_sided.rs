@@ -1,8 +1,9 @@
 //! TLS on one side only, found out at the first login.
 //!
-//! The first bytes seldom tell. A plain server waits for the end of a line that the TLS greeting does not have, and a server with TLS
-//! hangs up at a command, as one does that is about to stop. So the server is asked once more over a socket of its own, in the way that
-//! the URL does not say. Only an answer to that is believed, and never a silence. The question contains no login.
+//! The first bytes seldom tell. A plain server waits for the end of a line that the TLS greeting does not have, and a
+//! server with TLS hangs up at a command, as one does that is about to stop. So the server is asked once more over a
+//! socket of its own, in the way that the URL does not say. Only an answer to that is believed, and never a silence.
+//! The question contains no login.
 
 use std::pin::pin;
 use std::sync::Arc;

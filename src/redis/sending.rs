@@ -17,8 +17,8 @@ use crate::protocol::Script;
 
 type Sent<T> = Result<T, ConnectionError>;
 
-/// How often a call is sent by its SHA1. The server may lose a script while it is asked for it, and once more after another
-/// call has sent the source. After that, a call sends the source itself.
+/// How often a call is sent by its SHA1. The server may lose a script while it is asked for it, and once more after
+/// another call has sent the source. After that, a call sends the source itself.
 const ROUNDS: u8 = 2;
 
 /// Commands that are sent with the calls of a batch, in the same write.
@@ -75,8 +75,8 @@ pub(super) async fn send_all(
     Ok(last)
 }
 
-/// Sends the calls that are `left`. Returns those whose script the server does not have, and the answer to the command after
-/// them.
+/// Sends the calls that are `left`. Returns those whose script the server does not have, and the answer to the command
+/// after them.
 async fn send_some(
     up: &Up,
     calls: &[Call<'_>],
@@ -86,7 +86,8 @@ async fn send_some(
     values: &mut [Option<Value>],
 ) -> Sent<(Vec<usize>, Option<Value>)> {
     let mut pipeline = Pipeline::with_capacity(2 * left.len() + 1);
-    // For each script: the index of the call that sends the source, or the number of the earlier time at which it was sent.
+    // For each script: the index of the call that sends the source, or the number of the earlier time at which it was
+    // sent.
     let mut whole: Vec<(&'static Script, usize)> = Vec::new();
     let mut before: Vec<(&'static Script, u64)> = Vec::new();
     for &index in left {
@@ -161,8 +162,8 @@ async fn handed_over<T: Send + 'static>(
     sending: impl Future<Output = T> + Send + 'static,
 ) -> (T, Vec<u64>) {
     let mut sending = Outliving { loaded: Arc::clone(&up.loaded), sending: Some(in_order(sending).boxed()) };
-    // The first poll puts the call in the queue. Recorded only after that, because otherwise a call with only the SHA1 might
-    // overtake this one.
+    // The first poll puts the call in the queue. Recorded only after that, because otherwise a call with only the SHA1
+    // might overtake this one.
     let first = futures::poll!(&mut sending);
     let times = scripts.iter().map(|script| up.loaded.add(script)).collect();
     match first {
@@ -198,8 +199,8 @@ impl<T: Send + 'static> Drop for Outliving<T> {
     }
 }
 
-/// Errors of the server arrive as values. An error of redis-rs means that the connection ended, and does not say whether the
-/// command was written or only its answer was lost.
+/// Errors of the server arrive as values. An error of redis-rs means that the connection ended, and does not say
+/// whether the command was written or only its answer was lost.
 pub(super) fn lost(error: RedisError) -> ConnectionError {
     ConnectionError::Unknown(error.to_string())
 }

@@ -29,8 +29,8 @@ pub(super) use self::sentinels::Sentinels;
 pub(super) use self::url::is_of_sentinels;
 pub(super) use self::watch::watch;
 
-/// After one sentinel has named a master, the others have this time to name another one. A sentinel that is frozen must not
-/// delay every dial.
+/// After one sentinel has named a master, the others have this time to name another one. A sentinel that is frozen must
+/// not delay every dial.
 const OTHERS_HAVE: Duration = Duration::from_millis(100);
 
 impl Sentinels {

@@ -1,8 +1,8 @@
 //! Calls whose callers no longer wait, such as at the end of a time limit of their own.
 //!
-//! One such call says little about its connection. But if no caller waits for as long as a connection may be silent, no call ever finds
-//! out that it is dead. So what counts is for how long callers have waited in all, one after the other or at the same time, since the
-//! last answer.
+//! One such call says little about its connection. But if no caller waits for as long as a connection may be silent, no
+//! call ever finds out that it is dead. So what counts is for how long callers have waited in all, one after the other
+//! or at the same time, since the last answer.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

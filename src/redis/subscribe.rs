@@ -6,8 +6,8 @@
 //! | `one_server` | what stands behind a subscription to one server: its sockets, and the proof that they lead to the primary |
 //! | `proof` | the question to the server of the commands whether it has the subscription |
 //!
-//! A cluster has another [`Source`], in `cluster/subscription.rs`. Its shard channels share sockets, so they have a table instead, in
-//! `cluster/sharded.rs`.
+//! A cluster has another [`Source`], in `cluster/subscription.rs`. Its shard channels share sockets, so they have a
+//! table instead, in `cluster/sharded.rs`.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -85,8 +85,8 @@ impl Stream for Subscription {
     }
 }
 
-/// Returns when the subscription is confirmed and, if needed, proven. Connection errors are retried until the deadline, a refusal is
-/// not. `commands` is the connection whose server has to have the subscription.
+/// Returns when the subscription is confirmed and, if needed, proven. Connection errors are retried until the deadline,
+/// a refusal is not. `commands` is the connection whose server has to have the subscription.
 pub(super) async fn subscribe(
     source: impl Source,
     commands: Option<Arc<Shared>>,

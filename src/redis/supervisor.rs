@@ -25,8 +25,8 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed, the
-/// task ends.
+/// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed,
+/// the task ends.
 pub(super) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
     until_closed(&shared, keep_up(&shared, first)).await;
 }

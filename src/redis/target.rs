@@ -100,8 +100,8 @@ fn not_a_url(url: &str) -> Error {
 }
 
 impl Target {
-    /// Reads a URL. No part of it appears in an error, because after a stray `/`, `?` or `#` in a password any part could
-    /// contain the rest of the password.
+    /// Reads a URL. No part of it appears in an error, because after a stray `/`, `?` or `#` in a password any part
+    /// could contain the rest of the password.
     pub(super) fn parse(url: &str) -> Result<Self> {
         let mut url = ::redis::parse_redis_url(url).ok_or_else(|| not_a_url(url))?;
         if url.host_str().is_none_or(str::is_empty) && !url.scheme().ends_with("unix") {

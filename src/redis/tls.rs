@@ -64,7 +64,8 @@ impl Tls {
         }
     }
 
-    /// TLS over a blocking stream. The handshake is part of the first write. `None`: rustls does not accept the settings.
+    /// TLS over a blocking stream. The handshake is part of the first write. `None`: rustls does not accept the
+    /// settings.
     pub(super) fn wrap_blocking<S: Read + Write>(&self, stream: S) -> Option<StreamOwned<ClientConnection, S>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
         Some(StreamOwned::new(session, stream))

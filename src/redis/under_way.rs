@@ -1,9 +1,9 @@
 //! The calls that wait for their answers, and the one timer for all of them.
 //!
-//! Each call may take equally long, so the oldest one is due first. The timer is set for the oldest call and stays set when that call
-//! is answered; when it fires, it is set for the call that is the oldest by then. So a client that calls again and again sets one timer
-//! per time limit, and no call sets a timer or wakes the task that keeps the time. In a cluster, the limit is that of a call that is not
-//! slow.
+//! Each call may take equally long, so the oldest one is due first. The timer is set for the oldest call and stays set
+//! when that call is answered; when it fires, it is set for the call that is the oldest by then. So a client that calls
+//! again and again sets one timer per time limit, and no call sets a timer or wakes the task that keeps the time. In a
+//! cluster, the limit is that of a call that is not slow.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -101,7 +101,8 @@ impl UnderWay {
             };
             executor.sleep(ends.saturating_duration_since(executor.now())).await;
             let now = executor.now();
-            // A sleep that returns before its end means that the runtime was shut down. No call can be answered any more.
+            // A sleep that returns before its end means that the runtime was shut down. No call can be answered any
+            // more.
             let is_shut_down = now < ends;
             let late = lock(&self.calls).end(|call| is_shut_down || call.ends <= now);
             late.into_iter().for_each(Waker::wake);

@@ -1,11 +1,11 @@
 //! The sockets of async-io, on which smol and async-std are built.
 //!
-//! After each answer, redis-rs looks for another one. The sockets of smol and async-std then ask the system, and ask it again before the
-//! next command is written. These sockets know whether they have read everything that has arrived. If so, they wait for the reactor, as
-//! the sockets of tokio do. A command costs one read instead of four.
+//! After each answer, redis-rs looks for another one. The sockets of smol and async-std then ask the system, and ask it
+//! again before the next command is written. These sockets know whether they have read everything that has arrived. If
+//! so, they wait for the reactor, as the sockets of tokio do. A command costs one read instead of four.
 //!
-//! redis-rs offers 64 KiB of room that was never written, for an answer of a few bytes. A socket must clear such room before it reads into
-//! it, or read into a buffer of its own and copy. These sockets have a buffer.
+//! redis-rs offers 64 KiB of room that was never written, for an answer of a few bytes. A socket must clear such room
+//! before it reads into it, or read into a buffer of its own and copy. These sockets have a buffer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

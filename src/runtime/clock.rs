@@ -1,7 +1,8 @@
-//! The clock of the adapters: monotonic, and it also counts the time for which the machine was suspended, where the system can tell.
+//! The clock of the adapters: monotonic, and it also counts the time for which the machine was suspended, where the
+//! system can tell.
 //!
-//! Leases go on while the client's machine is suspended. `Instant` does not on Linux (`CLOCK_MONOTONIC`), so a guard would look valid for as
-//! much longer.
+//! Leases go on while the client's machine is suspended. `Instant` does not on Linux (`CLOCK_MONOTONIC`), so a guard
+//! would look valid for as much longer.
 
 use std::sync::OnceLock;
 #[cfg(feature = "tokio")]
@@ -27,7 +28,8 @@ impl Origin {
     }
 }
 
-/// For how long the machine was suspended. Only differences count. For a runtime whose clock may be another one than the system's.
+/// For how long the machine was suspended. Only differences count. For a runtime whose clock may be another one than
+/// the system's.
 #[cfg(feature = "tokio")]
 pub(super) fn suspended() -> Duration {
     static SUSPENDED: Suspended = Suspended { nanos: AtomicU64::new(0) };

@@ -10,7 +10,8 @@ use super::{Executor, an_instant, yield_once};
 use crate::error::Result;
 use crate::mutex::lock;
 
-/// Keeps the tasks that are spawned, and runs none of them. A sleep advances the clock at once, and ends at its second poll.
+/// Keeps the tasks that are spawned, and runs none of them. A sleep advances the clock at once, and ends at its second
+/// poll.
 #[derive(Debug)]
 pub(crate) struct Still {
     now: Mutex<Instant>,

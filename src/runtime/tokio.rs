@@ -28,15 +28,15 @@ use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
 
 /// A tokio runtime, multi-threaded or current-thread.
 ///
-/// It keeps the runtime's handle, so it also works on threads outside of the runtime. The runtime needs its timer and its
-/// sockets ([`enable_all`](tokio::runtime::Builder::enable_all), which `#[tokio::main]` calls). Without the timer, sleeping
-/// panics.
+/// It keeps the runtime's handle, so it also works on threads outside of the runtime. The runtime needs its timer and
+/// its sockets ([`enable_all`](tokio::runtime::Builder::enable_all), which `#[tokio::main]` calls). Without the timer,
+/// sleeping panics.
 ///
-/// The clock is tokio's: if a test pauses it, bowline's leases and timeouts stand still too. On Linux, it goes on while the machine is
-/// suspended; timers that run meanwhile end later by that.
+/// The clock is tokio's: if a test pauses it, bowline's leases and timeouts stand still too. On Linux, it goes on while
+/// the machine is suspended; timers that run meanwhile end later by that.
 ///
-/// A current-thread runtime makes progress only while a thread drives it by `Runtime::block_on`. Until then its tasks and timers
-/// wait, and so does [`block_on`](Executor::block_on) of a future that depends on them.
+/// A current-thread runtime makes progress only while a thread drives it by `Runtime::block_on`. Until then its tasks
+/// and timers wait, and so does [`block_on`](Executor::block_on) of a future that depends on them.
 #[derive(Clone)]
 pub struct Tokio {
     inner: Arc<Inner>,
@@ -53,8 +53,8 @@ struct Inner {
 
 #[derive(Default)]
 struct Shutdown {
-    /// Locked for reading while a timer is polled. tokio panics if a timer is polled after the timer driver has stopped, and
-    /// stops the driver only after it has dropped all tasks, including the sentinel.
+    /// Locked for reading while a timer is polled. tokio panics if a timer is polled after the timer driver has
+    /// stopped, and stops the driver only after it has dropped all tasks, including the sentinel.
     down: RwLock<bool>,
     event: Event,
 }
@@ -106,8 +106,8 @@ impl Tokio {
     }
 }
 
-/// Whether the thread is destroying its thread-locals, tokio's included. Entering a runtime would panic then, and a panic in a
-/// destructor of a thread-local aborts the process.
+/// Whether the thread is destroying its thread-locals, tokio's included. Entering a runtime would panic then, and a
+/// panic in a destructor of a thread-local aborts the process.
 fn thread_ends() -> bool {
     Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed())
 }
@@ -118,8 +118,8 @@ impl Executor for Tokio {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        // tokio drops a running task at its next pending poll. A loop around a sleep that is ready at once would never be
-        // pending.
+        // tokio drops a running task at its next pending poll. A loop around a sleep that is ready at once would never
+        // be pending.
         if *self.inner.shutdown.down() || thread_ends() {
             return Box::pin(yield_once());
         }

@@ -128,8 +128,8 @@ pub fn calls<'a>(requests: &[Request], parts: &'a [(Vec<&str>, Vec<Arg<'_>>)]) -
     requests.iter().zip(parts).map(|(request, (keys, args))| Call::new(request.script, keys, args)).collect()
 }
 
-/// The lines of `CLIENT LIST` that are connections of the library: nothing else in the tests speaks RESP3. Redis 6.2 does not say
-/// that, but which user it is.
+/// The lines of `CLIENT LIST` that are connections of the library: nothing else in the tests speaks RESP3. Redis 6.2
+/// does not say that, but which user it is.
 pub fn ours(server: &Server) -> Vec<String> {
     let all: String = redis::cmd("CLIENT").arg("LIST").query(&mut server.client()).unwrap();
     let is_ours = |line: &&str| line.contains(" resp=3") || line.contains(" user=bowline ");

@@ -26,8 +26,8 @@ const MANUAL_FAILOVER: Duration = Duration::from_secs(6);
 const ANSWER: Duration = Duration::from_millis(500);
 pub const SLOTS: u16 = 16_384;
 
-/// The nodes of a cluster, named by their index: the masters first, as long as nothing fails over. Dropping it kills all
-/// of them.
+/// The nodes of a cluster, named by their index: the masters first, as long as nothing fails over. Dropping it kills
+/// all of them.
 pub struct Cluster {
     nodes: Vec<Server>,
     /// The id of each node in the cluster.
@@ -169,8 +169,8 @@ impl Cluster {
         self.alive().find_map(ask).expect("a node that answers")
     }
 
-    /// Waits until every node that answers names a master of `key` that `expected` accepts, and this master serves the key. Returns
-    /// the master.
+    /// Waits until every node that answers names a master of `key` that `expected` accepts, and this master serves the
+    /// key. Returns the master.
     pub fn await_owner(&self, key: &str, expected: impl Fn(usize) -> bool) -> usize {
         let slot = self.slot_of(key);
         let mut owner = usize::MAX;
@@ -183,8 +183,8 @@ impl Cluster {
         owner
     }
 
-    /// Waits until all nodes that answer say that the cluster is up, name the same shards, and every replica of them is in
-    /// sync.
+    /// Waits until all nodes that answer say that the cluster is up, name the same shards, and every replica of them is
+    /// in sync.
     pub fn await_agreement(&self) {
         self.eventually("all nodes agree", || self.all_agree() && self.alive().all(|node| self.in_sync(node)));
     }
@@ -195,8 +195,9 @@ impl Cluster {
         known.iter().all(|all| all.is_some() && *all == known[0]) && self.alive().all(|node| self.is_up(node))
     }
 
-    /// The configuration epochs of the masters that run, as the node knows them. A master that takes a slot chooses an epoch above all
-    /// that it knows. If it does not know the last one, a late packet of the former owner takes the slot back, for good.
+    /// The configuration epochs of the masters that run, as the node knows them. A master that takes a slot chooses an
+    /// epoch above all that it knows. If it does not know the last one, a late packet of the former owner takes the
+    /// slot back, for good.
     fn epochs_of(&self, node: usize) -> RedisResult<Vec<(String, String)>> {
         let nodes: String = self.ask(node, &["CLUSTER", "NODES"])?;
         let lines = nodes.lines().map(|line| line.split(' ').collect::<Vec<_>>());

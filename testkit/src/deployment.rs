@@ -1,9 +1,9 @@
-//! Whole deployments that the tests of a suite use one after the other: `BOWLINE_CLUSTER=full` is a cluster of three masters with a
-//! replica each, `BOWLINE_SENTINEL=full` a master, two replicas and three sentinels. The user of the cluster may use shard channels with
-//! `BOWLINE_SHARDED=1` only.
+//! Whole deployments that the tests of a suite use one after the other: `BOWLINE_CLUSTER=full` is a cluster of three
+//! masters with a replica each, `BOWLINE_SENTINEL=full` a master, two replicas and three sentinels. The user of the
+//! cluster may use shard channels with `BOWLINE_SHARDED=1` only.
 //!
-//! A test has a deployment for itself, empties it at the end and hands it on. One that fails takes its deployment with it. So as many
-//! of them run as there are tests at a time.
+//! A test has a deployment for itself, empties it at the end and hands it on. One that fails takes its deployment with
+//! it. So as many of them run as there are tests at a time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the tests of bowline share: real servers and deployments, runtimes, clients that count, connections that misbehave.
+//! What the tests of bowline share: real servers and deployments, runtimes, clients that count, connections that
+//! misbehave.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

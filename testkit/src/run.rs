@@ -103,8 +103,9 @@ fn in_peace(test: impl Fn()) {
 /// The message of tests that fail on purpose, which is no race.
 pub const ON_PURPOSE: &str = "on purpose";
 
-/// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all suites,
-/// lists what is in it, and fails if that is too much. The line of a failure that counts begins with an asterisk.
+/// The test passed alone. A race that shows once in five must not pass unseen: `scripts/test` has a file for all
+/// suites, lists what is in it, and fails if that is too much. The line of a failure that counts begins with an
+/// asterisk.
 fn count(name: &str, text: &str, counts: bool) {
     if text == ON_PURPOSE {
         return;

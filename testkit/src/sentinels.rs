@@ -148,8 +148,8 @@ impl Sentinels {
         self.alive().find_map(|sentinel| self.master_of(sentinel)).expect("a sentinel that answers")
     }
 
-    /// Waits until every sentinel that answers names a master that `expected` accepts, and this server says that it is a master.
-    /// Returns the master.
+    /// Waits until every sentinel that answers names a master that `expected` accepts, and this server says that it is
+    /// a master. Returns the master.
     pub fn await_master(&self, expected: impl Fn(usize) -> bool) -> usize {
         let mut master = usize::MAX;
         self.eventually("all sentinels know another master", || {

@@ -1,7 +1,7 @@
 //! `rediss://` against a real server with a certificate of an authority of its own.
 //!
-//! The trusted authorities are read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test runs this
-//! binary again with the variable set.
+//! The trusted authorities are read from `SSL_CERT_FILE`, which a process cannot safely change for itself: the test
+//! runs this binary again with the variable set.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -18,8 +18,8 @@ use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConne
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-/// In the child: the port of the server that speaks TLS, of one whose certificate no authority has signed, and of one that asks for a
-/// certificate.
+/// In the child: the port of the server that speaks TLS, of one whose certificate no authority has signed, and of one
+/// that asks for a certificate.
 const PORT: &str = "BOWLINE_TEST_TLS_PORT";
 const OTHER: &str = "BOWLINE_TEST_TLS_PORT_OTHER";
 const STRICT: &str = "BOWLINE_TEST_TLS_PORT_STRICT";

@@ -1,5 +1,5 @@
-//! The blocking facade where it differs from the async API: threads as holders, drops that wait, and the places it runs in.
-//! Its behaviour otherwise: the suites of the primitives.
+//! The blocking facade where it differs from the async API: threads as holders, drops that wait, and the places it runs
+//! in. Its behaviour otherwise: the suites of the primitives.
 
 mod async_threads;
 mod lab;

@@ -1,5 +1,5 @@
-//! Where a suite runs: each test on every runtime and server with futures, and once more through the blocking facade. What
-//! only futures can do (be polled by hand, dropped half way, run inside one another) uses `support::env` instead.
+//! Where a suite runs: each test on every runtime and server with futures, and once more through the blocking facade.
+//! What only futures can do (be polled by hand, dropped half way, run inside one another) uses `support::env` instead.
 
 mod acquire;
 mod client;

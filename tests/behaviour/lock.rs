@@ -55,8 +55,9 @@ pub(crate) async fn waiter(env: &AsyncEnv, lock: &(impl Clone + Into<Lock>)) -> 
     guard
 }
 
-/// Waits for the lock once. With sharded messages, a client that waits in a slot for the first time may be passed over until its
-/// inbox there is open. Afterwards the inbox stays open for a minute, and the client's waiters are granted in their turn.
+/// Waits for the lock once. With sharded messages, a client that waits in a slot for the first time may be passed over
+/// until its inbox there is open. Afterwards the inbox stays open for a minute, and the client's waiters are granted in
+/// their turn.
 pub(crate) async fn wait_once(env: &AsyncEnv, holder: &(impl Clone + Into<Lock>), lock: &(impl Clone + Into<Lock>)) {
     let holder: Lock = holder.clone().into();
     let held = holder.lock().await.unwrap();

@@ -1,4 +1,5 @@
-//! The primitives against a real server and the embedded one, on every runtime, with futures and through the blocking facade.
+//! The primitives against a real server and the embedded one, on every runtime, with futures and through the blocking
+//! facade.
 #![cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))]
 #![allow(
     clippy::unwrap_used,

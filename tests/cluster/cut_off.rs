@@ -13,7 +13,8 @@ tests! {
     messages_are_heard_elsewhere_when_their_node_is_cut_off,
 }
 
-/// The node forgets the others, which do not notice. (`CLUSTER FORGET` is gossiped by newer servers: all would forget each other.)
+/// The node forgets the others, which do not notice. (`CLUSTER FORGET` is gossiped by newer servers: all would forget
+/// each other.)
 fn cut_off(node: &Server) {
     // A master that has keys refuses. The only keys here are the counters of the check at connect.
     admin(node, &["FLUSHALL"]);

@@ -32,7 +32,8 @@ impl Log {
         log.values().flatten().filter(|grant| grant.task == task && grant.from >= since).count()
     }
 
-    /// No two held one name at the same time, and who came later has the larger token. Returns how many grants there were.
+    /// No two held one name at the same time, and who came later has the larger token. Returns how many grants there
+    /// were.
     pub(crate) fn check(&self) -> usize {
         let mut log = self.0.lock().unwrap();
         for (name, grants) in log.iter_mut() {

@@ -257,8 +257,8 @@ async fn what_is_dropped_is_unsubscribed(env: Env) {
         others.push(connection.subscribe(&self::channel(&format!("other:{n}"))).await.unwrap());
     }
     for _ in 0..20 {
-        // Dropped while the answer is under way. It may also be there already, because the server may be quicker than this
-        // thread.
+        // Dropped while the answer is under way. It may also be there already, because the server may be quicker than
+        // this thread.
         drop(connection.subscribe(&channel).now_or_never());
         env.sleep(Duration::from_millis(1)).await;
         drop(connection.subscribe(&channel).await.unwrap());

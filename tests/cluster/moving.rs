@@ -1,5 +1,5 @@
-//! Scripts at the old master of a slot that is moving. It has all keys of a name, and refuses a key that a script deletes and
-//! then uses again: what had been written by then would stay half done.
+//! Scripts at the old master of a slot that is moving. It has all keys of a name, and refuses a key that a script
+//! deletes and then uses again: what had been written by then would stay half done.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -149,8 +149,8 @@ impl Slack {
     }
 }
 
-/// How far doubles of that size are apart, if they do not count singly: there both servers round, and times on two sides
-/// of a boundary to two neighbours.
+/// How far doubles of that size are apart, if they do not count singly: there both servers round, and times on two
+/// sides of a boundary to two neighbours.
 fn doubles_apart(number: u128) -> u128 {
     match number >> 53 {
         0 => 0,

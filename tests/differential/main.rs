@@ -1,9 +1,9 @@
 //! The embedded server is equal to the real thing: random sequences of scripts and commands go to both, and after each
 //! step the replies, the errors by code, every key with its expiry and every message must agree.
 //!
-//! `BOWLINE_DIFFERENTIAL_CASES` is how many sequences there are (300 by default), from seed `BOWLINE_DIFFERENTIAL_FIRST` on
-//! (0 by default: the same ones each time). A failure prints its seed, and `BOWLINE_DIFFERENTIAL_SEED` runs that one
-//! sequence again. `BOWLINE_SERVER` chooses the real server.
+//! `BOWLINE_DIFFERENTIAL_CASES` is how many sequences there are (300 by default), from seed
+//! `BOWLINE_DIFFERENTIAL_FIRST` on (0 by default: the same ones each time). A failure prints its seed, and
+//! `BOWLINE_DIFFERENTIAL_SEED` runs that one sequence again. `BOWLINE_SERVER` chooses the real server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! Grants and renewals that wait for replicas, with a replica that is frozen, a primary that is killed, and callers that leave.
+//! Grants and renewals that wait for replicas, with a replica that is frozen, a primary that is killed, and callers
+//! that leave.
 
 use bowline::{ConfigBuilder, Error, ErrorKind, Holder, Loss, Upgrade};
 use futures::future::{join, join_all};
@@ -53,8 +54,8 @@ impl Pair {
         self.client(env, 1, |config| config.command_timeout(ms(1_000)).retry_timeout(ms(2_000))).await
     }
 
-    /// A replica that has just synchronised may take a second for its first acknowledgement. The first grant may then be confirmed by a
-    /// separate call.
+    /// A replica that has just synchronised may take a second for its first acknowledgement. The first grant may then
+    /// be confirmed by a separate call.
     async fn first_acknowledgement(&self, client: &TestClient) {
         client.lock("before").lock().await.unwrap().release().await.unwrap();
     }
@@ -272,7 +273,8 @@ async fn re_entry_and_hand_off_wait_for_nothing(env: Env) {
     env.eventually("they wait", async || client.stats().waiting == 3).await;
     first.release().await.unwrap();
     env.soon("the hand-off", join_all(others)).await;
-    // The first member was alone and had only its own token. The one that queued up for the others had a token for each.
+    // The first member was alone and had only its own token. The one that queued up for the others had a token for
+    // each.
     assert_eq!(client.counts.acknowledged(), 2, "{:?}", client.counts.all());
 }
 

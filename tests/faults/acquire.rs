@@ -77,8 +77,8 @@ async fn a_try_survives_lost_requests_and_replies(env: Env) {
     held.release().await.unwrap();
 }
 
-/// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a heartbeat
-/// is told "gone"; then it queues up anew.
+/// The grant was learned so late that the client asks again. Before that request arrives, the grant expires, and a
+/// heartbeat is told "gone"; then it queues up anew.
 async fn a_heartbeat_answered_while_the_request_is_sent_again_leaves_no_ticket(env: Env) {
     let other = env.client().await;
     let lease = ms(1500);
@@ -159,9 +159,9 @@ async fn grants_that_come_too_late_are_given_back(env: Env) {
     faults.always("lock_acquire", Fault::Slow(lease));
     let error = loop {
         match lock.lock().expires_after(lease).await {
-            // This acquisition overtook the clean-up of the one before, queued up, and was granted by a message. Messages
-            // are not slowed down here. A release in the background would be overtaken in the same way by the next one, and
-            // so on. On a busy machine the short lease may be over.
+            // This acquisition overtook the clean-up of the one before, queued up, and was granted by a message.
+            // Messages are not slowed down here. A release in the background would be overtaken in the same way by the
+            // next one, and so on. On a busy machine the short lease may be over.
             Ok(guard) => drop(guard.release().await),
             Err(error) => break error,
         }

@@ -114,8 +114,8 @@ impl Contention {
     }
 }
 
-/// Clients contend while the commands of all of them move to the new primary, and their subscriptions hang on the old one.
-/// Says what went wrong.
+/// Clients contend while the commands of all of them move to the new primary, and their subscriptions hang on the old
+/// one. Says what went wrong.
 async fn only_commands_move(env: &Env) -> Result<(), String> {
     let mut pair = Pair::start();
     let clients = join_all((0..2).map(|_| pair.client(env, 6000))).await;
@@ -287,7 +287,8 @@ async fn a_password_changed_under_a_client_is_denied(env: Env) {
     rule(">old");
     env.eventually("it is let in again", async || lock.inspect().await.is_ok()).await;
     held.release().await.unwrap();
-    // Waits for what is ended again because the subscription comes back meanwhile. The server of this test ends with it.
+    // Waits for what is ended again because the subscription comes back meanwhile. The server of this test ends with
+    // it.
     client.close().await;
 }
 
@@ -326,8 +327,8 @@ async fn what_the_new_primary_has_not_heard_of_is_released_again(env: Env) {
     client.close().await;
 }
 
-/// The replica is promoted while it has a hold and tickets of two clients. The old primary serves all of them and more, so the clients
-/// remember later releases of the same names.
+/// The replica is promoted while it has a hold and tickets of two clients. The old primary serves all of them and more,
+/// so the clients remember later releases of the same names.
 async fn a_busy_name_is_not_blocked_by_what_the_new_primary_has_not_heard_of(env: Env) {
     let mut pair = Pair::start();
     let clients = [pair.client(&env, 60_000).await, pair.client(&env, 60_000).await];

@@ -7,8 +7,8 @@ use crate::support::env::{Env, on_every_runtime};
 
 on_every_runtime! { a_short_lease_of_a_dead_holder_delays_waiters_no_longer }
 
-/// A program that listens, waits with a lease of a second, and dies when it is granted the lock. Who stands behind it has a
-/// lease of a minute, and would give the next sign of life after 20 s.
+/// A program that listens, waits with a lease of a second, and dies when it is granted the lock. Who stands behind it
+/// has a lease of a minute, and would give the next sign of life after 20 s.
 async fn a_short_lease_of_a_dead_holder_delays_waiters_no_longer(env: Env) {
     let client = env.client_with(|config| config.lease(ms(60_000))).await;
     let dying = Attempt { ticket_ttl: ms(60_000), ..Attempt::new(wire::client(9), 1, ms(1000)) };

@@ -55,7 +55,8 @@ async fn a_holder_whose_renewals_all_get_lost_is_told_at_its_deadline(env: Env) 
         assert!(told >= lease - ms(2) && told < lease + SLACK, "{told:?}");
         assert!(!guard.is_valid());
         assert!(faults.calls("lock_renew") >= 2);
-        // A renewal whose answer was lost has kept the hold in Redis. The holder has given it up, so it is removed at once.
+        // A renewal whose answer was lost has kept the hold in Redis. The holder has given it up, so it is removed at
+        // once.
         env.eventually("it is cleaned up", async || faults.answered("lock_cancel") >= 1).await;
         until_free(&env, name).await;
         let error = guard.release().await.unwrap_err();

@@ -1,4 +1,5 @@
-//! Locks and permits between real processes: one that sleeps through its lease, some that are killed, many that compete.
+//! Locks and permits between real processes: one that sleeps through its lease, some that are killed, many that
+//! compete.
 //!
 //! Each process is this test binary again, running only `child`, with its role in the environment. It is told what to
 //! do by lines on its standard input, and says what it did on its standard output.

@@ -1,8 +1,8 @@
-//! Programs that end a few milliseconds after they have connected, in every way, with everything that they may hold, wait for or clean
-//! up. Nothing of them is left in Redis, so the next run finds all of it free.
+//! Programs that end a few milliseconds after they have connected, in every way, with everything that they may hold,
+//! wait for or clean up. Nothing of them is left in Redis, so the next run finds all of it free.
 //!
-//! Each program is this test binary again, which runs only `child`. It ends as soon as its `main` has returned or panicked.
-//! `BOWLINE_ENDS=200` ends each program as often.
+//! Each program is this test binary again, which runs only `child`. It ends as soon as its `main` has returned or
+//! panicked. `BOWLINE_ENDS=200` ends each program as often.
 
 mod ends;
 mod scenes;

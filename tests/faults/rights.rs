@@ -82,8 +82,8 @@ const COUNTERS: [&str; 2] = ["bowline:lock:{bowline-check}:fence", "bowline:rw:{
 
 async fn a_missing_command_is_found_when_connecting(env: Env) {
     let own = OWN[..3].iter().map(|command| (*command).to_owned());
-    // All commands are tried, because the state that another check has left could hide a missing right. `INFO` is needed
-    // only by votes, which most programs do not use.
+    // All commands are tried, because the state that another check has left could hide a missing right. `INFO` is
+    // needed only by votes, which most programs do not use.
     let called = commands().into_iter().filter(|command| command != "INFO" && !SHARDED.contains(&command.as_str()));
     join_all(called.chain(own).map(async |command| {
         let rights = ["allkeys", "allchannels", "allcommands", &format!("-{command}")];

@@ -29,7 +29,8 @@ const GENEROUS: Duration = ms(30_000);
 struct Protected {
     inside: Option<Arc<LockGuard>>,
     last: Option<Token>,
-    /// How many guards were valid when another one was granted, and how many tokens were not larger than the one before.
+    /// How many guards were valid when another one was granted, and how many tokens were not larger than the one
+    /// before.
     overlaps: usize,
     stale: usize,
     past: Vec<Hold>,
@@ -211,7 +212,8 @@ async fn a_master_is_replaced_and_three_become_five_under_load(env: Env) {
     masters.nothing_is_left().await;
 }
 
-/// Two programs of three masters each, two of which are the same. One cannot reach the first of these, so their queues are elsewhere.
+/// Two programs of three masters each, two of which are the same. One cannot reach the first of these, so their queues
+/// are elsewhere.
 struct TooFar {
     masters: Masters,
     protected: Arc<Mutex<Protected>>,

@@ -17,7 +17,8 @@ async fn left(program: &Program, name: &str) -> Vec<Duration> {
     state.masters.iter().map(|master| master.vote.as_ref().unwrap().remaining).collect()
 }
 
-/// All clocks are set back by an hour, so every vote lasts an hour longer. If the holder dies, others wait for that time.
+/// All clocks are set back by an hour, so every vote lasts an hour longer. If the holder dies, others wait for that
+/// time.
 async fn renewals_and_extensions_take_back_what_the_clocks_added(env: Env) {
     let masters = Masters::three(&env);
     let program = masters.program_with(|config| config.lease(ms(60_000)), |builder| builder.durable(true)).await;

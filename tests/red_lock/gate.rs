@@ -1,5 +1,5 @@
-//! A connection to a master that can be frozen, so that calls are neither executed nor answered until it thaws, or far away, so that
-//! answers take their time.
+//! A connection to a master that can be frozen, so that calls are neither executed nor answered until it thaws, or far
+//! away, so that answers take their time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -24,7 +24,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// A guard that was given out, and asked for at that time. `None`: it came too late, and was never seen to be valid.
+    /// A guard that was given out, and asked for at that time. `None`: it came too late, and was never seen to be
+    /// valid.
     pub(crate) fn granted(guard: &LockGuard, asked: u64) -> Option<Self> {
         let hold = Hold { asked, granted: nanoseconds(), token: guard.token().get(), ended: None };
         let mut watched = Self { hold, valid: hold.granted };
@@ -32,8 +33,8 @@ impl Watched {
         watched.hold.ended.is_none().then_some(watched)
     }
 
-    /// Notes whether the guard is still valid. The time is read before the guard if it is, and after if it is not, so that the hold
-    /// is never said to be longer than it was seen to be.
+    /// Notes whether the guard is still valid. The time is read before the guard if it is, and after if it is not, so
+    /// that the hold is never said to be longer than it was seen to be.
     pub(crate) fn look(&mut self, guard: &LockGuard) {
         let now = nanoseconds();
         if self.hold.ended.is_none() {

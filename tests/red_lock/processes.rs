@@ -1,8 +1,8 @@
-//! Several processes over five real masters. Either the masters are killed, restarted and frozen while the processes work, or the processes
-//! are.
+//! Several processes over five real masters. Either the masters are killed, restarted and frozen while the processes
+//! work, or the processes are.
 //!
-//! Each process is this test binary again, running only `child`. Its workers increment a counter through a register that checks tokens, and
-//! write down their holds, which stateright's checker looks at.
+//! Each process is this test binary again, running only `child`. Its workers increment a counter through a register
+//! that checks tokens, and write down their holds, which stateright's checker looks at.
 //! `BOWLINE_RED_LOCK_SECONDS` sets how long they are disturbed (12 by default).
 
 mod register;

@@ -1,4 +1,5 @@
-//! Masters that answer, and refuse: for all names or for one. Real servers, because the refusal comes from inside their scripts.
+//! Masters that answer, and refuse: for all names or for one. Real servers, because the refusal comes from inside their
+//! scripts.
 
 use bowline::{ConfigBuilder, ErrorKind};
 

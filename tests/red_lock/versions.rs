@@ -46,7 +46,8 @@ async fn without_versions_two_sets_can_hold_at_a_time(env: Env) {
 async fn one_master_of_both_sets_is_enough_to_tell_a_program(env: Env) {
     let masters = Masters::start(&env, 4);
     let old = program(&masters, &[0, 1, 2], 1).await;
-    // Its turn is on master 2, so it does not wait behind the other program. Version 2 has as many masters as version 1.
+    // Its turn is on master 2, so it does not wait behind the other program. Version 2 has as many masters as
+    // version 1.
     let new = program(&masters, &[1, 0, 3], 2).await;
     old.gates[1].freeze();
     let guard = old.locks.lock("a").timeout(ms(20_000)).await.unwrap();

@@ -183,7 +183,8 @@ async fn a_turn_is_given_up_when_the_first_master_answers_again(env: Env) {
     masters.nothing_is_left().await;
 }
 
-/// The members of a cohort share a turn. Its tokens are those of the time at which it was granted, and the first member has waited since.
+/// The members of a cohort share a turn. Its tokens are those of the time at which it was granted, and the first member
+/// has waited since.
 async fn a_turn_that_is_handed_off_proposes_no_old_token(env: Env) {
     for counters_are_lost in [false, true] {
         let masters = Masters::three(&env);

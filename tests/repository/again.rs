@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Notes how it is called, prints the file of that number, and ends with the status in its last line. `PAUSE` is a line that only takes
-/// time.
+/// Notes how it is called, prints the file of that number, and ends with the status in its last line. `PAUSE` is a line
+/// that only takes time.
 const CARGO: &str = r#"#!/bin/sh
 cd "$(dirname "$0")"
 echo "$*" >> calls

@@ -1,10 +1,12 @@
-//! Which file of the library imports which. An import of a re-exported item counts as one of the file that defines the item, and
-//! a re-export counts as an import only if the file uses the name itself. So a parent module that only declares and
-//! re-exports its children is in no circle. Unit tests do not count.
+//! Which file of the library imports which. An import of a re-exported item counts as one of the file that defines the
+//! item, and a re-export counts as an import only if the file uses the name itself. So a parent module that only
+//! declares and re-exports its children is in no circle. Unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::files::sources;
 
 /// A module by its path, such as `engine::lease`; the crate's root is empty.
 pub(super) type Module = Vec<String>;
@@ -22,24 +24,11 @@ struct File {
 }
 
 pub(super) fn of_the_library(src: &Path) -> Imports {
-    let sources = sources(src).into_iter().filter_map(|path| {
+    let sources = sources(src, &["rs"]).into_iter().filter_map(|path| {
         let module = module_of(path.strip_prefix(src).unwrap())?;
         Some((module, fs::read_to_string(&path).unwrap()))
     });
     imports(&sources.collect())
-}
-
-fn sources(dir: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
 }
 
 /// `None` for unit tests.

@@ -10,6 +10,7 @@
 #[cfg(unix)]
 mod again;
 mod auto_traits;
+mod files;
 mod imports;
 mod layering;
 mod pages;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::files::sources;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -60,8 +62,8 @@ fn is_there(page: &Path, target: &str) -> bool {
     path.exists() && (heading.is_empty() || has_heading())
 }
 
-/// Whether rustdoc may show it: a link to somewhere else, to a place in the same page, to a path of Rust, or a picture that the
-/// page carries itself.
+/// Whether rustdoc may show it: a link to somewhere else, to a place in the same page, to a path of Rust, or a picture
+/// that the page carries itself.
 fn works_in_rustdoc(target: &str) -> bool {
     let rust = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '(' | ')' | '!' | '@' | '<' | '>');
     let elsewhere = ["https://", PICTURE].into_iter().any(|start| target.starts_with(start));
@@ -84,12 +86,6 @@ fn doc_comments(source: &str) -> String {
     let lines = source.lines().map(str::trim_start);
     let docs = lines.filter_map(|line| line.strip_prefix("///").or_else(|| line.strip_prefix("//!")));
     docs.collect::<Vec<_>>().join("\n")
-}
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let found = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
-    found.filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect()
 }
 
 #[test]
@@ -118,7 +114,7 @@ fn what_rustdoc_shows_has_no_link_into_the_repository() {
         let parts = [read("src/links/pictures.md"), read(targets), read(page)];
         shown.push((page.to_owned(), prose(&parts.join("\n"))));
     }
-    for path in sources(&root().join("src")) {
+    for path in sources(&root().join("src"), &["rs"]) {
         shown.push((path.display().to_string(), prose(&doc_comments(&fs::read_to_string(&path).unwrap()))));
     }
     let (mut dead, mut followed) = (Vec::new(), 0);

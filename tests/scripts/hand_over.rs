@@ -1,5 +1,5 @@
-//! Who hands over writes the new hold before the old one goes: a key that was deleted is not written again in one script.
-//! A cluster that is moving the slot would refuse that half-way.
+//! Who hands over writes the new hold before the old one goes: a key that was deleted is not written again in one
+//! script. A cluster that is moving the slot would refuse that half-way.
 
 use redis::{Connection, Value};
 

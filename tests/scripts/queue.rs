@@ -16,7 +16,8 @@ fn full_counts_the_living_only() {
     lab.acquire(&waiters[4]).queued();
     lab.try_acquire(&late).busy();
     lab.expire_ticket(&waiters[2]);
-    // Expired tickets in the middle stay until they reach an end of the list, because searching for them would take time.
+    // Expired tickets in the middle stay until they reach an end of the list, because searching for them would take
+    // time.
     assert_eq!(lab.acquire(&late).queued(), 6);
     lab.expire_ticket(&waiters[0]);
     lab.acquire(&attempt(10, 1).max_waiters(5)).queued();
@@ -249,8 +250,8 @@ fn junk_in_the_queue_is_dropped() {
     assert_eq!(lab.cancel(&b), crate::lab::CANCEL_GONE);
 }
 
-/// A holder that was granted the lock with a short lease may die: the next in the queue looks when that is over, and not
-/// when its own ticket needs a sign of life.
+/// A holder that was granted the lock with a short lease may die: the next in the queue looks when that is over, and
+/// not when its own ticket needs a sign of life.
 #[test]
 fn the_next_in_the_queue_is_told_of_a_lease_shorter_than_it_expects() {
     let rows = [(2_000, 30_000, true), (9_999, 30_000, true), (10_000, 30_000, false), (30_000, 30_000, false)];

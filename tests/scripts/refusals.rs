@@ -1,4 +1,5 @@
-//! A server that takes no writes, for reasons of its own: it has not said that a hold, a ticket or a queue is not there.
+//! A server that takes no writes, for reasons of its own: it has not said that a hold, a ticket or a queue is not
+//! there.
 
 use std::fs;
 use std::thread;

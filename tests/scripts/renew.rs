@@ -94,7 +94,8 @@ fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
     assert!(lab.lock_ttl() > 80_000);
 }
 
-/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length does.
+/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length
+/// does.
 #[test]
 fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
     let (mut lab, a, token) = Lab::held();

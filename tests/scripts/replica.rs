@@ -1,5 +1,5 @@
-//! A client whose subscription and whose commands are at two servers: what it hears through the replica must be true at the
-//! master.
+//! A client whose subscription and whose commands are at two servers: what it hears through the replica must be true at
+//! the master.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,7 +108,8 @@ fn changed_ttls(connection: &mut redis::Connection, replica: &Server) -> u64 {
     info.lines().filter(|line| line.starts_with("cmdstat_pexpire")).filter_map(calls).sum()
 }
 
-/// Who waits for replicas waits for their last write, so that a renewal which writes nothing would be acknowledged at once.
+/// Who waits for replicas waits for their last write, so that a renewal which writes nothing would be acknowledged at
+/// once.
 #[test]
 fn a_renewal_is_always_sent_to_the_replicas_and_shortens_nothing() {
     let (mut lab, a, _) = Lab::held();

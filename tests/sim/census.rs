@@ -33,8 +33,8 @@ fn living() -> BTreeMap<&'static str, usize> {
     LIVING.with_borrow(|living| living.iter().filter(|(_, count)| **count > 0).map(|(k, n)| (*k, *n)).collect())
 }
 
-/// Runs `part`, and fails if anything that it made lives on. The servers of the library, with their Lua, are counted with
-/// the machines: each has the executor of one.
+/// Runs `part`, and fails if anything that it made lives on. The servers of the library, with their Lua, are counted
+/// with the machines: each has the executor of one.
 pub fn nothing_stays<T>(part: impl FnOnce() -> T) -> T {
     let before = living();
     let output = part();

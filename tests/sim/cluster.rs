@@ -226,8 +226,8 @@ impl Streams for Network {
 }
 
 impl Reach for Cluster {
-    /// What the router knows cannot be seen from outside. It counts as disturbed while it dials, hangs up, is sent elsewhere or told to
-    /// wait, and for as long as it may pause after that; but not if nothing was ever done to it.
+    /// What the router knows cannot be seen from outside. It counts as disturbed while it dials, hangs up, is sent
+    /// elsewhere or told to wait, and for as long as it may pause after that; but not if nothing was ever done to it.
     fn calm_since(&self) -> Option<Duration> {
         let (settled, now) = (self.server.nodes.settled()?, self.machine.now());
         let state = self.state.lock().unwrap();

@@ -1,5 +1,5 @@
-//! Several servers that know nothing of each other. Each has a judge of its own; each process has a link and a client for each
-//! of them. A server crashes, is cut off, is slow or stands still by itself.
+//! Several servers that know nothing of each other. Each has a judge of its own; each process has a link and a client
+//! for each of them. A server crashes, is cut off, is slow or stands still by itself.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The seeds that found something, and what has shown it since: workload and faults grow, and with them what a seed does.
+//! The seeds that found something, and what has shown it since: workload and faults grow, and with them what a seed
+//! does.
 
 use crate::world::Workload::{Latches, Leases, Locks, Permits};
 use crate::world::{Faults, Workload, run};

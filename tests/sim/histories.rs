@@ -74,7 +74,8 @@ impl<G: Held, W> Histories<G, W> {
         self.planted = mistake;
     }
 
-    /// Guards that are no longer valid ended since they were seen last. To be called whenever a guard of the lock is given out.
+    /// Guards that are no longer valid ended since they were seen last. To be called whenever a guard of the lock is
+    /// given out.
     pub fn look(&mut self, key: &str, now: Duration) {
         self.past.get_mut(key).into_iter().flatten().for_each(|past| past.look(now));
     }

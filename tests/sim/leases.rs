@@ -1,5 +1,5 @@
-//! What the tasks of a process do with leases of their own: fixed ones that they extend, renewed ones up to a limit; and
-//! with sections and scopes.
+//! What the tasks of a process do with leases of their own: fixed ones that they extend, renewed ones up to a limit;
+//! and with sections and scopes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,7 +104,8 @@ impl Actor {
         }
         // Another permit or reader of the client may have exactly the same lease.
         if !self.world.faults.any() && matches!(what, What::Lock | What::Write) {
-            // The same applies in Redis: the last renewal has asked for the rest of the time, and was under way for a while.
+            // The same applies in Redis: the last renewal has asked for the rest of the time, and was under way for a
+            // while.
             let most = limit.saturating_sub(held) + self.world.longest_delay + drift(limit) + MS;
             let left = self.world.left(self, name, &guard);
             self.world.must(left <= most, || format!("I14 {name}: {held:?} of {limit:?}, and {left:?} left in Redis"));

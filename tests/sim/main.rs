@@ -1,7 +1,7 @@
 //! The whole library in virtual time, over the real Lua: seeded processes, network, faults; invariants all the time.
 //!
-//! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s` runs
-//! one and prints its history. Without them it runs 380 per test, with debug assertions a few. How to add to it:
+//! `BOWLINE_SIM_SEEDS=n` runs `n` seeds per test, from `BOWLINE_SIM_FIRST=s` on if that is set; `BOWLINE_SIM_SEED=s`
+//! runs one and prints its history. Without them it runs 380 per test, with debug assertions a few. How to add to it:
 //! `docs/simulation.md`.
 #![allow(
     clippy::unwrap_used,

@@ -51,8 +51,8 @@ impl Row {
         })
     }
 
-    /// Without a mutant they find nothing, so what they find is the mutant's. A run has half as many again as its control has by default:
-    /// `token_not_compared` needs a ticket that a new master grants once more, which is seldom.
+    /// Without a mutant they find nothing, so what they find is the mutant's. A run has half as many again as its
+    /// control has by default: `token_not_compared` needs a ticket that a new master grants once more, which is seldom.
     fn seeds(&self) -> u64 {
         match self.place {
             Place::Run(..) => 300,

@@ -123,9 +123,11 @@ struct State {
     last_arrival: Duration,
     last_reply: Duration,
     last_message: Duration,
-    /// The last write on the connection that waits for replicas, which belongs to the command connection of that number.
+    /// The last write on the connection that waits for replicas, which belongs to the command connection of that
+    /// number.
     acknowledging: (u64, u64),
-    /// Calls that wait for replicas, by command connection and number of replicas: how many were sent, and how many of these are over.
+    /// Calls that wait for replicas, by command connection and number of replicas: how many were sent, and how many of
+    /// these are over.
     turns: BTreeMap<(u64, u32), (u64, u64)>,
     /// How many calls were made, are under way, and were under way at most.
     calls: usize,

@@ -1,8 +1,8 @@
 //! The servers behind one address, or those of a cluster: masters, and the replicas that are behind them.
 //!
-//! What a script writes arrives at each replica later, and so does every message that it publishes, whether it had a subscriber at
-//! the master or not; as with Redis, which replicates both. A failover makes a replica the master. The old master follows it, or
-//! goes on for a while and knows nothing of it.
+//! What a script writes arrives at each replica later, and so does every message that it publishes, whether it had a
+//! subscriber at the master or not; as with Redis, which replicates both. A failover makes a replica the master. The
+//! old master follows it, or goes on for a while and knows nothing of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -252,8 +252,8 @@ impl Nodes {
         self.lock().places[node].written
     }
 
-    /// Until so many replicas have the write of that number, or that time has come. Says how many have it. The wait ends with an
-    /// error when the server is demoted.
+    /// Until so many replicas have the write of that number, or that time has come. Says how many have it. The wait
+    /// ends with an error when the server is demoted.
     pub async fn acknowledged(
         &self,
         node: Node,

@@ -1,5 +1,5 @@
-//! A run of `RedLock` over several servers. Crashes, restarts and partitions of a minority of them, and of a majority for a while,
-//! neither grant a lock twice nor let tokens go back. Nothing is waived.
+//! A run of `RedLock` over several servers. Crashes, restarts and partitions of a minority of them, and of a majority
+//! for a while, neither grant a lock twice nor let tokens go back. Nothing is waived.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -14,8 +14,8 @@ pub type Patch = (&'static str, &'static str);
 pub struct Scripts(Arc<HashMap<&'static str, String>>);
 
 impl Scripts {
-    /// Every patch must fit, and in no script or shared steps twice: a mistake that is not made proves nothing. Steps stand in a
-    /// script more than once, and are the same everywhere.
+    /// Every patch must fit, and in no script or shared steps twice: a mistake that is not made proves nothing. Steps
+    /// stand in a script more than once, and are the same everywhere.
     #[cfg(feature = "_mutants")]
     pub fn patched(patches: &[Patch]) -> Result<Self, String> {
         let mut altered: HashMap<&'static str, String> = HashMap::new();

@@ -66,8 +66,8 @@ pub struct SimServer {
     refusal: Mutex<Option<(String, Duration)>>,
     /// By how much the clock was set back, all in all.
     set_back: Mutex<Duration>,
-    /// After an eviction, or a failover that loses a part of what has moved or of its removal, the two keys of a queue differ until the
-    /// next script compares them.
+    /// After an eviction, or a failover that loses a part of what has moved or of its removal, the two keys of a queue
+    /// differ until the next script compares them.
     evicted: Mutex<bool>,
     /// The calls of latches whose first copy found nothing to change.
     idle: Mutex<HashSet<String>>,
@@ -198,7 +198,8 @@ impl SimServer {
         }
     }
 
-    /// The process of the server ends, and starts again at once, with its data or without. Those who are connected must be cut off.
+    /// The process of the server ends, and starts again at once, with its data or without. Those who are connected must
+    /// be cut off.
     pub fn restart(&self, with_data: bool) {
         let mut restarts = self.restarts.lock().unwrap();
         *restarts = (restarts.0 + 1, self.machine.now());
@@ -351,8 +352,8 @@ impl Backend for SimServer {
         }
         let (now, clock) = (self.nodes.at(node).0.now(), self.clock());
         if way.late && is_first(&call) && self.idle.lock().unwrap().contains(arg(&call, 0)) {
-            // The network executes requests twice, to see the effects of copies that clients send. No client sends such a
-            // copy.
+            // The network executes requests twice, to see the effects of copies that clients send. No client sends such
+            // a copy.
             return Err(ConnectionError::Closed);
         }
         self.judge.look(&clock);

@@ -169,8 +169,8 @@ impl Storm {
         self.world.log(format!("-- {what}"));
     }
 
-    /// The process ends without another word. Its guards stay valid to the end of their leases, and no other process may
-    /// hold the lock until then.
+    /// The process ends without another word. Its guards stay valid to the end of their leases, and no other process
+    /// may hold the lock until then.
     fn crash(&self, process: Process) {
         self.world.machine.kill(process);
         self.links[process - 1].kill();

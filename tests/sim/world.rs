@@ -43,11 +43,11 @@ pub struct Faults {
     pub crashes: bool,
     /// The server loses everything, or one key, or its clock is set. Exclusion is waived for holds granted before.
     pub losses: bool,
-    /// A replica, which is behind, becomes the primary behind the one address, and catches up before. Connections stay where
-    /// they are, or break.
+    /// A replica, which is behind, becomes the primary behind the one address, and catches up before. Connections stay
+    /// where they are, or break.
     pub failovers: bool,
-    /// One or two replicas. A failover loses what is on its way to them; the old master may go on for a while; nothing arrives at
-    /// a replica for a while. Exclusion is waived for grants and renewals that a failover has lost.
+    /// One or two replicas. A failover loses what is on its way to them; the old master may go on for a while; nothing
+    /// arrives at a replica for a while. Exclusion is waived for grants and renewals that a failover has lost.
     pub forks: bool,
     /// No fault: every grant and renewal waits for all replicas. Nothing is waived for failovers then.
     pub acknowledged: bool,
@@ -342,7 +342,8 @@ impl World {
         self.must(listeners.is_empty(), || format!("I7 subscriptions are left: {listeners:?}"));
         if !self.faults.any() {
             let keys = self.server.keys();
-            // A latch lives as long as its time to live, its calls until no copy of them can arrive, and a limit for a day.
+            // A latch lives as long as its time to live, its calls until no copy of them can arrive, and a limit for a
+            // day.
             let lives_on = |key: &String| key.ends_with('}') || key.ends_with(":calls");
             let outlives = |key: &String| (is_latch(key) || key.starts_with("bowline:sem:")) && lives_on(key);
             let stays = |key: &String| key.ends_with(":fence") || outlives(key);

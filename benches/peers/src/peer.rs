@@ -30,8 +30,8 @@ pub(crate) enum Peer {
     RedLock,
     /// Over all servers.
     RslockOverAll,
-    /// As redsync does it: `SET NX PX` to all servers at the same time, until a majority has taken it. What a minority has taken is
-    /// deleted, and the pause before the next round is random.
+    /// As redsync does it: `SET NX PX` to all servers at the same time, until a majority has taken it. What a minority
+    /// has taken is deleted, and the pause before the next round is random.
     PollingAll,
 }
 
@@ -79,8 +79,8 @@ impl Peer {
         matches!(self, Self::Redisson | Self::RedissonFair)
     }
 
-    /// Commands per acquisition that the server does not count apart from those that scripts call. After a release, Redisson
-    /// deletes the key in which its script has noted the result, and the script itself deletes the lock.
+    /// Commands per acquisition that the server does not count apart from those that scripts call. After a release,
+    /// Redisson deletes the key in which its script has noted the result, and the script itself deletes the lock.
     pub(crate) fn uncounted_commands(self) -> f64 {
         if self.is_redisson() { 1.0 } else { 0.0 }
     }
@@ -99,7 +99,8 @@ impl Peer {
         }
     }
 
-    /// A client of its own of the first server, or of all of them. Names are not shared: each keeps something else under them.
+    /// A client of its own of the first server, or of all of them. Names are not shared: each keeps something else
+    /// under them.
     pub(crate) async fn open(self, servers: &[Server], name: &str) -> Result<Runner> {
         let name = format!("bench:{}:{name}", self.name());
         let urls: Vec<&str> = servers.iter().map(|server| &*server.url).collect();

@@ -11,7 +11,8 @@ use futures::future::try_join_all;
 use crate::peer::Taker;
 use crate::redisson::Redisson;
 
-/// Waits that a task keeps per slice. Later ones are only counted, so that the length of a slice does not decide the memory.
+/// Waits that a task keeps per slice. Later ones are only counted, so that the length of a slice does not decide the
+/// memory.
 const MOST_WAITS: u64 = 200_000;
 
 /// A JVM compiles what it runs often. What it does in this time is not measured.

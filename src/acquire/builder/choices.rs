@@ -28,7 +28,8 @@ enum Parts {
     Several(Arc<[Part]>),
 }
 
-/// The primitives that a caller acquires, with the options. The sealed trait of the guards names this type, so it is `pub`, but no other crate can reach it.
+/// The primitives that a caller acquires, with the options. The sealed trait of the guards names this type, so it is
+/// `pub`, but no other crate can reach it.
 #[derive(Clone, Debug)]
 pub struct Options {
     parts: Parts,

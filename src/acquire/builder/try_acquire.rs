@@ -17,8 +17,9 @@ use crate::runtime::Executor;
 
 /// An attempt to acquire without waiting for other holders. It resolves to `Some` guard `G`, or to `None`.
 ///
-/// Returned by [`Lock::try_lock`](crate::Lock::try_lock) and the other `try_` methods. Nothing is sent before it is awaited.
-/// `None` means that others hold what it asks for, or wait for it, or that the grant arrived after its lease had expired.
+/// Returned by [`Lock::try_lock`](crate::Lock::try_lock) and the other `try_` methods. Nothing is sent before it is
+/// awaited. `None` means that others hold what it asks for, or wait for it, or that the grant arrived after its lease
+/// had expired.
 ///
 /// # Errors
 /// As for [`Acquire`](crate::Acquire), but never [`QueueFull`](crate::ErrorKind::QueueFull).
@@ -34,8 +35,8 @@ pub struct TryAcquire<G = LockGuard> {
 builder!(TryAcquire);
 
 impl<G> TryAcquire<G> {
-    /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout) limits it as well,
-    /// and is the only limit by default.
+    /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)
+    /// limits it as well, and is the only limit by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.choices.timeout = Some(timeout);
         self
@@ -67,7 +68,8 @@ impl<G> TryAcquire<G> {
 }
 
 impl<G: Reentrant> TryAcquire<G> {
-    /// See [`Acquire::holder`](crate::Acquire::holder). Resolves to `None` while another task acquires for the same holder.
+    /// See [`Acquire::holder`](crate::Acquire::holder). Resolves to `None` while another task acquires for the same
+    /// holder.
     pub fn holder(self, holder: &Holder) -> Self {
         self.held_by(holder)
     }

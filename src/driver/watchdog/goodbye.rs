@@ -16,11 +16,12 @@ use crate::runtime::Executor;
 /// At most this many calls are made at a time.
 const BATCH: usize = 256;
 
-/// The most polls of a connection that needs no runtime. Such a connection usually blocks in its first poll. The number is
-/// limited because the clock may stand still.
+/// The most polls of a connection that needs no runtime. Such a connection usually blocks in its first poll. The number
+/// is limited because the clock may stand still.
 const POLLS: u32 = 1_000;
 
-/// Sends the remaining cancels over a connection that needs no runtime. Blocks for the client's shutdown timeout at most.
+/// Sends the remaining cancels over a connection that needs no runtime. Blocks for the client's shutdown timeout at
+/// most.
 pub(super) fn say(
     executor: &dyn Executor,
     connection: &dyn Connection,
@@ -53,8 +54,8 @@ pub(super) fn say(
     connection.close();
 }
 
-/// Whether only this call failed, for example because its key has the wrong type. Any other failure would repeat for every
-/// call.
+/// Whether only this call failed, for example because its key has the wrong type. Any other failure would repeat for
+/// every call.
 fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Connection(error) | Failure::Late(error) => {

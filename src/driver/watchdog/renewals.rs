@@ -79,8 +79,8 @@ impl Renewals<'_> {
         while let Some(holds) = unconfirmed.next(group) {
             let now = self.executor.now();
             let (held, over): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| !hold.remaining(now).is_zero());
-            // The callers of these grants have given up or are gone. A call without time left would end the connection for
-            // the others.
+            // The callers of these grants have given up or are gone. A call without time left would end the connection
+            // for the others.
             over.iter().for_each(|hold| self.engine.confirmed(hold, Confirmation::TooFew(0)));
             if !held.is_empty() {
                 self.confirm_batch(group.2, &held).await;

@@ -9,12 +9,12 @@ use crate::mutex::lock;
 /// The most grants that one call confirms.
 const BATCH: usize = 256;
 
-/// What the holds in one call have in common: the script that renews them, the server, and the number of replicas they wait
-/// for.
+/// What the holds in one call have in common: the script that renews them, the server, and the number of replicas they
+/// wait for.
 pub(super) type Group = (Option<&'static str>, u64, u32);
 
-/// Grants that wait for the next call of their group. A group has at most one call under way, and one `WAIT` confirms all
-/// grants that arrived in the meantime.
+/// Grants that wait for the next call of their group. A group has at most one call under way, and one `WAIT` confirms
+/// all grants that arrived in the meantime.
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed(Mutex<BTreeMap<Group, Vec<Arc<Hold>>>>);
 

@@ -14,8 +14,8 @@ pub(super) fn rpush(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer,
     Ok(Answer::count(list.len()))
 }
 
-/// `LREM key count element`: removes at most `count` equal elements from the head, or from the tail if `count` is negative. Zero
-/// removes all of them.
+/// `LREM key count element`: removes at most `count` equal elements from the head, or from the tail if `count` is
+/// negative. Zero removes all of them.
 pub(super) fn lrem(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let count = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
     let Some(list) = database.get::<List>(&args[0])? else { return Ok(Answer::Integer(0)) };

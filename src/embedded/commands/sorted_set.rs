@@ -6,7 +6,8 @@ use crate::embedded::keyspace::Database;
 use crate::embedded::number::{Bound, double, general, integer};
 use crate::embedded::values::SortedSet;
 
-/// `ZADD key [XX] [score member]...`: replies the number of new members. `XX` only changes the scores of existing members.
+/// `ZADD key [XX] [score member]...`: replies the number of new members. `XX` only changes the scores of existing
+/// members.
 pub(super) fn zadd(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let options = args[1..].iter().take_while(|word| is(word, "XX")).count();
     let update = options > 0;
@@ -54,7 +55,8 @@ pub(super) fn zcount(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer
     Ok(Answer::count(database.get::<SortedSet>(&args[0])?.map_or(0, |set| set.range(min, max).count())))
 }
 
-/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count means no limit. A negative offset selects nothing.
+/// `ZRANGEBYSCORE key min max [LIMIT offset count]`. A negative count means no limit. A negative offset selects
+/// nothing.
 pub(super) fn zrangebyscore(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (limits, []) = args[3..].as_chunks::<3>() else { return Err(Failure::SYNTAX) };
     let (mut offset, mut count) = (0, -1);

@@ -9,8 +9,8 @@ pub(super) fn get(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, F
     Ok(Answer::maybe(database.get::<Vec<u8>>(&args[0])?.map(|text| &*text)))
 }
 
-/// `SET key value [PX milliseconds] [GET]`: replaces a value of any type, and its expiry. With `GET`, the old value must be a string,
-/// and is the reply.
+/// `SET key value [PX milliseconds] [GET]`: replaces a value of any type, and its expiry. With `GET`, the old value
+/// must be a string, and is the reply.
 pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
     let (mut ttl, mut get) = (None, false);
     let mut options = args[2..].iter();

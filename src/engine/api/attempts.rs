@@ -17,8 +17,8 @@ impl Engine {
         self.change(|state| if self.is_closed() { Err(Closed) } else { Ok(state.attempts.fresh_id()) })
     }
 
-    /// Opens an attempt under a new attempt id. The attempt is open before its first request is sent, because the message of its
-    /// grant can overtake the answer.
+    /// Opens an attempt under a new attempt id. The attempt is open before its first request is sent, because the
+    /// message of its grant can overtake the answer.
     pub(crate) fn open(
         &self,
         keys: &Arc<Keys>,
@@ -60,8 +60,8 @@ impl Engine {
         self.change(|state| state.attempt_handler().give_up(id, now));
     }
 
-    /// The future that waited for the attempt is gone. The next member of its cohort continues the attempt; without one, it is
-    /// given up.
+    /// The future that waited for the attempt is gone. The next member of its cohort continues the attempt; without
+    /// one, it is given up.
     pub(crate) fn drop_pending(&self, id: AttemptId, now: Instant) {
         self.change(|state| {
             if mutant::on(Mutant::NoCleanUpOnDrop) {

@@ -15,8 +15,8 @@ use crate::engine::turn::{AttemptHandoff, Given, SharedFailure, Turn};
 use crate::protocol::key::Keys;
 
 impl Engine {
-    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit. If the member has to wait, its turn
-    /// wakes `waker`.
+    /// Adds a member to the cohort, unless `max_waiters` members wait there. 0 is no limit. If the member has to wait,
+    /// its turn wakes `waker`.
     pub(crate) fn join(&self, cohort: &CohortId, max_waiters: u32, waker: &Waker) -> Result<Joined, CannotJoin> {
         // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
         let mut waker = Some(waker.clone());
@@ -61,8 +61,8 @@ impl Engine {
         poll(&mut Some(context.waker().clone()))
     }
 
-    /// As [`open`](Self::open), for a member. Once it is queued, its ticket belongs to the cohort; if it is dropped before,
-    /// another member continues it.
+    /// As [`open`](Self::open), for a member. Once it is queued, its ticket belongs to the cohort; if it is dropped
+    /// before, another member continues it.
     pub(crate) fn open_in_cohort(
         &self,
         keys: &Arc<Keys>,
@@ -94,8 +94,8 @@ impl Engine {
         self.change(|state| state.handoff_handler().leave(cohort, member, now));
     }
 
-    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release the
-    /// hold.
+    /// Called when the owner is done with the hold. `true`: the next member holds now. `false`: the owner must release
+    /// the hold.
     pub(crate) fn hand_off(
         &self,
         cohort: &CohortId,

@@ -40,8 +40,8 @@ pub(crate) struct ReplicaWait<'a> {
 }
 
 impl ReplicaWait<'_> {
-    /// Records that the call was answered or has failed. `enough`: whether enough replicas have acknowledged, if that is
-    /// known.
+    /// Records that the call was answered or has failed. `enough`: whether enough replicas have acknowledged, if that
+    /// is known.
     pub(crate) fn answered(mut self, enough: Option<bool>) {
         self.enough = enough;
         if let Some(id) = self.attempt {
@@ -67,8 +67,9 @@ impl Engine {
         ReplicaWait { engine: self, link, attempt: None, enough: None }
     }
 
-    /// Whether the next request of the attempt waits for the replicas itself. A first request does, unless others would hold it
-    /// up. The next one does as well if the first was not answered: over another connection it might overtake the first.
+    /// Whether the next request of the attempt waits for the replicas itself. A first request does, unless others would
+    /// hold it up. The next one does as well if the first was not answered: over another connection it might overtake
+    /// the first.
     pub(crate) fn wait_with_request(
         &self,
         id: AttemptId,

@@ -117,7 +117,8 @@ impl Engine {
         trace::subscription_refused(refusal);
     }
 
-    /// The server names these holds. Those of this client that were ended before, at a server that it has replaced, are ended again.
+    /// The server names these holds. Those of this client that were ended before, at a server that it has replaced, are
+    /// ended again.
     pub(crate) fn end_again(&self, held: Vec<AttemptId>, now: Instant) {
         self.change(|state| {
             for id in state.attempts.own(held) {
@@ -128,8 +129,8 @@ impl Engine {
         });
     }
 
-    /// Messages may have been missed, and the server may be another one. It is asked about every ticket and every hold, and the latest
-    /// releases are repeated.
+    /// Messages may have been missed, and the server may be another one. It is asked about every ticket and every hold,
+    /// and the latest releases are repeated.
     pub(crate) fn gap(&self, now: Instant) {
         self.change(|state| {
             state.attempts.set_gap(now);

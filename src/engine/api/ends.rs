@@ -42,8 +42,8 @@ impl Drop for Releasing<'_> {
 }
 
 impl Engine {
-    /// Called when the caller begins to release or change the hold. Closing waits until the returned value is dropped, and
-    /// if the runtime ends before, the release is finished without it.
+    /// Called when the caller begins to release or change the hold. Closing waits until the returned value is dropped,
+    /// and if the runtime ends before, the release is finished without it.
     pub(crate) fn ending(&self, hold: &Arc<Hold>, now: Instant) -> Ending<'_> {
         let n = self.change(|state| state.cleanups.begin_ending(hold, now));
         Ending { engine: self, n }
@@ -88,14 +88,15 @@ impl Engine {
         self.work.notify(usize::MAX);
     }
 
-    /// Lets the watchdog end at once. What is not cleaned up by now is left to its lease, because the connection is closed next.
+    /// Lets the watchdog end at once. What is not cleaned up by now is left to its lease, because the connection is
+    /// closed next.
     pub(crate) fn end_now(&self, now: Instant) {
         self.change(|state| drop(state.cleanups.finish(now)));
         self.end();
     }
 
-    /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up. Returns
-    /// everything that is, or may be, left in Redis.
+    /// Called when the runtime has dropped the watchdog. From then on nothing is renewed, kept alive or cleaned up.
+    /// Returns everything that is, or may be, left in Redis.
     pub(crate) fn die(&self, now: Instant) -> Vec<Cleanup> {
         self.change(|state| {
             self.set_closed();
@@ -108,7 +109,8 @@ impl Engine {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Called while the tables are locked, so that a change which finds the client open is complete before the client is closed.
+    /// Called while the tables are locked, so that a change which finds the client open is complete before the client
+    /// is closed.
     fn set_closed(&self) {
         self.closed.store(true, Ordering::Release);
     }

@@ -23,8 +23,8 @@ impl Engine {
         self.change(|state| state.attempts.inboxes.work(now))
     }
 
-    /// Called when messages about keys of the slot may have been missed. The engine asks the server about every ticket in
-    /// the slot.
+    /// Called when messages about keys of the slot may have been missed. The engine asks the server about every ticket
+    /// in the slot.
     pub(crate) fn slot_gap(&self, slot: u16, now: Instant) {
         self.change(|state| state.attempts.set_slot_gap(slot, now));
     }

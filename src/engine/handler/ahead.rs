@@ -93,8 +93,8 @@ impl Assets<'_> {
         AttemptHandler { attempts: self.attempts, cleanups: self.cleanups }.give_up_from(ask.attempt, true, now);
     }
 
-    /// Returns the hold of the next member, if the budget allows a hand-off and enough of the lease is left. Asks for the
-    /// next budget when half of this one is used.
+    /// Returns the hold of the next member, if the budget allows a hand-off and enough of the lease is left. Asks for
+    /// the next budget when half of this one is used.
     pub(in crate::engine) fn hand_over(
         &mut self,
         hold: &mut Arc<Hold>,
@@ -102,8 +102,8 @@ impl Assets<'_> {
         now: Instant,
     ) -> Option<Turn> {
         let Spent { budget, token } = budget.spend(now)?;
-        // With less than half of the lease left, the next member asks the server, because it could not rely on a renewal in
-        // time.
+        // With less than half of the lease left, the next member asks the server, because it could not rely on a
+        // renewal in time.
         let hold = self.holds.pass_on(hold, hold.lease / 2, token, now)?;
         // A lease that replicas must acknowledge must not be renewed by a request that does not wait for them.
         let may_ask = hold.keys.kind.asks_ahead() && hold.replicas == 0;
@@ -115,15 +115,15 @@ impl Assets<'_> {
         Some(Turn::Held { hold, budget })
     }
 
-    /// As [`hand_over`](Self::hand_over), by the budget that was granted ahead. The present one is used up first: it costs a request to
-    /// replace a budget, whatever is left of it.
+    /// As [`hand_over`](Self::hand_over), by the budget that was granted ahead. The present one is used up first: it
+    /// costs a request to replace a budget, whatever is left of it.
     pub(in crate::engine) fn hand_over_ahead(&mut self, hold: &mut Arc<Hold>, now: Instant) -> Option<Turn> {
         let budget = self.aheads.take_granted(hold.id.n)?;
         self.hand_over(hold, budget.begun(now), now)
     }
 
-    /// The hold stays in Redis until the answer to the request for the next budget. `false`: there is no such request, or too little
-    /// of the lease is left.
+    /// The hold stays in Redis until the answer to the request for the next budget. `false`: there is no such request,
+    /// or too little of the lease is left.
     pub(in crate::engine) fn park(&mut self, hold: &mut Arc<Hold>, now: Instant) -> bool {
         if !matches!(self.aheads.get(hold.id.n), Some(Ahead::UnderWay { .. })) {
             return false;
@@ -137,8 +137,8 @@ impl Assets<'_> {
             return None;
         }
         self.holds.remove(hold.id.n);
-        // Asks for the tokens of a whole budget even if only one member waits, because the present owner may want the hold
-        // again before that member is done.
+        // Asks for the tokens of a whole budget even if only one member waits, because the present owner may want the
+        // hold again before that member is done.
         let amount = amount_to_hand_off(hold.keys.kind.claim(hold.amount));
         let before = Some(hold.clone());
         let attempt = Attempt { before: before.clone(), ..Attempt::new(&hold.keys, amount, hold.lease, now) };
@@ -164,8 +164,8 @@ impl Assets<'_> {
         }
     }
 
-    /// Called when the hold has ended. A ticket that was queued ahead belongs to the cohort now. A request without an answer
-    /// is given up.
+    /// Called when the hold has ended. A ticket that was queued ahead belongs to the cohort now. A request without an
+    /// answer is given up.
     pub(in crate::engine) fn end_ahead(&mut self, cohort: &mut Change<'_, Given>, n: u64, now: Instant) {
         match self.aheads.end(n) {
             Some(Ahead::UnderWay { attempt, .. }) => {

@@ -20,8 +20,8 @@ impl AttemptHandler<'_> {
     }
 
     /// Like [`give_up`](Self::give_up), with the end of the queue from which to search for the ticket. A hold that the
-    /// attempt would have released is removed first. A late copy of the request then finds nothing to release and does not
-    /// queue up.
+    /// attempt would have released is removed first. A late copy of the request then finds nothing to release and does
+    /// not queue up.
     pub(in crate::engine) fn give_up_from(&mut self, id: AttemptId, from_tail: bool, now: Instant) {
         let Some(mut attempt) = self.attempts.remove(id.n) else { return };
         if let Some(before) = attempt.before.take() {

@@ -42,8 +42,8 @@ enum Next {
 }
 
 impl HandoffHandler<'_> {
-    /// Records the server's answer that the attempt waits. `true`: a member made the attempt, and its ticket belongs to the
-    /// cohort now.
+    /// Records the server's answer that the attempt waits. `true`: a member made the attempt, and its ticket belongs to
+    /// the cohort now.
     pub(in crate::engine) fn set_queued(&mut self, id: AttemptId, queued: Queued, now: Instant) -> bool {
         let attempts = &mut *self.assets.attempts;
         attempts.silence.ends();
@@ -73,8 +73,8 @@ impl HandoffHandler<'_> {
         self.cohorts.change(&cohort, |cohort| self.assets.give_decided(cohort, id, now));
     }
 
-    /// Called when the owner is done with the hold. `false`: the owner must release it, because every waiting member has a
-    /// ticket or the hold is lost.
+    /// Called when the owner is done with the hold. `false`: the owner must release it, because every waiting member
+    /// has a ticket or the hold is lost.
     pub(in crate::engine) fn hand_off(
         &mut self,
         cohort: &CohortId,
@@ -141,8 +141,8 @@ impl HandoffHandler<'_> {
 }
 
 impl Assets<'_> {
-    /// Gives the turn to the member that has waited longest. If every waiting member has a ticket already, the ticket or
-    /// hold of the turn is removed from Redis.
+    /// Gives the turn to the member that has waited longest. If every waiting member has a ticket already, the ticket
+    /// or hold of the turn is removed from Redis.
     pub(in crate::engine) fn give(&mut self, cohort: &mut Change<'_, Given>, given: Given, now: Instant) {
         let asks = !matches!(given, Ok(Turn::Held { .. }));
         let attempt = if let Ok(Turn::Attempt(handoff)) = &given { Some(handoff.id.n) } else { None };

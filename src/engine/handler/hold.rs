@@ -40,8 +40,8 @@ impl HoldHandler<'_> {
         }
     }
 
-    /// Loses the hold, if it exists, and removes it from Redis. It may still be there because of a late renewal, or because
-    /// a server that had lost data comes back.
+    /// Loses the hold, if it exists, and removes it from Redis. It may still be there because of a late renewal, or
+    /// because a server that had lost data comes back.
     pub(in crate::engine) fn lose_and_clean_up(&mut self, n: u64, loss: Loss, now: Instant) {
         let Some(hold) = self.lose(n, loss, now) else { return };
         if mutant::on(Mutant::NoCleanUpOnExpiry) {

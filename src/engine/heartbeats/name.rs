@@ -18,7 +18,8 @@ pub(super) struct Name {
     pub(super) under_way: bool,
     /// Whether a heartbeat was requested while one was under way that the server may have executed already.
     pub(super) again: bool,
-    /// Whether the next heartbeat must not be put off, because the last one got no answer or messages may have been missed.
+    /// Whether the next heartbeat must not be put off, because the last one got no answer or messages may have been
+    /// missed.
     pub(super) owed: bool,
     /// The number of unanswered heartbeats in a row.
     pub(super) unanswered: u32,
@@ -49,9 +50,9 @@ impl Name {
     }
 
     pub(super) fn ask_at(&mut self, at: Instant) {
-        // A name that is already due keeps its place. If every request moved it back, a name that is requested again and
-        // again might never come first. A heartbeat that is due only for an unread reply does not count, because it is not
-        // needed once the reply is read.
+        // A name that is already due keeps its place. If every request moved it back, a name that is requested again
+        // and again might never come first. A heartbeat that is due only for an unread reply does not count, because it
+        // is not needed once the reply is read.
         if self.next(None).is_none_or(|(due, _)| at < due) {
             self.not_before = at;
             self.holder_ends = at;

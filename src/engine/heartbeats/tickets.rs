@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-/// Most names of a client that waits for very many have a single ticket, which is stored without an allocation of its own.
+/// Most names of a client that waits for very many have a single ticket, which is stored without an allocation of its
+/// own.
 #[derive(Debug, Default)]
 pub(super) enum Tickets {
     #[default]

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::protocol::key::Keys;
 
-/// After this time without a reply to a release, the client's waiters ask for themselves: the reply may be late, or its future may
-/// not be polled.
+/// After this time without a reply to a release, the client's waiters ask for themselves: the reply may be late, or its
+/// future may not be polled.
 pub(in crate::engine) const UNREAD: Duration = Duration::from_millis(50);
 
 /// Names a release whose reply is not read yet.

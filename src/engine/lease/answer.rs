@@ -7,7 +7,8 @@ use crate::mutant::{self, Mutant};
 /// An ordinary network answers within this time. A renewal may take as long, however little of its lease is left.
 pub(crate) const ORDINARY: Duration = Duration::from_millis(100);
 
-/// How long to wait for the answer to a renewal: `longest` at most, and half of the time `left`, so that it can be sent again.
+/// How long to wait for the answer to a renewal: `longest` at most, and half of the time `left`, so that it can be sent
+/// again.
 pub(crate) fn answer_within(left: Duration, longest: Duration) -> Duration {
     if mutant::on(Mutant::RenewalWithoutBound) {
         return longest;

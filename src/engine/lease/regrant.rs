@@ -8,10 +8,12 @@ use crate::protocol::ticket::Claim;
 use crate::protocol::token::Token;
 
 impl Hold {
-    /// What a renewal found out about this hold. The new master after a failover may have lost the grant and still have the ticket:
-    /// it grants the same attempt id once more, with another token. That is another hold, and others may have held in between.
+    /// What a renewal found out about this hold. The new master after a failover may have lost the grant and still have
+    /// the ticket: it grants the same attempt id once more, with another token. That is another hold, and others may
+    /// have held in between.
     ///
-    /// A hold that replicas acknowledge keeps the token that the server has until it ends. Others may get another budget meanwhile.
+    /// A hold that replicas acknowledge keeps the token that the server has until it ends. Others may get another
+    /// budget meanwhile.
     pub(crate) fn found(&self, state: HoldState) -> HoldState {
         if mutant::on(Mutant::TokenNotCompared) {
             return state;
@@ -24,8 +26,8 @@ impl Hold {
         }
     }
 
-    /// Whether the hold's token is one of those that were reserved with `first`. The server keeps `first` while the hold is
-    /// handed off.
+    /// Whether the hold's token is one of those that were reserved with `first`. The server keeps `first` while the
+    /// hold is handed off.
     fn stems_from(&self, first: Token) -> bool {
         let reserved = match self.keys.kind.claim(self.amount) {
             Claim::Tokens(tokens) => tokens.max(1),

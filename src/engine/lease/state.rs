@@ -1,4 +1,5 @@
-//! Whether a hold is held, in one atomic. Each acquisition reads it, and guards and the watchdog may change it concurrently.
+//! Whether a hold is held, in one atomic. Each acquisition reads it, and guards and the watchdog may change it
+//! concurrently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ impl AtomicState {
         self.state(self.bits.load(Ordering::Acquire))
     }
 
-    /// Changes the state, and returns the one before. `change` may be called several times. `Err` with the state if it returns `None`.
+    /// Changes the state, and returns the one before. `change` may be called several times. `Err` with the state if it
+    /// returns `None`.
     pub(super) fn update(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
         let changed = |bits| change(self.state(bits)).map(|state| self.bits(state));
         let before = self.bits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);

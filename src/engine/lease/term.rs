@@ -19,7 +19,8 @@ pub(crate) enum Term {
 }
 
 impl Term {
-    /// The term of a renewed hold that lasts until `at_most` after `start`. A time past the range of the clock is no limit.
+    /// The term of a renewed hold that lasts until `at_most` after `start`. A time past the range of the clock is no
+    /// limit.
     pub(crate) fn capped(start: Instant, at_most: Option<Duration>) -> Self {
         at_most.and_then(|limit| start.checked_add(limit)).map_or(Self::Renewed, Self::Until)
     }
@@ -40,8 +41,8 @@ impl Term {
         }
     }
 
-    /// The time between renewals of a hold whose lease lasts until `deadline`; `None` if it is not renewed again, because the
-    /// lease is fixed, or reaches to the end of the hold.
+    /// The time between renewals of a hold whose lease lasts until `deadline`; `None` if it is not renewed again,
+    /// because the lease is fixed, or reaches to the end of the hold.
     pub(crate) fn interval(self, lease: Duration, deadline: Instant) -> Option<Duration> {
         let goes_on = match self {
             Self::Renewed => true,

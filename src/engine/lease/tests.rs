@@ -142,8 +142,8 @@ fn each_loss_says_what_happened() {
     assert!(distinct.len() == 4 && texts.iter().all(|text| text.len() > 10), "{texts:?}");
 }
 
-/// A renewal must change something, because only changes are sent to the replicas. The client's count of the lease may come
-/// from a heartbeat that a failover has lost.
+/// A renewal must change something, because only changes are sent to the replicas. The client's count of the lease may
+/// come from a heartbeat that a failover has lost.
 #[test]
 fn a_lease_that_replicas_acknowledge_is_asked_for_as_long_as_it_is_counted() {
     let now = an_instant();
@@ -164,8 +164,8 @@ fn a_lease_that_replicas_acknowledge_is_asked_for_as_long_as_it_is_counted() {
     }
 }
 
-/// Only a fixed lease is extended, and no fixed lease is handed off. If that changes, a successor must not have the server shorten what
-/// its guard counts on.
+/// Only a fixed lease is extended, and no fixed lease is handed off. If that changes, a successor must not have the
+/// server shorten what its guard counts on.
 #[test]
 fn the_next_guard_knows_what_the_server_was_asked_for() {
     let now = an_instant();
@@ -177,7 +177,8 @@ fn the_next_guard_knows_what_the_server_was_asked_for() {
     assert_eq!(next.longest(), LEASE * 4);
 }
 
-/// The server stores the longest lease of an extended hold, so that it knows a late copy. Renewals of other holds need no such write.
+/// The server stores the longest lease of an extended hold, so that it knows a late copy. Renewals of other holds need
+/// no such write.
 #[test]
 fn only_what_was_extended_beyond_its_lease_is_stored() {
     let now = an_instant();

@@ -15,7 +15,8 @@ pub(super) const LOOK: Duration = Duration::from_secs(2);
 pub(super) struct Pace(Option<(Instant, Duration)>);
 
 impl Pace {
-    /// The earliest time of the next renewal call. The leases end at `deadline` at the earliest, and this many holds are due.
+    /// The earliest time of the next renewal call. The leases end at `deadline` at the earliest, and this many holds
+    /// are due.
     pub(super) fn gate(&self, deadline: Option<Instant>, due: usize) -> Option<Instant> {
         let (last, pace) = self.0?;
         let Some(deadline) = deadline.filter(|_| !mutant::on(Mutant::TiesById)) else { return Some(last + pace) };
@@ -28,7 +29,8 @@ impl Pace {
         self.0 = None;
     }
 
-    /// Records that a full batch is sent `now`, of which the first hold has this interval. There are so many holds in all.
+    /// Records that a full batch is sent `now`, of which the first hold has this interval. There are so many holds in
+    /// all.
     pub(super) fn is_full(&mut self, now: Instant, interval: Option<Duration>, holds: usize) {
         self.0 = Some((now, interval.unwrap_or(LOOK) / 2 / batches(holds)));
     }

@@ -15,7 +15,8 @@ fn cohort(kind: Kind, others: usize) -> Cohort {
 }
 
 impl Cohort {
-    /// The first of the others holds, with the last token if there are two, and the request for the next budget is under way.
+    /// The first of the others holds, with the last token if there are two, and the request for the next budget is
+    /// under way.
     fn asks(&self) -> (Arc<Hold>, HandoffBudget, Ask) {
         assert!(self.hand_off_first(self.budget()));
         let (hold, budget) = self.held(0);

@@ -52,7 +52,8 @@ fn after_each_gap_the_latest_releases_are_repeated() {
     setup.engine.abandon(abandoned, setup.now);
     setup.answer(&setup.engine.work(setup.now));
     assert_eq!(repeated(setup.now), [last, other, dropped.id.n, abandoned.n]);
-    // A gap begins and ends an interruption, and a server may be replaced twice. What the first of them repeats may reach the wrong server.
+    // A gap begins and ends an interruption, and a server may be replaced twice. What the first of them repeats may
+    // reach the wrong server.
     assert_eq!(repeated(setup.now), [last, other, dropped.id.n, abandoned.n]);
     let all: Vec<u64> = (0..1_000).map(|n| release(&n.to_string())).collect();
     let latest = repeated(setup.now);

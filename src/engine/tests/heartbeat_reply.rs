@@ -98,8 +98,8 @@ fn a_ticket_that_is_gone_has_no_more_heartbeats() {
     setup.assert_empty();
 }
 
-/// The network delivers a copy of the request after its first grant has ended. The message about that grant arrives even
-/// later.
+/// The network delivers a copy of the request after its first grant has ended. The message about that grant arrives
+/// even later.
 #[test]
 fn a_grant_that_is_older_than_the_wait_is_not_believed() {
     let read_write = Kind::ReadWrite;

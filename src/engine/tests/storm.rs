@@ -64,7 +64,8 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
     assert!(setup.engine.cleaned().now_or_never().is_none(), "one is not done");
 }
 
-/// A server that has been silent for the client's retry timeout fails every attempt, also those whose heartbeat was not due yet.
+/// A server that has been silent for the client's retry timeout fails every attempt, also those whose heartbeat was not
+/// due yet.
 #[test]
 fn more_names_than_the_cap_are_told_that_the_server_is_away() {
     let mut setup = setup();

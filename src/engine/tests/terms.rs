@@ -12,8 +12,8 @@ impl Setup {
         self.engine.hold(id, 1, Token::new(7), term, until, self.now).unwrap()
     }
 
-    /// Answers every renewal at once, until the hold is lost. Returns when each renewal was sent, counted from the start,
-    /// and which lease it asked for.
+    /// Answers every renewal at once, until the hold is lost. Returns when each renewal was sent, counted from the
+    /// start, and which lease it asked for.
     fn renewals(&mut self, hold: &Arc<Hold>) -> Vec<(Duration, Duration)> {
         let (start, mut renewals) = (self.now, Vec::new());
         while hold.loss(self.now).is_none() {

@@ -1,5 +1,5 @@
--- Steps: write the hold of a lock. The hash lock has one field: the attempt id of the hold, with its fencing token; for a lease that was
--- extended followed by the longest that was asked for.
+-- Steps: write the hold of a lock. The hash lock has one field: the attempt id of the hold, with its fencing token; for
+-- a lease that was extended followed by the longest that was asked for.
 -- Expects the locals: lock, id, token, lease.
 
 redis.call('HSET', lock, id, token)

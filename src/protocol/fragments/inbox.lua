@@ -4,8 +4,8 @@
 -- A prefix with a hash tag belongs to shard channels, which need other commands.
 local sharded = string.find(inbox_prefix, '{', 1, true)
 
--- Returns whether the message was sent. A user without the right to publish cannot send any. The waiters then learn the same
--- from their heartbeats.
+-- Returns whether the message was sent. A user without the right to publish cannot send any. The waiters then learn the
+-- same from their heartbeats.
 local function tell(client, message)
   if client == listener then
     messages[#messages + 1] = message

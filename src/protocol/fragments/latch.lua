@@ -1,7 +1,7 @@
 -- Fragment: a count-down latch.
 -- Expects the locals: latch, now
--- The hash latch has `count`, and `ends`, the server's ms when there is no latch any more. The sorted set tickets has the
--- attempt ids that wait, with their expiry. A script calls load_latch() before it looks at the count.
+-- The hash latch has `count`, and `ends`, the server's ms when there is no latch any more. The sorted set tickets has
+-- the attempt ids that wait, with their expiry. A script calls load_latch() before it looks at the count.
 
 -- The count, or nil if there is no latch; the end of the latch; and both as they are stored.
 local count, ends, stored_count, stored_ends

@@ -1,14 +1,14 @@
--- Fragment: the calls that have changed a latch, so that no copy of a call changes it again, nor the next latch of the name.
--- Expects the locals: latch, calls, now, not_after, known_until, resent. Expects the fragments outlive and absent.
--- The sorted set calls has the attempt ids, with `-` before those of refused sets and deletions, each with the server's ms
--- until which a copy of the call may come.
+-- Fragment: the calls that have changed a latch, so that no copy of a call changes it again, nor the next latch of the
+-- name. Expects the locals: latch, calls, now, not_after, known_until, resent. Expects the fragments outlive and
+-- absent. The sorted set calls has the attempt ids, with `-` before those of refused sets and deletions, each with the
+-- server's ms until which a copy of the call may come.
 --
--- All copies of a call carry the same `known_until`, and none is executed later: the copy's own `not_after` is no later. So
--- what is remembered until then is known to every copy, whichever was executed first.
+-- All copies of a call carry the same `known_until`, and none is executed later: the copy's own `not_after` is no
+-- later. So what is remembered until then is known to every copy, whichever was executed first.
 --
--- A call that changes something is remembered. A call that finds nothing to change is remembered only if it was sent before
--- (`resent`): else the memory would grow for as long as clients count down a latch that is open or missing. The first copy
--- needs no memory:
+-- A call that changes something is remembered. A call that finds nothing to change is remembered only if it was sent
+-- before (`resent`): else the memory would grow for as long as clients count down a latch that is open or missing. The
+-- first copy needs no memory:
 -- * Its client has the answer: it never sends another copy, and a connection delivers a copy once.
 -- * The answer was lost: nothing was done, so the second copy begins anew. It is remembered, whatever it finds.
 -- * The first copy comes after the second: it finds the second remembered. After `known_until` it is late.

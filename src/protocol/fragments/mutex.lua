@@ -32,8 +32,8 @@ end
 
 -- Makes room for promote(). drop_ended() must be called after promote().
 local function end_hold(id)
-  -- If memory is short, a server refuses the first write of a script if that write takes memory, but lets a script that has
-  -- begun to write continue. Therefore the first write takes none.
+  -- If memory is short, a server refuses the first write of a script if that write takes memory, but lets a script that
+  -- has begun to write continue. Therefore the first write takes none.
   takes_writes(lock)
   ending, free = id, true
 end

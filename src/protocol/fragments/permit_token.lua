@@ -5,8 +5,8 @@
 -- The token of readers, and the longest of their leases that the counter is known to live for, in this call.
 local read_token, longest = nil, 0
 
--- A writer reserves as many tokens as there are acquisitions that may use its hold. Readers have the last token of the last
--- writer. Permits of a semaphore have no fencing token.
+-- A writer reserves as many tokens as there are acquisitions that may use its hold. Readers have the last token of the
+-- last writer. Permits of a semaphore have no fencing token.
 local function token_for(units, lease)
   if not fences then return '0' end
   if units == ALL_UNITS then return reserve(HANDOFF_BUDGET, lease) end

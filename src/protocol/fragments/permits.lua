@@ -1,22 +1,22 @@
 -- Fragment: the permits of a semaphore or a read-write lock as the queue sees them: a resource of `limit` units.
--- Expects the locals: permits, leases, queue, tickets, fence, now, fences, and limit: that of the caller, ALL_UNITS for a
--- read-write lock, whose writers take all units. Expects the fragments permit_token, absent and outlive.
--- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id `<units> <token>`, for
--- a lease that was extended followed by the longest that was asked for.
+-- Expects the locals: permits, leases, queue, tickets, fence, now, fences, and limit: that of the caller, ALL_UNITS for
+-- a read-write lock, whose writers take all units. Expects the fragments permit_token, absent and outlive.
+-- The hash permits has `used`, the units held; `limit`, if an operator has set one; and per attempt id
+-- `<units> <token>`, for a lease that was extended followed by the longest that was asked for.
 -- A hold counts until its lease is over, by the sorted set leases; the next call after that reaps it.
 -- A script calls load_permits() before the other functions.
 
--- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different limits, as
--- in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
+-- The parts of a ticket: attempt id, client, lease, units, limit. Call sites of one semaphore may have different
+-- limits, as in every deployment that changes it: each ticket is judged by its own, unless a limit is stored.
 local ticket_pattern = '^(([^:]+):%d+)/(%d+)/(%d+)/(%d+)$'
 
 -- The units held; the stored limit, if there is one; when the first lease ends, nil if there is none; whether units are
--- held exactly if there are leases: if not, one of the two keys was evicted, or another program wrote to them; and how many
--- of the fields `used` and `limit` there are.
+-- held exactly if there are leases: if not, one of the two keys was evicted, or another program wrote to them; and how
+-- many of the fields `used` and `limit` there are.
 local used, stored, first_end, sound, extra_fields
 
--- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored. drop_ended()
--- removes them last, because a cluster that is moving a key refuses to write the key after it was deleted.
+-- The attempt id whose hold ends in this call, and its units, which are not in `used` any more but are still stored.
+-- drop_ended() removes them last, because a cluster that is moving a key refuses to write the key after it was deleted.
 local ending, leaving = nil, 0
 
 -- The time for which this call knows that both keys live.
@@ -66,9 +66,9 @@ local function write_used()
   end
 end
 
--- After half of the two keys was lost: the holds are those that both keys have, and `used` is their sum. This is the only
--- loop over all holds, and nothing that the scripts do leads to it. If no lease is left it is not needed: the last leases end
--- with their key while a stored limit keeps the hash.
+-- After half of the two keys was lost: the holds are those that both keys have, and `used` is their sum. This is the
+-- only loop over all holds, and nothing that the scripts do leads to it. If no lease is left it is not needed: the last
+-- leases end with their key while a stored limit keeps the hash.
 local function recount()
   used, leaving = 0, 0
   if redis.call('EXISTS', leases) == 0 then
@@ -103,8 +103,8 @@ local function reap_expired()
       units = units_in(string.match(held or '', '^%d+')) or 0
       used = used - units
     end
-    -- All holds are over. The last one stays stored until drop_ended(), so that no key is deleted before promote() writes to it.
-    -- As in end_hold(), the first write takes no memory.
+    -- All holds are over. The last one stays stored until drop_ended(), so that no key is deleted before promote()
+    -- writes to it. As in end_hold(), the first write takes no memory.
     if used == 0 and #over == redis.call('ZCARD', leases) then
       takes_writes(permits)
       ending, leaving = table.remove(over), units
@@ -145,8 +145,8 @@ local function drop_ended()
   ending = nil
 end
 
--- The units and the token that the attempt id holds, or nil if it holds none. A hold whose lease is over does not count,
--- even if it is still stored.
+-- The units and the token that the attempt id holds, or nil if it holds none. A hold whose lease is over does not
+-- count, even if it is still stored.
 local function held_by(id)
   local units, token = string.match(redis.call('HGET', permits, id) or '', '^(%d+) (%d+) ?%d*$')
   if not units or id == ending then return nil end

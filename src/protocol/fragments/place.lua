@@ -27,8 +27,8 @@ local function enqueue(ticket, already_queued, ttl)
   end
   redis.call('RPUSH', queue, ticket)
   if type(redis.pcall('ZADD', tickets, now + ttl, ticket)) ~= 'number' then
-    -- A list without a TTL must not remain if the user lacks the right to set one. The second call raises the error that the
-    -- first one returned.
+    -- A list without a TTL must not remain if the user lacks the right to set one. The second call raises the error
+    -- that the first one returned.
     redis.call('LREM', queue, '-1', ticket)
     redis.call('ZADD', tickets, now + ttl, ticket)
   end

@@ -1,5 +1,5 @@
--- Steps: read which process of the server this is. Only the server knows how long it has been up. A connection cannot tell: the
--- server may restart just before this call.
+-- Steps: read which process of the server this is. Only the server knows how long it has been up. A connection cannot
+-- tell: the server may restart just before this call.
 -- Sets the locals: run_id, empty if the server does not say it; uptime, in whole seconds.
 
 local info = redis.call('INFO', 'server')

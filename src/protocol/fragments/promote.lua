@@ -2,8 +2,8 @@
 -- Expects the locals: clock, inbox_prefix, counts_everyone. Expects the fragments queue, and mutex or permits.
 -- The resource gives these functions:
 -- has_capacity(amount, limit) says whether so much is free by that limit; has_capacity() whether anything may be.
--- exceeds_limit(amount, limit) says whether that will never be. write_hold(id, lease, amount) grants and returns the token.
--- remove_hold(id, amount) takes a hold away. To hand one over, end_hold(id, amount) comes before promote(), and
+-- exceeds_limit(amount, limit) says whether that will never be. write_hold(id, lease, amount) grants and returns the
+-- token. remove_hold(id, amount) takes a hold away. To hand one over, end_hold(id, amount) comes before promote(), and
 -- drop_ended() after it.
 
 -- The client that reads the reply, if there is one, and the messages that the reply has for it.
@@ -12,12 +12,12 @@ local listener, messages = nil, {}
 -- For each client, whether this call knows that it can be notified; and the number of clients that cannot be.
 local audible, silent = {}, 0
 
--- Grants what the first live ticket asks for, then the next, while there is capacity. Only tickets of clients that do not
--- listen are passed over: they stay, and are granted at their client's next heartbeat. Tickets in the set `own` belong to
--- the caller, which reads the reply and needs no message.
+-- Grants what the first live ticket asks for, then the next, while there is capacity. Only tickets of clients that do
+-- not listen are passed over: they stay, and are granted at their client's next heartbeat. Tickets in the set `own`
+-- belong to the caller, which reads the reply and needs no message.
 -- Returns 1 if the caller must call again, else 0; the tokens of the granted tickets in `own`; and why it stopped:
--- 'full' no capacity for the first ticket, 'none' no live ticket is left that can be granted, 'more' there is more to do
--- than one call may, 'bound' too many tickets that cannot be granted stand before the rest.
+-- 'full' no capacity for the first ticket, 'none' no live ticket is left that can be granted, 'more' there is more to
+-- do than one call may, 'bound' too many tickets that cannot be granted stand before the rest.
 local function promote(own)
   local granted = {}
   if not has_capacity() then return call_again, granted, 'full' end
@@ -31,9 +31,9 @@ local function promote(own)
     silent = silent + 1
   end
 
-  -- Asked before the first write. A grant that is published and then undone is replicated all the same, and a client that
-  -- reads its inbox at a replica would believe it. If the server does not know all subscribers, every client is notified. If
-  -- the user has no right to ask, no client is.
+  -- Asked before the first write. A grant that is published and then undone is replicated all the same, and a client
+  -- that reads its inbox at a replica would believe it. If the server does not know all subscribers, every client is
+  -- notified. If the user has no right to ask, no client is.
   local function listens(client)
     if client == listener or not counts_everyone then return true end
     if audible[client] == nil then
@@ -90,8 +90,8 @@ local function promote(own)
   end
   if not shortest or tonumber(shortest) >= ANNOUNCED_LEASE then return call_again, granted, 'full' end
 
-  -- Notifies the first live waiter from here on when the new hold in its way ends. Not needed if the waiter asks before: it
-  -- does so after a third of its ticket's life, and when the former hold would have ended.
+  -- Notifies the first live waiter from here on when the new hold in its way ends. Not needed if the waiter asks
+  -- before: it does so after a third of its ticket's life, and when the former hold would have ended.
   for at = index, math.min(index + ANNOUNCED_TICKETS - 1, waiting - 1) do
     local ticket = redis.call('LINDEX', queue, at)
     if not ticket then break end

@@ -1,23 +1,24 @@
 -- Fragment: the queue of tickets.
 -- Expects the locals: queue, tickets, now. Expects the fragment mutex or permits.
--- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the attempt id, and what its grant will be. The amount is the budget
--- of tokens of a lock, or the number of permits; permits also have the limit of the call site. A script calls open_queue()
--- before the other functions.
--- What is handed out, the resource, gives the pattern of its tickets, and reap_expired(). It checks the types of its keys and
--- puts them in order; 1 if it must be called again for more, else 0. The fragment promote needs more of it.
+-- A ticket is `<client uuid>:<n>/<lease ms>/<amount>`: the attempt id, and what its grant will be. The amount is the
+-- budget of tokens of a lock, or the number of permits; permits also have the limit of the call site. A script calls
+-- open_queue() before the other functions.
+-- What is handed out, the resource, gives the pattern of its tickets, and reap_expired(). It checks the types of its
+-- keys and puts them in order; 1 if it must be called again for more, else 0. The fragment promote needs more of it.
 
 -- How many tickets are queued, unless the script has set it before; and whether the caller must call again.
 local waiting, call_again
 
--- The list and the sorted set have the same tickets. If one of them lost some (by an eviction, or an operator), the order is
--- lost. Both are deleted then, and the waiters queue up again when their next heartbeat is answered with "gone".
+-- The list and the sorted set have the same tickets. If one of them lost some (by an eviction, or an operator), the
+-- order is lost. Both are deleted then, and the waiters queue up again when their next heartbeat is answered with
+-- "gone".
 local function forget_queue()
   redis.call('UNLINK', queue, tickets)
   waiting = 0
 end
 
--- A script that stops half-way would leave a hold or a ticket that no client knows. Therefore keys of a wrong type are found
--- here, before the first write.
+-- A script that stops half-way would leave a hold or a ticket that no client knows. Therefore keys of a wrong type are
+-- found here, before the first write.
 local function open_queue()
   waiting = waiting or redis.call('LLEN', queue)
   local scored = redis.call('ZCARD', tickets)

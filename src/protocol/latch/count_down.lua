@@ -3,8 +3,8 @@
 -- ARGV: attempt_id not_after_ms known_until_ms resent inbox_prefix
 -- Reply: COUNT n more now | STALE now
 -- n is what is left; a latch that does not exist has 0. Each attempt id counts once: a second copy is told what is left
--- now, and one that comes after not_after_ms is STALE. resent is 1 if an earlier copy may have been executed. Clients are
--- told `open <attempt id> <attempt id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
+-- now, and one that comes after not_after_ms is STALE. resent is 1 if an earlier copy may have been executed. Clients
+-- are told `open <attempt id> <attempt id>...`; more is 1 if some are left: latch_cancel, called again, tells them.
 
 local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, not_after, known_until, resent, inbox_prefix =

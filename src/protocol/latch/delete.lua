@@ -2,9 +2,9 @@
 -- KEYS: latch tickets calls
 -- ARGV: attempt_id not_after_ms known_until_ms resent inbox_prefix
 -- Reply: DELETED more now | GONE now | STALE now
--- GONE: there was none. Clients that wait are told `gone <attempt id> <attempt id>...`, unless they are being told that it is
--- open; more as in latch_count_down. A second copy is told the same again, and deletes nothing, not even a latch that was
--- set since.
+-- GONE: there was none. Clients that wait are told `gone <attempt id> <attempt id>...`, unless they are being told that
+-- it is open; more as in latch_count_down. A second copy is told the same again, and deletes nothing, not even a latch
+-- that was set since.
 
 local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, not_after, known_until, resent, inbox_prefix =

@@ -2,10 +2,10 @@
 -- KEYS: latch tickets calls
 -- ARGV: attempt_id count ttl_ms not_after_ms known_until_ms resent inbox_prefix
 -- Reply: SET now | EXISTS count now | MORE now | STALE now
--- EXISTS: the latch is being counted down, and stays as it is. A latch ends after ttl_ms, counted down or not. Waiters keep
--- waiting for the new latch, except those that still have to be told what became of the last one. MORE: some of these are
--- left, nothing is set yet, and the script is to be called again. A second copy gets the same reply and changes nothing, not
--- even a latch that was counted down since. resent is 1 if an earlier copy may have been executed.
+-- EXISTS: the latch is being counted down, and stays as it is. A latch ends after ttl_ms, counted down or not. Waiters
+-- keep waiting for the new latch, except those that still have to be told what became of the last one. MORE: some of
+-- these are left, nothing is set yet, and the script is to be called again. A second copy gets the same reply and
+-- changes nothing, not even a latch that was counted down since. resent is 1 if an earlier copy may have been executed.
 
 local latch, tickets, calls = KEYS[1], KEYS[2], KEYS[3]
 local id, new, ttl, not_after = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

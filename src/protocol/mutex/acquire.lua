@@ -29,7 +29,8 @@ local mode, inbox_prefix, counts_everyone = ARGV[2], ARGV[8], ARGV[9] == '1'
 --@include place
 --@include promote
 --@include newcomers
--- The rest of the lease of the hold in the way. If there is none, that of the hold that promote() writes is asked for below.
+-- The rest of the lease of the hold in the way. If there is none, that of the hold that promote() writes is asked for
+-- below.
 local left = redis.call('PTTL', lock)
 free = left == -2
 local held = not free and redis.call('HGET', lock, id)
@@ -44,8 +45,8 @@ end
 local ticket = id .. '/' .. lease .. '/' .. budget
 local already_queued = is_queued(ticket)
 
--- A request that lay in a frozen server's buffer must not lock for a client that gave up. Holds and tickets that exist are
--- the client's to cancel, so they were looked for first.
+-- A request that lay in a frozen server's buffer must not lock for a client that gave up. Holds and tickets that exist
+-- are the client's to cancel, so they were looked for first.
 if not already_queued and late then
   return {'STALE', now}
 end

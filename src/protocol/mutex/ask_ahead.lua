@@ -2,8 +2,8 @@
 -- KEYS: lock queue tickets fence
 -- ARGV: attempt_id known_token lease_ms budget ticket ticket_ttl_ms not_after_ms
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
--- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token has
--- got its budget by an earlier copy of the call. A caller that does not hold the lock queues nothing.
+-- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
+-- has got its budget by an earlier copy of the call. A caller that does not hold the lock queues nothing.
 
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -2,11 +2,12 @@
 -- KEYS: lock...
 -- ARGV: [attempt_id lease_ms longest_ms extended]...
 -- Reply: now [held]...
--- held is a string, the token of the hold, if the attempt id holds the lock; the number 0 if not, -1 if the key has a wrong
--- type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no call about this hold has
--- asked for more, so that the server's clock was set back if there is more. extended 1: an earlier call may have had a smaller longest_ms,
--- so this one is stored with the hold. Then a call with a smaller one is late, and shortens nothing. longest_ms 0 means no limit.
--- Every other error is raised: a server that takes no writes has not said that a hold is over.
+-- held is a string, the token of the hold, if the attempt id holds the lock; the number 0 if not, -1 if the key has a
+-- wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no call
+-- about this hold has asked for more, so that the server's clock was set back if there is more. extended 1: an earlier
+-- call may have had a smaller longest_ms, so this one is stored with the hold. Then a call with a smaller one is late,
+-- and shortens nothing. longest_ms 0 means no limit. Every other error is raised: a server that takes no writes has not
+-- said that a hold is over.
 
 --@include clock
 --@include absent
@@ -22,8 +23,8 @@ for i, lock in ipairs(KEYS) do
   local token, stored = string.match(held, '^(%d+) (%d+)$')
   held, stored = token or held, (stored or 0) + 0
   if type(held) == 'string' and lease ~= '0' then
-    -- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits for
-    -- replicas waits for this.
+    -- Not shorter than what any copy of any call asks for: this may be a late one. Always written: a caller that waits
+    -- for replicas waits for this.
     local left = redis.call('PTTL', lock)
     local shortens = longest ~= '0' and left > longest + 0 and longest + 0 >= stored
     if left > lease + 0 then lease = shortens and longest or left end

@@ -1,12 +1,13 @@
 -- Takes permits, or (mode `wait`) a place in the queue for them.
 -- KEYS: permits leases queue tickets fence
 -- ARGV: attempt_id mode lease_ms units limit ticket_ttl_ms max_waiters not_after_ms inbox_prefix counts_everyone
--- Reply: 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now | STALE now |
+-- Reply: 'token clock' | GRANTED token now | QUEUED ttl_ms length more now | BUSY ttl_ms more now | FULL length now |
+-- STALE now |
 --        OVER limit now
 -- The first is a text and no list: granted, and the server's time in microseconds.
 -- mode is `try` or `wait`; max_waiters and not_after_ms 0 mean no limit. ttl_ms is what is left of the first lease in
--- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or try),
--- there is more to reap, to drop or to grant than one call may.
+-- the way, negative if there is none. OVER: more units than the limit in force. more = 1: call again (heartbeat or
+-- try), there is more to reap, to drop or to grant than one call may.
 
 local KEYS, ARGV = KEYS, ARGV
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -16,7 +17,8 @@ local keys = redis.call('EXISTS', permits, leases, queue, tickets)
 local late = not_after ~= '0' and now > not_after + 0
 local fences = limit == 'ALL_UNITS'
 
--- The fast path, before the functions are made: there is no queue, no lease is over, no limit is stored, and there is capacity.
+-- The fast path, before the functions are made: there is no queue, no lease is over, no limit is stored, and there is
+-- capacity.
 local unused = keys == 0
 local used = unused and 0
 if keys == 2 and not late then
@@ -90,8 +92,8 @@ end
 local ticket = id .. '/' .. lease .. '/' .. units .. '/' .. tonumber(ARGV[5])
 local already_queued = is_queued(ticket)
 
--- A request that lay in a frozen server's buffer must not take permits for a client that gave up. Holds and tickets that
--- exist are the client's to cancel, so they were looked for first.
+-- A request that lay in a frozen server's buffer must not take permits for a client that gave up. Holds and tickets
+-- that exist are the client's to cancel, so they were looked for first.
 if not already_queued and late then
   return {'STALE', now}
 end

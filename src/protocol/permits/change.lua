@@ -5,8 +5,8 @@
 -- Never waits: BUSY, if the units are not free; then the new hold has as many as the old one, and its token. Either way
 -- the old hold is over, so that a late copy of the request finds that it is decided, and changes nothing. The first
 -- copy's effect is reported to a second one. Fewer units keep the token, and wake those who fit then; all units get a
--- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided yet).
--- not_after_ms 0 means no limit.
+-- new token. more = 1: call again (heartbeat; after BUSY the same: with leases left to end, nothing may be decided
+-- yet). not_after_ms 0 means no limit.
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local old_id, new_id, units, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
@@ -35,7 +35,8 @@ else
     drop_ended()
     return {'NOT_HELD', more, now}
   end
-  -- A client that gave up cancels both attempt ids. If the new one's cancel comes first, this call must not come between.
+  -- A client that gave up cancels both attempt ids. If the new one's cancel comes first, this call must not come
+  -- between.
   if not_after > 0 and now > not_after then return {'STALE', now} end
   local busy = units > old and not has_capacity(units - old)
   -- Some of those in the way may be over.

@@ -3,8 +3,8 @@
 -- ARGV: limit not_after_ms inbox_prefix counts_everyone
 -- Reply: LIMIT more now | STALE now
 -- What is held stays held: a smaller limit drains. A ticket that asks for more than the limit is dropped, and its
--- client is told `gone <attempt id>`: at once among the first tickets, else when it comes to the head or sends a heartbeat.
--- not_after_ms 0 means no limit. more = 1: call again (heartbeat).
+-- client is told `gone <attempt id>`: at once among the first tickets, else when it comes to the head or sends a
+-- heartbeat. not_after_ms 0 means no limit. more = 1: call again (heartbeat).
 
 local permits, leases, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local limit, not_after = tonumber(ARGV[1]), tonumber(ARGV[2])

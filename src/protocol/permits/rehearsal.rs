@@ -1,6 +1,6 @@
-//! The rehearsal of semaphores and read-write locks, which issues every command that their scripts issue, but for one: only after a lease
-//! is over do they issue `ZRANGEBYSCORE`, which the rehearsal of latches issues. An operator's limit is not stored, because it would stay for
-//! longer.
+//! The rehearsal of semaphores and read-write locks, which issues every command that their scripts issue, but for one:
+//! only after a lease is over do they issue `ZRANGEBYSCORE`, which the rehearsal of latches issues. An operator's limit
+//! is not stored, because it would stay for longer.
 
 use crate::protocol::failure::Failure;
 use crate::protocol::limits::{READ, WRITE};

@@ -2,11 +2,11 @@
 -- KEYS: [permits leases]...
 -- ARGV: [attempt_id lease_ms longest_ms extended]...
 -- Reply: now [held]...
--- held is a string, the token of the hold, if the attempt id holds permits and its lease is not over; the number 0 if not, -1
--- if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but for longest_ms: no
--- call about this hold has asked for more, so that the server's clock was set back if there is more. extended 1: an earlier call may have
--- had a smaller longest_ms, so this one is stored with the hold. Then a call with a smaller one is late, and shortens nothing.
--- longest_ms 0 means no limit.
+-- held is a string, the token of the hold, if the attempt id holds permits and its lease is not over; the number 0 if
+-- not, -1 if a key has a wrong type. lease_ms 0 looks without renewing; a lease that lasts longer stays as it is, but
+-- for longest_ms: no call about this hold has asked for more, so that the server's clock was set back if there is more.
+-- extended 1: an earlier call may have had a smaller longest_ms, so this one is stored with the hold. Then a call with
+-- a smaller one is late, and shortens nothing. longest_ms 0 means no limit.
 -- Every other error is raised: a server that takes no writes has not said that a hold is over.
 
 --@include clock
@@ -32,7 +32,8 @@ local function renew(permits, leases, id, lease, longest, extended)
     local left = redis.call('PTTL', leases)
     local ttl = left > lease + 0 and left or lease
     redis.call('PEXPIRE', leases, ttl)
-    -- Before Redis 7.2 a script sees the time pass, so that this may be later than before. The other key must not end first.
+    -- Before Redis 7.2 a script sees the time pass, so that this may be later than before. The other key must not end
+    -- first.
     outlive(permits, fields[2] and math.max(ttl, LIMIT_TTL) or ttl)
     -- Not shorter than what any copy of any call asks for: this may be a late one. The keys may outlive the leases.
     local lasts, most = tonumber(ends) - now, tonumber(stored) or 0

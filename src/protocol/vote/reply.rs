@@ -29,7 +29,8 @@ pub(crate) enum Vote {
     Accepted,
     /// The master took the lock, but has seen this token, which is not smaller than the proposed one.
     Refused(Token),
-    /// Another hold has the lock, with this rest of its lease. `None`: its lease has no end, which is not the work of a script.
+    /// Another hold has the lock, with this rest of its lease. `None`: its lease has no end, which is not the work of a
+    /// script.
     Busy(Option<Duration>),
     /// The request came too late, and changed nothing.
     Stale,

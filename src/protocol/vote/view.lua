@@ -2,8 +2,8 @@
 -- KEYS: lock
 -- ARGV:
 -- Reply: FREE 0 run_id uptime_s now | BUSY ttl_ms run_id uptime_s now
--- ttl_ms is what is left of the lease of the hold in the way, -1 if that has no end. run_id and uptime_s are those of the server
--- process.
+-- ttl_ms is what is left of the lease of the hold in the way, -1 if that has no end. run_id and uptime_s are those of
+-- the server process.
 
 --@include clock
 --@include process

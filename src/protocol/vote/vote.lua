@@ -1,13 +1,14 @@
 -- Votes for a proposed token, and takes the lock for the hold that proposes it: the part of one master in a RedLock.
 -- KEYS: lock fence
 -- ARGV: attempt_id lease_ms proposal owner granted not_after_ms set
--- Reply: ACCEPTED proposal run_id uptime_s now | REFUSED counter run_id uptime_s now | BUSY ttl_ms run_id uptime_s now | STALE 0 run_id uptime_s now | OTHER set run_id uptime_s now
--- REFUSED: the lock is taken, but the proposal is not larger than the counter. owner names the hold on all masters: it may propose
--- what it proposed before. granted 1: a majority has accepted the token already, and this master takes the lock for that hold whatever
--- its counter is. ttl_ms is what is left of the lease of the hold in the way, -1 if that has no end. not_after_ms 0 means no limit.
--- set is the set of masters that the caller knows, <name>/<version>/<number of masters>, or empty if it does not say.
--- OTHER: the vote before was for a set with which a majority of the caller's set need not share a master, and its lease may not be over.
--- run_id and uptime_s are those of the server process.
+-- Reply: ACCEPTED proposal run_id uptime_s now | REFUSED counter run_id uptime_s now | BUSY ttl_ms run_id uptime_s
+-- now | STALE 0 run_id uptime_s now | OTHER set run_id uptime_s now REFUSED: the lock is taken, but the proposal is not
+-- larger than the counter. owner names the hold on all masters: it may propose what it proposed before. granted 1: a
+-- majority has accepted the token already, and this master takes the lock for that hold whatever its counter is. ttl_ms
+-- is what is left of the lease of the hold in the way, -1 if that has no end. not_after_ms 0 means no limit. set is the
+-- set of masters that the caller knows, <name>/<version>/<number of masters>, or empty if it does not say. OTHER: the
+-- vote before was for a set with which a majority of the caller's set need not share a master, and its lease may not be
+-- over. run_id and uptime_s are those of the server process.
 
 local lock, fence = KEYS[1], KEYS[2]
 local id, lease, proposal, owner, granted, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
@@ -39,7 +40,8 @@ end
 local highest = counter(last)
 local accepted = highest < tonumber(proposal)
 if highest == tonumber(proposal) and by == owner then accepted = true end
--- The counter orders grants. A lock that is taken again for a hold that lives is no grant, and leaves a larger counter as it is.
+-- The counter orders grants. A lock that is taken again for a hold that lives is no grant, and leaves a larger counter
+-- as it is.
 if accepted or set ~= '' or other then
   local counted = accepted and proposal .. ' ' .. owner or (last or 0) .. ' ' .. (by or '')
   if set ~= '' then counted = counted .. ' ' .. set .. ' ' .. string.format('%.0f', now + lease) end

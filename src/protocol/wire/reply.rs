@@ -2,7 +2,8 @@
 
 use crate::connection::Reply;
 
-/// The reply to an acquisition or a release as a list, also if it came in its short form, a number or two numbers in a text.
+/// The reply to an acquisition or a release as a list, also if it came in its short form, a number or two numbers in a
+/// text.
 pub fn in_full(reply: Reply) -> Reply {
     let word = |word: &str| Reply::Bytes(word.as_bytes().to_vec());
     let list = match reply {

@@ -21,8 +21,8 @@ impl<T: Read + Write + Send> Duplex for T {}
 pub(super) fn dial(target: &Target, deadline: Deadline) -> Option<Box<dyn Duplex>> {
     let (opened, socket) = mpsc::channel();
     let address = target.address.clone();
-    // The system offers no time limit for resolving a name or connecting to a unix socket. If one takes longer, its thread
-    // is left behind, and ends when the system answers.
+    // The system offers no time limit for resolving a name or connecting to a unix socket. If one takes longer, its
+    // thread is left behind, and ends when the system answers.
     let dialling = thread::Builder::new().name("bowline-dial".to_owned()).spawn(move || {
         let _ = opened.send(open(&address, deadline));
     });

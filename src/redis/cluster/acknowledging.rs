@@ -1,7 +1,7 @@
 //! Calls that wait for replicas: written to the master of each slot at once, over the connection of that node for them.
 //!
-//! Calls that a node sends away go on by themselves, as in `calls`, and the replicas of the node that executes a call are the ones
-//! that count.
+//! Calls that a node sends away go on by themselves, as in `calls`, and the replicas of the node that executes a call
+//! are the ones that count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +139,8 @@ async fn at_one(
     }
     let handed = router.executor.now();
     let answers = node.acknowledging.run(&node.link, calls, Waiting { asking, ..waiting }).await;
-    // A link that waits for replicas is slow when they are, so the generation that counts is that of the link for commands.
+    // A link that waits for replicas is slow when they are, so the generation that counts is that of the link for
+    // commands.
     let sure = match answers.iter().any(Result::is_ok) {
         true => router.within(waiting.within, sure(router, &node, u64::MAX, handed)).await,
         false => Some(Ok(())),

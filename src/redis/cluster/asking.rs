@@ -7,8 +7,8 @@ use super::super::link::Up;
 use super::super::sending::{in_order, lost};
 use crate::connection::{Call, ConnectionError};
 
-/// Sends `ASKING` and the call in one write. If the node does not have the script, it has executed nothing, and the source
-/// is sent instead.
+/// Sends `ASKING` and the call in one write. If the node does not have the script, it has executed nothing, and the
+/// source is sent instead.
 pub(super) async fn send(up: &Up, call: &Call<'_>) -> Result<Value, ConnectionError> {
     if up.loaded.sent(call.script).is_some() {
         let value = send_as(up, call, false).await?;

@@ -19,8 +19,8 @@ use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topolo
 use crate::mutex::lock;
 use crate::protocol::slot;
 
-/// Sends each call to the master that the map names. It follows no redirection, so a hold that is not released ends with its
-/// lease.
+/// Sends each call to the master that the map names. It follows no redirection, so a hold that is not released ends
+/// with its lease.
 pub(super) struct BlockingCluster {
     map: Arc<SlotMap>,
     topology: Topology,

@@ -1,7 +1,7 @@
 //! Running scripts in a cluster: each call is sent to the master of its slot, and follows the slot when it moves.
 //!
-//! A call is sent again only after an answer that says that it was not executed. When the answer does not come, the outcome is
-//! unknown, and the caller decides. A call that waits for a link takes another way when the map changes.
+//! A call is sent again only after an answer that says that it was not executed. When the answer does not come, the
+//! outcome is unknown, and the caller decides. A call that waits for a link takes another way when the map changes.
 
 use std::future::Future;
 use std::pin::pin;
@@ -27,7 +27,8 @@ pub(super) type Answer = Result<Reply, ConnectionError>;
 
 /// Redirections in a row, before a pause.
 pub(super) const MOST_MOVES: u32 = 5;
-/// As long as a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
+/// As long as a slow node gives no answer, the others are asked again after this, or as soon as the map may be read
+/// again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// The most calls in one write to a node.
 const BATCH: usize = 256;
@@ -100,8 +101,8 @@ async fn run_part(router: &Router, calls: &[Call<'_>], started: Instant, limit: 
     join_all(answers).await
 }
 
-/// Sends the call from node to node, as the answers direct, until one answers finally. `answered` is the answer of a node
-/// that was asked before.
+/// Sends the call from node to node, as the answers direct, until one answers finally. `answered` is the answer of a
+/// node that was asked before.
 async fn follow(
     router: &Router,
     call: &Call<'_>,
@@ -170,8 +171,8 @@ async fn follow(
     }
 }
 
-/// As long as the `limit`, from `started` on. While there is no answer, the other nodes are asked again and again whether this one was
-/// replaced. Only a call without an answer for so long has timers of its own.
+/// As long as the `limit`, from `started` on. While there is no answer, the other nodes are asked again and again
+/// whether this one was replaced. Only a call without an answer for so long has timers of its own.
 async fn timed<T>(router: &Router, started: Instant, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     if limit <= SLOW {
@@ -192,8 +193,8 @@ async fn timed<T>(router: &Router, started: Instant, limit: Duration, work: impl
     None
 }
 
-/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a link that
-/// is merely slow takes.
+/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a link
+/// that is merely slow takes.
 fn limit(router: &Router, calls: &[Call<'_>]) -> Duration {
     let longest = router.config.command_timeout;
     let Some(of_use) = calls.iter().filter_map(|call| call.within).min() else { return longest };

@@ -6,7 +6,8 @@
 //! | with nothing newer, and nothing older | the reading ends after [`AGREE`] of them, or a majority of the masters if that is less |
 //! | with something older | is left out, unless a majority of the masters that it names report the same: the cluster was made anew |
 //!
-//! A node that accepts no calls is cut off from the others. What is newer in its view counts all the same, but other nodes may know more.
+//! A node that accepts no calls is cut off from the others. What is newer in its view counts all the same, but other
+//! nodes may know more.
 
 use super::host::Host;
 use super::map::SlotMap;
@@ -58,7 +59,8 @@ impl Choice {
         }
     }
 
-    /// Takes a view into account. `newest` is the newest current epoch that was seen. Returns whether the reading is over.
+    /// Takes a view into account. `newest` is the newest current epoch that was seen. Returns whether the reading is
+    /// over.
     pub(super) fn hear(&mut self, heard: Heard, newest: &mut u64) -> bool {
         let Heard { host, map, up, epoch } = heard;
         if up {
@@ -112,8 +114,8 @@ impl Choice {
         self.older.iter().flat_map(|(_, map)| map.masters())
     }
 
-    /// Ends the reading after the last node was asked. If nothing better was found, a view without config epochs counts, although
-    /// it may be older.
+    /// Ends the reading after the last node was asked. If nothing better was found, a view without config epochs
+    /// counts, although it may be older.
     pub(super) fn end(&mut self) {
         if let Some((_, _, map)) = self.fallback.take().filter(|_| !self.accepted) {
             (self.map, self.anew) = (map, true);

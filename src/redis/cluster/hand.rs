@@ -24,7 +24,8 @@ pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), 
 /// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then.
 const PAUSES_DOWN: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
 
-/// Has the map read, and pauses for longer each time, but at most until a reading of the map ends. `backoff` is `None` at first.
+/// Has the map read, and pauses for longer each time, but at most until a reading of the map ends. `backoff` is `None`
+/// at first.
 pub(super) async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
     // Listens first: the reading that is asked for must not end unheard.
     let read = router.signals.listen_reading();
@@ -166,8 +167,8 @@ fn counts<T>(node: &Node, generation: u64) -> impl FnOnce(T) -> Result<T, Connec
     }
 }
 
-/// Handles the end of the connection that the call was handed to. Later calls wait for the next connection, even before the
-/// link's task has noticed.
+/// Handles the end of the connection that the call was handed to. Later calls wait for the next connection, even before
+/// the link's task has noticed.
 fn ended(router: &Router, node: &Node, generation: u64, error: ConnectionError) -> ConnectionError {
     if router.is_closed() {
         return ConnectionError::Closed;

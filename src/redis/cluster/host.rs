@@ -15,8 +15,8 @@ impl Host {
         Self { name: name.into(), port }
     }
 
-    /// Reads `name:port` as servers write it in `MOVED` and `ASK`. A server that does not know its own name leaves it out.
-    /// The node then has the same host as the server that `answered`.
+    /// Reads `name:port` as servers write it in `MOVED` and `ASK`. A server that does not know its own name leaves it
+    /// out. The node then has the same host as the server that `answered`.
     pub(super) fn parse(text: &str, answered: &Self) -> Option<Self> {
         let (name, port) = text.rsplit_once(':')?;
         let port = port.parse().ok().filter(|port| *port != 0)?;

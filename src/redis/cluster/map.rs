@@ -35,8 +35,8 @@ impl SlotMap {
     }
 
     /// Reads the answer of the node `answered` to `CLUSTER SLOTS`: lists of a first slot, a last slot, a master and its
-    /// replicas. `epochs` are those that the same node knows. Addresses go through `public`. `None` if the answer has another
-    /// form.
+    /// replicas. `epochs` are those that the same node knows. Addresses go through `public`. `None` if the answer has
+    /// another form.
     pub(super) fn parse(
         reply: &Reply,
         answered: &Host,
@@ -103,7 +103,8 @@ impl SlotMap {
         (0..SLOTS).any(|slot| self.owner(slot) != other.owner(slot))
     }
 
-    /// Whether a master that serves slots here is not a master in `other`, because its slots were taken over in a failover.
+    /// Whether a master that serves slots here is not a master in `other`, because its slots were taken over in a
+    /// failover.
     pub(super) fn lost_a_master(&self, other: &Self) -> bool {
         let owning: HashSet<u16> = self.owners.iter().copied().filter(|index| *index != NONE).collect();
         owning
@@ -129,8 +130,8 @@ fn id(node: &Reply) -> Option<String> {
     String::from_utf8(id.clone()).ok()
 }
 
-/// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None` is another form, the inner
-/// one a node without a usable address.
+/// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None` is another form,
+/// the inner one a node without a usable address.
 fn host(node: &Reply, answered: &Host) -> Option<Option<Host>> {
     let Reply::Array(fields) = node else { return None };
     let [name, Reply::Integer(port), rest @ ..] = &fields[..] else { return None };

@@ -69,8 +69,8 @@ pub(super) struct Reader {
 type Asked<'a> = BoxFuture<'a, Result<View, Failure>>;
 
 impl Reader {
-    /// Asks one node after another, until one has news or enough of them have none ([`choice`](super::choice)). The error is the
-    /// most informative one.
+    /// Asks one node after another, until one has news or enough of them have none ([`choice`](super::choice)). The
+    /// error is the most informative one.
     pub(super) async fn read(&mut self, router: &Router, first: bool) -> Result<Reading, Failure> {
         let (began, known) = (router.executor.now(), router.map());
         self.readings += 1;
@@ -125,12 +125,13 @@ impl Reader {
     }
 }
 
-/// The nodes to ask, in groups. Each group is shuffled, so that the clients of a cluster do not all ask the same node, and no client
-/// asks the same node each time.
+/// The nodes to ask, in groups. Each group is shuffled, so that the clients of a cluster do not all ask the same node,
+/// and no client asks the same node each time.
 struct Candidates {
     /// The nodes with a link.
     linked: Vec<Arc<Node>>,
-    /// The other ones, and the seeds. After them the nodes that cannot speak for themselves, as their answers are in doubt.
+    /// The other ones, and the seeds. After them the nodes that cannot speak for themselves, as their answers are in
+    /// doubt.
     others: Vec<Host>,
     seen: HashSet<Host>,
 }
@@ -153,8 +154,8 @@ impl Candidates {
     }
 }
 
-/// Asks a node without a link. The first reading makes a connection of its own. Later ones make a link, which is kept for the next
-/// reading, and given up when it is idle.
+/// Asks a node without a link. The first reading makes a connection of its own. Later ones make a link, which is kept
+/// for the next reading, and given up when it is idle.
 fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
     if first {
         return at_once(router, host).boxed();

@@ -8,11 +8,12 @@ use crate::jitter::Jitter;
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// The shortest time between two readings. It doubles with each reading that changed nothing. It stays short, because a
-/// client that does not know of a failover sends calls to the old master, which may execute them later and lose the writes.
+/// client that does not know of a failover sends calls to the old master, which may execute them later and lose the
+/// writes.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(250);
-/// The longest time between two readings while no node accepts calls. All clients of the cluster read then, at nodes that are busy
-/// with each other.
+/// The longest time between two readings while no node accepts calls. All clients of the cluster read then, at nodes
+/// that are busy with each other.
 const LONGEST_DOWN: Duration = Duration::from_secs(4);
 
 /// What a reading of the map has found.
@@ -82,8 +83,8 @@ impl Refresh {
         self.draw();
     }
 
-    /// The times are random, so that clients which a cluster redirected at the same time do not all come back at the same
-    /// time.
+    /// The times are random, so that clients which a cluster redirected at the same time do not all come back at the
+    /// same time.
     fn draw(&mut self) {
         self.wait = self.jitter.spread(self.pause);
         self.period = PERIOD * 4 / 5 + self.jitter.up_to(PERIOD * 2 / 5);

@@ -9,8 +9,8 @@
 //! | `socket` | one socket, with what is subscribed over it |
 //!
 //! One task of a client runs them all. It only compares what is wanted, by the map of slots, with what there is: a new
-//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it. It looks only at the channels that a
-//! change concerns, and wakes only their masters.
+//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it. It looks only at the
+//! channels that a change concerns, and wakes only their masters.
 
 use std::future::pending;
 use std::pin::{Pin, pin};

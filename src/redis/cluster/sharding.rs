@@ -7,8 +7,9 @@ use super::super::failure::Failure;
 use crate::error::ErrorKind;
 use crate::protocol::key::{inbox, inbox_prefix};
 
-/// Asks for what a client will need: a count, a message and a subscription. The first answer decides: a server without shard
-/// channels does not know the word, whatever version it states, and a user without that right is one of older servers.
+/// Asks for what a client will need: a count, a message and a subscription. The first answer decides: a server without
+/// shard channels does not know the word, whatever version it states, and a user without that right is one of older
+/// servers.
 ///
 /// The channel is that of no client. Its slot may be served by another node, which is an answer too: rights come first.
 pub(super) fn ask(pipeline: &mut Pipeline, prefix: &str) {

@@ -1,7 +1,8 @@
 //! A subscription in a cluster: one socket at any master.
 //!
-//! What any node publishes reaches all of them over the cluster's bus, so it does not matter which one has the socket. It has to
-//! be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and the others replace it.
+//! What any node publishes reaches all of them over the cluster's bus, so it does not matter which one has the socket.
+//! It has to be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and the
+//! others replace it.
 //!
 //! | event | what follows |
 //! |---|---|
@@ -45,7 +46,8 @@ pub(super) async fn subscribe(
 
 struct AnyMaster {
     router: Arc<Router>,
-    /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are spread.
+    /// The number of attempts. Each attempt goes to the next master. The first master is random, so that clients are
+    /// spread.
     next: u64,
 }
 
@@ -145,8 +147,8 @@ impl Source for AnyMaster {
     }
 }
 
-/// The shortest and the longest time limit of an attempt at one node. The shortest leaves time for another node if this one gives no
-/// answer, but not less than ten round trips, of which an attempt needs about half.
+/// The shortest and the longest time limit of an attempt at one node. The shortest leaves time for another node if this
+/// one gives no answer, but not less than ten round trips, of which an attempt needs about half.
 pub(super) fn limits(router: &Router) -> [Duration; 2] {
     let longest = router.config.command_timeout;
     [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
@@ -176,8 +178,9 @@ pub(super) async fn open(
     }
 }
 
-/// Whether a socket is given up because its node says that it is cut off. If no node accepts calls, another socket is no better, and
-/// costs a cluster that is trying to heal a login. The first such answer only asks for a reading of the map, which finds that out.
+/// Whether a socket is given up because its node says that it is cut off. If no node accepts calls, another socket is
+/// no better, and costs a cluster that is trying to heal a login. The first such answer only asks for a reading of the
+/// map, which finds that out.
 #[derive(Default)]
 pub(super) struct CutOff {
     was_cut_off: bool,

@@ -1,8 +1,9 @@
 //! Answers that came late count only once another node has confirmed that their node is still a master.
 //!
-//! A master that was frozen may have been replaced meanwhile. When it thaws, it executes the calls that wait in its sockets before it
-//! hears of that, and answers although its writes are lost. The client may read these answers before it reads the new map. Such a call
-//! was sent during the freeze, so its answer is late, and the others know of the new master by then.
+//! A master that was frozen may have been replaced meanwhile. When it thaws, it executes the calls that wait in its
+//! sockets before it hears of that, and answers although its writes are lost. The client may read these answers before
+//! it reads the new map. Such a call was sent during the freeze, so its answer is late, and the others know of the new
+//! master by then.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,13 @@ use super::router::Router;
 use crate::connection::ConnectionError;
 use crate::mutant::{self, Mutant};
 
-/// An answer that took longer is late: a fraction of the node timeout, after which a master is replaced, and seldom on a healthy
-/// network. On a slow one, some round trips.
+/// An answer that took longer is late: a fraction of the node timeout, after which a master is replaced, and seldom on
+/// a healthy network. On a slow one, some round trips.
 const LATE: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 2;
 
-/// Returns at once if the answer to a call that was handed over at `handed` came soon. Otherwise waits for a reading of the map that
-/// began after the answer. The error: the node was replaced, and the outcome of the call is unknown.
+/// Returns at once if the answer to a call that was handed over at `handed` came soon. Otherwise waits for a reading of
+/// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown.
 pub(super) async fn sure(
     router: &Router,
     node: &Node,

@@ -141,7 +141,8 @@ fn a_refused_call_is_sent_again_after_a_reading() {
     }
 }
 
-/// A cluster that fails says so again and again to one call. Its time may be over while one of these answers is on the way.
+/// A cluster that fails says so again and again to one call. Its time may be over while one of these answers is on the
+/// way.
 #[test]
 fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_about_the_link() {
     let mut scene = Scene::new();
@@ -172,7 +173,8 @@ fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_abo
     }
 }
 
-/// The master is frozen, another node takes its place, and it thaws before the client has heard of that: its answer must not count.
+/// The master is frozen, another node takes its place, and it thaws before the client has heard of that: its answer
+/// must not count.
 #[test]
 fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     for freeze in [150, 450, 2_000].map(Duration::from_millis) {
@@ -205,7 +207,8 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
     }
 }
 
-/// The map is read while the master is frozen, and it is replaced after that: only a reading that began after the answer counts.
+/// The map is read while the master is frozen, and it is replaced after that: only a reading that began after the
+/// answer counts.
 #[test]
 fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
     let mut scene = Scene::new();

@@ -15,8 +15,8 @@ use super::Shared;
 use crate::runtime::{self, Executor};
 
 impl Shared {
-    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. The first time, it also finds out if only one side
-    /// uses TLS; `first` is when the login is given up.
+    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. The first time, it also finds out
+    /// if only one side uses TLS; `first` is when the login is given up.
     pub(in super::super) async fn dial(
         &self,
         push: Option<Arc<dyn AsyncPushSender>>,
@@ -51,9 +51,9 @@ impl Shared {
     }
 }
 
-/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this was
-/// too short, the next attempt may take longer, between `shortest` and `longest`. Otherwise no attempt would succeed on a slow network,
-/// or while the server has to answer thousands of clients.
+/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this
+/// was too short, the next attempt may take longer, between `shortest` and `longest`. Otherwise no attempt would
+/// succeed on a slow network, or while the server has to answer thousands of clients.
 pub(in super::super) async fn attempt<T>(
     executor: &Arc<dyn Executor>,
     [shortest, longest]: [Duration; 2],

@@ -9,8 +9,8 @@ use super::sentinels::Sentinels;
 /// The most sentinels that are asked. The rest of the time is for the master.
 const MOST: usize = 3;
 
-/// Returns the best answer. Each answer may take a quarter of the time that is left. Sentinels that have answered before are
-/// asked first.
+/// Returns the best answer. Each answer may take a quarter of the time that is left. Sentinels that have answered
+/// before are asked first.
 pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
     let name = &sentinels.sought.master;
     let mut best: Option<Named> = None;

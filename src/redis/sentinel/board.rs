@@ -6,9 +6,10 @@
 //! | up | is waited for until it has answered the round | counts |
 //! | down | is not waited for | does not count |
 //!
-//! Of the answers, the one with the highest configuration epoch wins: sentinels vote for each failover under an epoch of its own,
-//! and a sentinel that was cut off still names the old master under an old one. An epoch below the highest that was ever seen
-//! counts only if more than half of the known sentinels have answered with such a one: then an operator has reset them.
+//! Of the answers, the one with the highest configuration epoch wins: sentinels vote for each failover under an epoch
+//! of its own, and a sentinel that was cut off still names the old master under an old one. An epoch below the highest
+//! that was ever seen counts only if more than half of the known sentinels have answered with such a one: then an
+//! operator has reset them.
 
 use std::sync::Arc;
 
@@ -119,8 +120,8 @@ impl Board {
         }
     }
 
-    /// Records the id of a sentinel. An entry with the same id that was discovered earlier is the same sentinel at another
-    /// address.
+    /// Records the id of a sentinel. An entry with the same id that was discovered earlier is the same sentinel at
+    /// another address.
     pub(super) fn is_called(&mut self, number: u64, id: String) {
         self.entries.retain(|entry| !(entry.discovered && entry.number != number && entry.id.as_ref() == Some(&id)));
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
@@ -128,8 +129,8 @@ impl Board {
         }
     }
 
-    /// Records the others that a sentinel named. Unknown ones are added. Those that were discovered, are down and are not
-    /// named any more are removed.
+    /// Records the others that a sentinel named. Unknown ones are added. Those that were discovered, are down and are
+    /// not named any more are removed.
     pub(super) fn discovered(&mut self, others: &[Other]) {
         self.entries.retain(|entry| {
             let down = entry.discovered && matches!(entry.state, State::Down(_));

@@ -49,8 +49,8 @@ impl SentinelUrl {
         Self { master: master.into(), ..Self::default() }
     }
 
-    /// A sentinel: a name or an address, and its port, which is usually 26379. At least one is needed. It names the others, but
-    /// while a client connects only those that are given here can be asked.
+    /// A sentinel: a name or an address, and its port, which is usually 26379. At least one is needed. It names the
+    /// others, but while a client connects only those that are given here can be asked.
     pub fn sentinel(mut self, host: impl Into<String>, port: u16) -> Self {
         self.sentinels.push((host.into(), port));
         self
@@ -101,8 +101,8 @@ impl SentinelUrl {
     /// The URL. It holds the passwords.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming what is wrong: no sentinel, no name, a user without a password,
-    /// a host that is none, TLS without the feature `tls`.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming what is wrong: no sentinel, no name, a user without a
+    /// password, a host that is none, TLS without the feature `tls`.
     pub fn build(self) -> Result<String> {
         let mut url = String::from("redis-sentinel://");
         // Writing to a string does not fail.

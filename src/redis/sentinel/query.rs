@@ -19,8 +19,8 @@ fn sentinel(what: &str, master: &str) -> Cmd {
     command
 }
 
-/// The question for a full answer. The epoch comes first. If the address changes between the two, it is taken for older than
-/// it is, which is harmless.
+/// The question for a full answer. The epoch comes first. If the address changes between the two, it is taken for older
+/// than it is, which is harmless.
 pub(super) fn full(master: &str) -> [Cmd; 2] {
     [sentinel("MASTER", master), address(master)]
 }

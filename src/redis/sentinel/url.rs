@@ -1,6 +1,7 @@
 //! `redis-sentinel://user:password@h1:26379,h2:26379/0?master=mymaster`, taken apart once.
 //!
-//! No part of the URL appears in an error: a password with a stray `/`, `?` or `@` shifts the borders of all other parts.
+//! No part of the URL appears in an error: a password with a stray `/`, `?` or `@` shifts the borders of all other
+//! parts.
 
 use std::net::Ipv6Addr;
 

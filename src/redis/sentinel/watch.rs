@@ -1,5 +1,5 @@
-//! Keeps one connection to each sentinel. A sentinel is asked every second, and at once when a connection wants to dial or
-//! the sentinel announces another master.
+//! Keeps one connection to each sentinel. A sentinel is asked every second, and at once when a connection wants to dial
+//! or the sentinel announces another master.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

@@ -1,10 +1,11 @@
 //! A subscription to one server. Its messages count only while the server that executes the commands has it.
 //!
-//! A lost connection for commands costs a subscription its messages until the next connection stands, but not its socket.
+//! A lost connection for commands costs a subscription its messages until the next connection stands, but not its
+//! socket.
 //!
-//! After a failed proof, the subscription dials anew. After every second failure in a row, the connection for commands does too: the
-//! one that leads to the wrong server may be either. The subscription goes first. Behind a balancer that sends the dials of a client to
-//! two servers by turns, both together would never meet.
+//! After a failed proof, the subscription dials anew. After every second failure in a row, the connection for commands
+//! does too: the one that leads to the wrong server may be either. The subscription goes first. Behind a balancer that
+//! sends the dials of a client to two servers by turns, both together would never meet.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -107,8 +108,8 @@ impl Source for OneServer {
         Proven::No(failure)
     }
 
-    /// Reads until the socket ends, does not answer a heartbeat, or leads to a server that is no longer the primary; or until the
-    /// connection for commands ends, and the proof with it.
+    /// Reads until the socket ends, does not answer a heartbeat, or leads to a server that is no longer the primary; or
+    /// until the connection for commands ends, and the proof with it.
     async fn stand(&self, mut socket: Socket, _: &Notices) -> Option<Socket> {
         let (shared, generation) = (&*self.shared, socket.proven.load(Ordering::SeqCst));
         let Fresh { target, connection, driver } = &mut socket.fresh;
@@ -156,13 +157,14 @@ impl Source for OneServer {
 
 impl Socket {
     /// Waits for a connection for commands and asks its server for a proof. Also asks for a sign of life over the own
-    /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended meanwhile.
+    /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended
+    /// meanwhile.
     async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let asked = pin!(async {
             let Ok(up) = shared.ready().await else {
-                // The connection is closed, and this task is about to be dropped. If this returned, the task would ask again
-                // at once.
+                // The connection is closed, and this task is about to be dropped. If this returned, the task would ask
+                // again at once.
                 return pending().await;
             };
             let ping = handshake::ping();

@@ -3,8 +3,8 @@
 //! Behind one address there may be several servers, one after the other or at the same time. What the commands' server
 //! publishes is heard on a replica too, and there it is heard of grants that were undone for want of a listener. So a
 //! message counts only after the commands' server has said that it has this very subscription: with its channel, each
-//! socket subscribes a probe, a channel that no other client knows, and the commands' server is asked how many subscribe that.
-//! An address would prove nothing, and the id of a server is not for every user to read.
+//! socket subscribes a probe, a channel that no other client knows, and the commands' server is asked how many
+//! subscribe that. An address would prove nothing, and the id of a server is not for every user to read.
 
 use ::redis::{Cmd, Value};
 use uuid::Uuid;

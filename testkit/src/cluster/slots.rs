@@ -20,8 +20,8 @@ impl Cluster {
         self.await_agreement();
     }
 
-    /// Begins to move a slot: `from` sends clients that ask for a missing key to `to`, and answers `TRYAGAIN` to a call of
-    /// which it has some keys only.
+    /// Begins to move a slot: `from` sends clients that ask for a missing key to `to`, and answers `TRYAGAIN` to a call
+    /// of which it has some keys only.
     pub fn open_slot(&self, slot: u16, from: usize, to: usize) {
         self.set_slot(to, slot, &["IMPORTING", &self.ids[from]]).unwrap();
         self.set_slot(from, slot, &["MIGRATING", &self.ids[to]]).unwrap();

@@ -11,7 +11,8 @@ use super::super::deployment;
 use super::{Counting, Counts, Env, Runtime, TestClient};
 
 impl Env {
-    /// A client with a command timeout of 2 s and a retry timeout of 5 s, whose user has no more rights than docs/acl.md names.
+    /// A client with a command timeout of 2 s and a retry timeout of 5 s, whose user has no more rights than
+    /// docs/acl.md names.
     pub async fn client(&self) -> TestClient {
         self.client_with(|config| config).await
     }
@@ -64,8 +65,8 @@ impl Env {
         let connection = Counting { inner, watch: counts.clone() };
         let client = Client::connect(self.executor(), Arc::new(connection), config).await?;
         if deployment::is_wanted() {
-            // A cluster's nodes are connected when they are first needed. This does it beforehand, so that requests are sent
-            // at once, as with one server.
+            // A cluster's nodes are connected when they are first needed. This does it beforehand, so that requests are
+            // sent at once, as with one server.
             let names: Vec<_> = (0..20).map(|n| client.lock(&format!("any {n}"))).collect();
             join_all(names.iter().map(bowline::Lock::inspect)).await;
         }

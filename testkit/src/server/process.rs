@@ -179,8 +179,8 @@ pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A port whose cluster bus port, which is 10,000 higher, is free too. Both are below the ports that the system gives to
-/// outgoing connections.
+/// A port whose cluster bus port, which is 10,000 higher, is free too. Both are below the ports that the system gives
+/// to outgoing connections.
 pub fn free_cluster_port() -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     // Each process begins at a random port. Otherwise all processes started at the same time would try the same one.
@@ -189,8 +189,9 @@ pub fn free_cluster_port() -> u16 {
     candidates.find(|&port| free(port) && free(port + 10_000)).expect("an endless iterator")
 }
 
-/// Short, because the path of a unix socket has about a hundred bytes at most. In memory where the system has such a directory: a node
-/// of a cluster syncs a file at each change of a slot, and a disk that is busy takes so long that a test which moves slots times out.
+/// Short, because the path of a unix socket has about a hundred bytes at most. In memory where the system has such a
+/// directory: a node of a cluster syncs a file at each change of a slot, and a disk that is busy takes so long that a
+/// test which moves slots times out.
 fn new_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let memory = PathBuf::from("/dev/shm");

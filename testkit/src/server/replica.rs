@@ -23,7 +23,8 @@ impl Server {
         pair
     }
 
-    /// As [`start_pair`](Self::start_pair), for clients that wait for replicas: with the right that docs/acl.md names for them.
+    /// As [`start_pair`](Self::start_pair), for clients that wait for replicas: with the right that docs/acl.md names
+    /// for them.
     pub fn start_acknowledging_pair() -> [Self; 2] {
         let pair = Self::start_pair();
         pair.iter().for_each(Self::allow_to_wait);
@@ -40,8 +41,8 @@ impl Server {
     pub fn follow(&self, primary: &Server) {
         self.demote(primary);
         self.await_sync();
-        // Before its first acknowledgement, about a second later, a primary does not count a replica that was synchronised
-        // without a disk.
+        // Before its first acknowledgement, about a second later, a primary does not count a replica that was
+        // synchronised without a disk.
         let (start, online) = (Instant::now(), format!("port={},state=online", self.port()));
         while !primary.replication().contains(&online) {
             assert!(start.elapsed() < SYNC_DEADLINE, "never online: {}", primary.replication());
@@ -49,7 +50,8 @@ impl Server {
         }
     }
 
-    /// Waits until this replica has all data of its primary. A sentinel that makes a server a replica cuts its connections.
+    /// Waits until this replica has all data of its primary. A sentinel that makes a server a replica cuts its
+    /// connections.
     pub fn await_sync(&self) {
         let start = Instant::now();
         let mut last = self.try_replication();
@@ -81,8 +83,8 @@ impl Server {
         redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec(&mut self.client()).unwrap();
     }
 
-    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. A connected client stays
-    /// so. What is written meanwhile waits, and is refused afterwards.
+    /// Hands the role over to `replica`, as an operator does: nothing that was answered is lost. A connected client
+    /// stays so. What is written meanwhile waits, and is refused afterwards.
     pub fn hand_over_to(&self, replica: &Server) {
         let mut admin = self.client();
         redis::cmd("CLIENT").arg(&["PAUSE", "20000", "WRITE"]).exec(&mut admin).unwrap();

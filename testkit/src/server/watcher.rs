@@ -91,7 +91,8 @@ impl Watch {
     }
 }
 
-/// A replica in a cluster would send the reader to its master; a server without a cluster refuses, which changes nothing.
+/// A replica in a cluster would send the reader to its master; a server without a cluster refuses, which changes
+/// nothing.
 fn open(url: &str) -> RedisResult<Connection> {
     let mut connection = connect(url, Duration::from_millis(250))?;
     let _ = redis::cmd("READONLY").exec(&mut connection);

@@ -61,8 +61,8 @@ pub(crate) async fn a_reconnect_sends_each_script_whole_once(rt: Runtime) {
             }
         }
         if round == 0 {
-            // These include the calls that would have sent the scripts. The order in which the others are polled must not
-            // matter.
+            // These include the calls that would have sent the scripts. The order in which the others are polled must
+            // not matter.
             drop(taken.drain(..5));
             drop(given.drain(..5));
         }

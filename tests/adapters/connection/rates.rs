@@ -14,7 +14,8 @@ use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use crate::support::stepped::Stepped;
 
-/// The pauses grow from 10 ms to 0.8 s, with a quarter of jitter: so many attempts of one link come before they are long.
+/// The pauses grow from 10 ms to 0.8 s, with a quarter of jitter: so many attempts of one link come before they are
+/// long.
 const QUICK: u64 = 8;
 
 /// Long before the test as a whole is taken to hang.
@@ -42,8 +43,8 @@ pub(crate) async fn a_server_that_goes_wrong_is_not_called_all_the_time(rt: Runt
         proxy.cut();
         while fake.accepted() < QUICK || rt.executor.now() - start < Duration::from_secs(2) {
             assert!(rt.executor.now() - start < SOON, "{wrong:?}: {} calls", fake.accepted());
-            // Calls do not shorten the pauses. Each call waits for its answer, because a refusal that is not read ends no
-            // connection.
+            // Calls do not shorten the pauses. Each call waits for its answer, because a refusal that is not read ends
+            // no connection.
             let keys = Keys::of("a");
             let pause = rt.executor.sleep(Duration::from_millis(300));
             select(acquire(&connection, &keys, "c1:1").boxed(), pause).await;

@@ -104,8 +104,8 @@ fn a_subscription_notices_a_server_that_stands_still() {
             let mut notices = connection.subscribe("test:channel").await.unwrap();
             server.pause();
             tokio::time::pause();
-            // The clock now jumps to the next timer whenever no task can run: first to the heartbeat, then to the end of the
-            // wait for its answer.
+            // The clock now jumps to the next timer whenever no task can run: first to the heartbeat, then to the end
+            // of the wait for its answer.
             assert_eq!(notices.next().await, Some(Notice::Gap));
             tokio::time::resume();
             server.resume();

@@ -1,4 +1,5 @@
-//! The connection for the moment when the runtime is gone: calls block the thread that polls, and all calls share one deadline.
+//! The connection for the moment when the runtime is gone: calls block the thread that polls, and all calls share one
+//! deadline.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::pin::pin;

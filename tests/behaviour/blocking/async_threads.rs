@@ -56,8 +56,8 @@ fn on_tokio() {
     }
 }
 
-/// The pool has one thread, which runs both jobs. The first returns its guard: the compiler asks for a holder, because the
-/// thread would enter what it holds for the second job too.
+/// The pool has one thread, which runs both jobs. The first returns its guard: the compiler asks for a holder, because
+/// the thread would enter what it holds for the second job too.
 #[test]
 fn two_jobs_of_one_pool_thread_exclude_each_other() {
     let server = Server::start();

@@ -7,8 +7,8 @@ use futures::future::{BoxFuture, join_all};
 
 use super::{Env, TestClient};
 
-/// Acquires and releases so often, from so many tasks over four clients, and returns the commands per acquisition. `make`
-/// makes what a task of a client repeats.
+/// Acquires and releases so often, from so many tasks over four clients, and returns the commands per acquisition.
+/// `make` makes what a task of a client repeats.
 pub(crate) async fn commands_per_acquisition(
     env: &Env,
     tasks: usize,

@@ -19,8 +19,8 @@ pub(crate) type MultiGuard = Guard<bowline::MultiGuard>;
 
 type Blocking<G> = blocking::Guard<G, AnyThread>;
 
-/// The one that blocks is shared with the threads that wait for its loss. Dropped where an async guard is, it releases in
-/// the background.
+/// The one that blocks is shared with the threads that wait for its loss. Dropped where an async guard is, it releases
+/// in the background.
 #[derive(Debug)]
 pub(crate) struct Guard<G: Held>(Either<G, Arc<Blocking<G>>>);
 

@@ -282,8 +282,8 @@ async fn an_acquisition_that_was_never_polled_sends_nothing(env: Env) {
 }
 
 async fn thousands_of_waiters_dropped_at_once_leave_nothing(env: Env) {
-    // Only one run uses the full number: several at the same time would wait for the machine. The embedded server's lists
-    // are slower in the middle.
+    // Only one run uses the full number: several at the same time would wait for the machine. The embedded server's
+    // lists are slower in the middle.
     let waiters: usize = match env.runtime() {
         _ if env.is_embedded() => 1_000,
         #[cfg(feature = "tokio")]

@@ -1,4 +1,5 @@
-//! Closing a client with thousands of waiters of one name: each has one ticket to cancel, in what order is a unit test of the engine.
+//! Closing a client with thousands of waiters of one name: each has one ticket to cancel, in what order is a unit test
+//! of the engine.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -120,7 +120,8 @@ async fn turns_go_in_order_with_growing_tokens(env: Env) {
         guard.release().await.unwrap();
     }
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-    // The commands are the last release, at most one request per budget of `SPAN` tokens, and perhaps a cancel of the last request.
+    // The commands are the last release, at most one request per budget of `SPAN` tokens, and perhaps a cancel of the
+    // last request.
     let (released, asked) = (client.counts.of("lock_release"), client.counts.of("lock_ask_ahead"));
     let few = released == 1 && (1..=6).contains(&asked) && client.counts.total() <= asked + 2;
     assert!(few, "{:?}", client.counts.all());

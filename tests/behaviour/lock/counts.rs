@@ -73,8 +73,8 @@ async fn there_is_one_subscription_however_many_locks(env: Env) {
         next.await.release().await.unwrap();
     }
     assert_eq!((client.counts.subscribes(), other.counts.subscribes()), (1, 1));
-    // Each client subscribes its inbox and a probe. The probe is the channel by which the client proves that both of its
-    // connections lead to the same server.
+    // Each client subscribes its inbox and a probe. The probe is the channel by which the client proves that both of
+    // its connections lead to the same server.
     let channels: Vec<String> = env.redis(&["PUBSUB", "CHANNELS", "bowline:*"]);
     let (probes, inboxes): (Vec<_>, Vec<_>) =
         channels.iter().partition(|channel| channel.trim_start_matches("bowline:inbox:").contains(':'));

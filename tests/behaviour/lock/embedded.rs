@@ -116,7 +116,8 @@ async fn a_clock_that_jumps_back_keeps_tokens_growing(env: Env) {
     second.release().await.unwrap();
 }
 
-/// The server's clock is set back by an hour, so every lease lasts an hour longer. If the holder dies, others wait for that time.
+/// The server's clock is set back by an hour, so every lease lasts an hour longer. If the holder dies, others wait for
+/// that time.
 async fn an_extension_takes_back_what_the_clock_added(env: Env) {
     let client = env.client().await;
     let (lease, longer) = (Duration::from_secs(20), Duration::from_secs(60));

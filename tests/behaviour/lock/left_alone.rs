@@ -81,8 +81,8 @@ async fn who_wakes_after_its_turn_acquires(env: Env) {
 /// Nothing else looks sooner than the tests' deadlines.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A release that was polled once and whose reply is not read, and the waiter that it serves. The reply carries the message
-/// that the waiter's ticket is granted.
+/// A release that was polled once and whose reply is not read, and the waiter that it serves. The reply carries the
+/// message that the waiter's ticket is granted.
 async fn unread_release(
     env: &Env,
     client: &TestClient,

@@ -19,8 +19,8 @@ on_every_server! {
 
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
-/// Of both tasks together. All of them on the embedded server and on one real one; on all of them, beside the other tests, they would take
-/// minutes.
+/// Of both tasks together. All of them on the embedded server and on one real one; on all of them, beside the other
+/// tests, they would take minutes.
 fn rounds(env: &AsyncEnv) -> usize {
     if env.is_embedded() || env.runtime() == Runtime::TokioMulti { 1_000 } else { 100 }
 }
@@ -45,8 +45,8 @@ async fn ten_locks_in_opposite_orders_cost_one_request_each(env: Env) {
     let sum = |script| clients.iter().map(|client| client.counts.of(script)).sum::<u64>();
     let locks = (rounds * NAMES.len()) as u64;
     assert_eq!((sum("lock_release"), sum("lock_cancel")), (locks, 0), "nothing is given back half way: {all:?}");
-    // Each lock takes one request, whatever other holders do. On a busy machine a message may be late, and its request is
-    // repeated then.
+    // Each lock takes one request, whatever other holders do. On a busy machine a message may be late, and its request
+    // is repeated then.
     assert!((locks..=locks + locks / 100).contains(&sum("lock_acquire")), "{all:?}");
     nothing_is_left(&env).await;
 }

@@ -78,7 +78,8 @@ fn what_a_killed_process_held_comes_back_after_its_lease_and_not_before() {
             ("writer", "rw", "writer"),
             ("permits", "sem", "permits"),
         ] {
-            // The next holder has a longer lease. Because it is not renewed meanwhile, the rest of it shows when it began.
+            // The next holder has a longer lease. Because it is not renewed meanwhile, the rest of it shows when it
+            // began.
             let (lease, long) = (ms(1000), ms(60_000));
             let mut holder = Process::with(&server, held, lease);
             holder.hear("holds");

@@ -1,4 +1,5 @@
-//! What the lock protects: a counter on a server of its own, which refuses a token smaller than the largest it has seen.
+//! What the lock protects: a counter on a server of its own, which refuses a token smaller than the largest it has
+//! seen.
 
 use crate::support::server::Server;
 

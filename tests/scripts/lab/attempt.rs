@@ -84,7 +84,8 @@ pub fn grant(attempt: &Attempt, token: u64) -> String {
     format!("{token} now {}", attempt.id)
 }
 
-/// A message as it was sent. That of a grant says when that was, by the server's clock: the word `now` instead, if it was then.
+/// A message as it was sent. That of a grant says when that was, by the server's clock: the word `now` instead, if it
+/// was then.
 #[track_caller]
 pub fn timeless(message: &str, when: RangeInclusive<u64>) -> String {
     let words: Vec<&str> = message.split(' ').collect();

@@ -44,8 +44,8 @@ impl Lab {
     }
 }
 
-/// The milliseconds that a clock may have shown between two readings, in microseconds, which are at least `took` apart. A clock that
-/// was set back meanwhile, as machines do, may have shown anything.
+/// The milliseconds that a clock may have shown between two readings, in microseconds, which are at least `took` apart.
+/// A clock that was set back meanwhile, as machines do, may have shown anything.
 fn between(earliest: u64, took: Duration, latest: u64) -> RangeInclusive<u64> {
     // Clocks run at slightly different rates, and a time service may slow one down.
     let least = took - took / 100;

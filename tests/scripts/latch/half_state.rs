@@ -109,7 +109,8 @@ fn out_of_memory() {
     assert_eq!(lab.set(&call(4), 2), Set::Set);
 }
 
-/// A replica that is empty still, or has yet to hear of the latch: nothing that it does not have is believed to be gone.
+/// A replica that is empty still, or has yet to hear of the latch: nothing that it does not have is believed to be
+/// gone.
 #[test]
 fn a_server_that_takes_no_writes_says_nothing() {
     let refusals: [(&str, [&[&str]; 2]); 2] = [

@@ -43,8 +43,8 @@ fn everybody_is_told_a_portion_with_each_call() {
     assert_eq!(told(&mut lab, &inboxes, "open", 1).len(), PORTION);
     assert_eq!(lab.inspect().waiters, 10_100 - PORTION as u64);
     assert!(lab.ttl(TICKETS) > 0);
-    // A second copy notifies no waiter, and replies that more have to be notified. Other calls that count down do not notify
-    // the rest either.
+    // A second copy notifies no waiter, and replies that more have to be notified. Other calls that count down do not
+    // notify the rest either.
     assert_eq!(lab.count_down(&call(1).resent()), Counted::More(0));
     assert_eq!(lab.count_down(&call(2)), Counted::Count(0));
     assert_eq!(told(&mut lab, &inboxes, "open", 0), [""; 0]);

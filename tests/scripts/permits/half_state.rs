@@ -130,7 +130,8 @@ fn out_of_memory() {
     assert_eq!(lab.release(&b), RELEASED);
 }
 
-/// The user may run `HSET` and `RPUSH`, but not the commands after them. No hold, no ticket and no key without a TTL remains.
+/// The user may run `HSET` and `RPUSH`, but not the commands after them. No hold, no ticket and no key without a TTL
+/// remains.
 #[test]
 fn a_user_who_may_not_finish_a_hold() {
     for refused in ["-pexpire", "-zadd"] {

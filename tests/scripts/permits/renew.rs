@@ -109,7 +109,8 @@ fn a_lease_that_no_call_has_asked_for_is_shortened_to_the_longest_one() {
     }
 }
 
-/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length does.
+/// An extension is stored, so a late copy of an earlier and shorter one shortens nothing, and one of the same length
+/// does.
 #[test]
 fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
     for writes in [false, true] {
@@ -142,8 +143,8 @@ fn an_extension_shortens_to_the_longest_one_unless_a_longer_one_came_before() {
     }
 }
 
-/// Before Redis 7.2 each renewal may move the end of the leases by a millisecond. A hash that ended before them would lose the
-/// holds.
+/// Before Redis 7.2 each renewal may move the end of the leases by a millisecond. A hash that ended before them would
+/// lose the holds.
 #[test]
 fn the_hash_does_not_end_before_the_leases() {
     let mut lab = Permits::semaphore(2);

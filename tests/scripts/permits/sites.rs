@@ -87,7 +87,8 @@ fn a_stored_limit_wins_over_both() {
     }
 }
 
-/// The one with the smaller limit releases, cancels, sends a heartbeat, tries: the ticket of the other is served by its own.
+/// The one with the smaller limit releases, cancels, sends a heartbeat, tries: the ticket of the other is served by its
+/// own.
 #[test]
 fn a_call_serves_other_tickets_by_their_own_limits() {
     let (small, large) = (|n| attempt(1, n).limit(2), |n| attempt(2, n).limit(5));

@@ -67,7 +67,8 @@ impl Cluster {
         self.to_each(node, Socket::silence);
     }
 
-    /// Half open both ways: nothing gets through to the node or back, and neither side is told until the end, when all sockets break.
+    /// Half open both ways: nothing gets through to the node or back, and neither side is told until the end, when all
+    /// sockets break.
     pub fn mute(self: &Arc<Self>, node: Node, duration: Duration) {
         self.block(node, duration, false);
         let sockets = self.sockets(|socket| socket.node == node);

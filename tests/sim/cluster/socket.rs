@@ -1,4 +1,5 @@
-//! One socket between a process and a node: bytes that take their time, in order, and ends that do not always hear of each other.
+//! One socket between a process and a node: bytes that take their time, in order, and ends that do not always hear of
+//! each other.
 
 use std::collections::VecDeque;
 use std::io;

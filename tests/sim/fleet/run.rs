@@ -16,7 +16,8 @@ use crate::world::{Crew, Faults, LIMIT, MS, Report, Workload, World, made};
 /// Faults happen until then.
 const FAULTS_END: Duration = Duration::from_secs(20);
 
-/// Servers restart and stand still, connections break. Exclusion is waived at a server that has lost its data, there alone.
+/// Servers restart and stand still, connections break. Exclusion is waived at a server that has lost its data, there
+/// alone.
 const FAULTS: Faults = Faults { network: true, freezes: true, losses: true, ..crate::NONE };
 
 pub fn run(seed: u64) -> Report {

@@ -1,6 +1,6 @@
-//! What a failover loses, and what a replaced master does that does not know of it. Neither is a violation, unless all replicas had to
-//! acknowledge it. Even then a failover can lose a hold whose slot has moved, because not all of its keys may have arrived at the replica
-//! that is promoted.
+//! What a failover loses, and what a replaced master does that does not know of it. Neither is a violation, unless all
+//! replicas had to acknowledge it. Even then a failover can lose a hold whose slot has moved, because not all of its
+//! keys may have arrived at the replica that is promoted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -104,7 +104,8 @@ impl Judge {
         self.lock().forsaken.has_token(key, token, acknowledged)
     }
 
-    /// Whether a failover has lost the hold of the guard, or its last renewal. `acknowledged`: all replicas had to know it.
+    /// Whether a failover has lost the hold of the guard, or its last renewal. `acknowledged`: all replicas had to know
+    /// it.
     pub fn is_forsaken(&self, known: &Known<'_>, acknowledged: bool) -> bool {
         let state = self.lock();
         let id = known.budget(&state).map(|(_, id)| id);

@@ -1,5 +1,5 @@
-//! I2, I4: who is granted what by a script, and with which token; I3: no ticket is left waiting that could be served; I5:
-//! no more is granted than there is.
+//! I2, I4: who is granted what by a script, and with which token; I3: no ticket is left waiting that could be served;
+//! I5: no more is granted than there is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -147,8 +147,8 @@ impl Step<'_> {
         Some(format!("I10 {id} holds, and was told {}", self.word))
     }
 
-    /// I4: a hold gets another budget only if no ticket waits. So no ticket is passed by more than the budget that a hold had when its
-    /// ticket came, and the one before. I2: the budget is of new tokens.
+    /// I4: a hold gets another budget only if no ticket waits. So no ticket is passed by more than the budget that a
+    /// hold had when its ticket came, and the one before. I2: the budget is of new tokens.
     fn ahead(&self, highest: u64) -> Option<String> {
         if verb(&self.call) != "ask_ahead" {
             return None;

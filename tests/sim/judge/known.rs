@@ -16,8 +16,8 @@ pub struct Known<'a> {
     pub is_new: bool,
 }
 
-/// A hold may be passed on for as long after its first guard was given out, by clocks that differ, and in time: a process
-/// that stands still may do it a moment after it looked at the clock.
+/// A hold may be passed on for as long after its first guard was given out, by clocks that differ, and in time: a
+/// process that stands still may do it a moment after it looked at the clock.
 const LINE_TIME: Duration = Duration::from_millis(101);
 
 impl Known<'_> {
@@ -71,8 +71,8 @@ impl Judge {
         }
     }
 
-    /// When it was asked for under the attempt id that the guard has it by: in a cohort, that may be long before the call that asked
-    /// for the guard. Of permits, the first time that is possible.
+    /// When it was asked for under the attempt id that the guard has it by: in a cohort, that may be long before the
+    /// call that asked for the guard. Of permits, the first time that is possible.
     pub fn asked(&self, known: &Known<'_>) -> Option<Duration> {
         let state = self.lock();
         let name = state.names.get(known.key)?;
@@ -86,8 +86,8 @@ impl Judge {
         attempts.filter(|attempt| attempt.decided.is_none()).filter_map(|attempt| attempt.first_asking).min()
     }
 
-    /// Whether the client may have another hold of the name with as many units. Of two such holds, none can say which one is a
-    /// guard's. A hold that the client gives up at this moment still counts.
+    /// Whether the client may have another hold of the name with as many units. Of two such holds, none can say which
+    /// one is a guard's. A hold that the client gives up at this moment still counts.
     pub fn is_ambiguous(&self, known: &Known<'_>) -> bool {
         let (state, now) = (self.lock(), self.machine.now());
         let Some(name) = state.names.get(known.key).filter(|_| !known.is_alone()) else { return false };

@@ -1,5 +1,5 @@
-//! I13: a wait ends well only if the latch was open meanwhile, or there was none; every waiter of a latch that opens or ends
-//! is told (I3). I10: each call counts once, however often it is executed. I7: who waits no more leaves no ticket.
+//! I13: a wait ends well only if the latch was open meanwhile, or there was none; every waiter of a latch that opens or
+//! ends is told (I3). I10: each call counts once, however often it is executed. I7: who waits no more leaves no ticket.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -270,8 +270,8 @@ impl Latches {
     }
 }
 
-/// A call that changes a latch, of which no other copy was sent before. If it finds nothing to change, no copy of it will
-/// come: the client has the answer, or sends one that is not the first.
+/// A call that changes a latch, of which no other copy was sent before. If it finds nothing to change, no copy of it
+/// will come: the client has the answer, or sends one that is not the first.
 pub fn is_first(call: &Call<'_>) -> bool {
     match call.script.name() {
         "latch_set" => number(call, 5) == 0,

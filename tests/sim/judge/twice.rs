@@ -2,8 +2,8 @@
 //!
 //! At the same instant, so that every refreshed expiry is the same too. What may differ: tickets that had expired may
 //! be dropped a few at a time; with a free lock and waiters that cannot be told, each call tries them again, and
-//! each try reserves a token, and lets the keys of permits live for its lease. A call that found no holder may have promoted
-//! a ticket of the very same attempt id, left by a late copy of its request.
+//! each try reserves a token, and lets the keys of permits live for its lease. A call that found no holder may have
+//! promoted a ticket of the very same attempt id, left by a late copy of its request.
 
 use std::time::Duration;
 

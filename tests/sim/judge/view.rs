@@ -1,6 +1,7 @@
 //! What the server has of one name.
 //!
-//! The judge reads keys and arguments without the library's own spelling of them, so that a mistake there is not made twice.
+//! The judge reads keys and arguments without the library's own spelling of them, so that a mistake there is not made
+//! twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -52,8 +53,8 @@ impl View {
         self.limit.saturating_sub(used)
     }
 
-    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: no call
-    /// is told when that happens.
+    /// Whether a ticket before this one has died that there may have been no room for, as there is for this one: no
+    /// call is told when that happens.
     pub fn is_behind_dead(&self, ticket: &Ticket, now: Duration) -> bool {
         let mut before = self.queue.iter().take_while(|other| other.id != ticket.id);
         before.any(|other| !other.lives(now) && other.units > ticket.units)

@@ -44,7 +44,8 @@ pub struct Attempt {
     pub astray: bool,
     /// How many tokens its grant reserves: so many guards may have it, one after the other.
     pub span: u64,
-    /// When the first of them got it, by the clock of a process that stood still at times: for each budget, by its first token.
+    /// When the first of them got it, by the clock of a process that stood still at times: for each budget, by its
+    /// first token.
     pub first_delivered: BTreeMap<u64, Duration>,
 }
 
@@ -68,8 +69,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// The longest wait between two heartbeats. It grows where they got no answer, and is no longer than a sixth of a ticket's time
-    /// to live.
+    /// The longest wait between two heartbeats. It grows where they got no answer, and is no longer than a sixth of a
+    /// ticket's time to live.
     fn pause(&self, lease: Duration) -> Duration {
         if self.calm.is_zero() { PAUSE } else { (lease.min(LONGEST_TICKET) / 6).clamp(PAUSE, LONGEST_PAUSE) }
     }
@@ -92,11 +93,11 @@ pub struct Moment {
 /// The longest wait between two tries against a server that gives no answer, and the shortest between two heartbeats.
 pub const BACKOFF: Duration = Duration::from_millis(1250);
 pub const PAUSE: Duration = Duration::from_millis(75);
-/// How many messages it takes until the inbox of a slot is open, one after the other: a socket is dialled, logged in and looked at, the node
-/// is asked whether it belongs to the cluster, and subscribes the channel.
+/// How many messages it takes until the inbox of a slot is open, one after the other: a socket is dialled, logged in
+/// and looked at, the node is asked whether it belongs to the cluster, and subscribes the channel.
 pub const OPENING: u32 = 10;
-/// The longest wait between two tries to open the inbox of a slot, and the last try; and the same of one that was open before, which the
-/// connection opens again.
+/// The longest wait between two tries to open the inbox of a slot, and the last try; and the same of one that was open
+/// before, which the connection opens again.
 const OPENED: Duration = Duration::from_secs(9);
 const REOPENED: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -126,8 +127,8 @@ impl Moment {
         }
         let client = client.filter(|_| attempt.waits())?;
         let id = &ticket.id;
-        // Messages may have been missed until the client listened again. One heartbeat may be under way by then, so only the
-        // next one counts.
+        // Messages may have been missed until the client listened again. One heartbeat may be under way by then, so
+        // only the next one counts.
         if attempt.appeared < client.listens && attempt.asked < client.listens {
             // A request that itself waits for replicas is answered only after that wait.
             let since = client.listens.max(client.calm).max(attempt.told.unwrap_or(self.now));
@@ -138,8 +139,9 @@ impl Moment {
             }
         }
         let since = [fits?, client.calm, client.listens, attempt.told?].into_iter().max()?;
-        // A client that has asked since the lock was taken, and got its answer without delay, knows when that lease ends.
-        // Another lease may have begun and ended since, even in the same moment. The next heartbeat finds that out.
+        // A client that has asked since the lock was taken, and got its answer without delay, knows when that lease
+        // ends. Another lease may have begun and ended since, even in the same moment. The next heartbeat finds that
+        // out.
         let knows = foreseen && attempt.learned > self.held_since && attempt.learned >= client.calm;
         let heartbeat = if knows { Duration::ZERO } else { ticket.lease.min(LONGEST_TICKET) / 3 };
         let bound =
@@ -172,8 +174,8 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        // The hold that the cohort had when it asked ahead may be among the data that was lost since. The client learns of that from the
-        // next renewal.
+        // The hold that the cohort had when it asked ahead may be among the data that was lost since. The client learns
+        // of that from the next renewal.
         let has_lost = attempt.ahead && told.is_some_and(|told| told <= self.damaged);
         let heartbeat = attempt.granted_unheard || has_lost;
         let heartbeat = if heartbeat { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };

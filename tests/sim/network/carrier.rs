@@ -85,8 +85,8 @@ impl Link {
         answered
     }
 
-    /// Whether what has arrived on that connection is executed, at a server that had restarted so often when it was made. Returns
-    /// when it is.
+    /// Whether what has arrived on that connection is executed, at a server that had restarted so often when it was
+    /// made. Returns when it is.
     pub(super) async fn goes_on(&self, connection: u64, restarts: u64) -> bool {
         let world = self.machine.process(WORLD);
         if self.look(|state| state.mute && state.commands == connection) {

@@ -1,5 +1,5 @@
-//! A subscription, kept up as the adapters do it: a message counts only while the connection for commands has shown that
-//! the subscription is on its server, and whatever was interrupted, a gap follows.
+//! A subscription, kept up as the adapters do it: a message counts only while the connection for commands has shown
+//! that the subscription is on its server, and whatever was interrupted, a gap follows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,8 +67,8 @@ impl Feed {
         }
     }
 
-    /// Until it is proven again, with the socket that there is if that will do. The number is that of the connection for
-    /// commands.
+    /// Until it is proven again, with the socket that there is if that will do. The number is that of the connection
+    /// for commands.
     async fn restore(&mut self) -> Result<u64, Over> {
         let link = self.link.clone();
         let mut gap = false;

@@ -1,5 +1,6 @@
-//! The clocks of the servers. They differ as far as the documentation allows without an effect on leases: what all of them have in
-//! common and the largest difference of two are within the margin by which a client counts less than its lease.
+//! The clocks of the servers. They differ as far as the documentation allows without an effect on leases: what all of
+//! them have in common and the largest difference of two are within the margin by which a client counts less than its
+//! lease.
 
 use std::time::Duration;
 

@@ -24,13 +24,14 @@ pub struct Fork {
     pub has: Dump,
     /// The writes that were on their way.
     pub late: usize,
-    /// The slots that had moved to the old master and whose keys have not all arrived at the new one. No client has waited for
-    /// replicas to acknowledge such a move.
+    /// The slots that had moved to the old master and whose keys have not all arrived at the new one. No client has
+    /// waited for replicas to acknowledge such a move.
     pub moved: BTreeSet<String>,
 }
 
 impl Nodes {
-    /// Those who are connected stay where they are. `draw` says which replica. `None` while an old master has not been told yet.
+    /// Those who are connected stay where they are. `draw` says which replica. `None` while an old master has not been
+    /// told yet.
     pub fn fail_over(self: &Arc<Self>, how: Failover, draw: u64) -> Option<Fork> {
         let mut state = self.lock();
         let at = (draw / 8 % state.shards.len() as u64) as usize;

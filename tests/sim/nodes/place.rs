@@ -37,8 +37,8 @@ pub const SPY: &str = r"local redis = (function(server)
 end)(redis)
 ";
 
-/// Stands before a script at a server of a cluster that shards messages. The embedded server has no shard channels: here they are
-/// channels that no other server hears.
+/// Stands before a script at a server of a cluster that shards messages. The embedded server has no shard channels:
+/// here they are channels that no other server hears.
 pub const SHARDED: &str = r"local redis = (function(server)
   local function sharded(run)
     return function(command, ...)
@@ -51,8 +51,8 @@ pub const SHARDED: &str = r"local redis = (function(server)
 end)(redis)
 ";
 
-/// Stands before a script at a server from which a slot is moving away. A key that is not there belongs to another server, also for
-/// the script that has deleted it.
+/// Stands before a script at a server from which a slot is moving away. A key that is not there belongs to another
+/// server, also for the script that has deleted it.
 pub const LOCAL_KEYS: &str = r"local redis = (function(server)
   local known = {}
   for _, key in ipairs(KEYS) do known[key] = true end

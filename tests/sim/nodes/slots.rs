@@ -32,8 +32,8 @@ impl Slots {
         self.open.is_some()
     }
 
-    /// Forgets what has arrived at this master, which is being replaced and will number its writes anew. Returns the slots of which a
-    /// key arrived after that write.
+    /// Forgets what has arrived at this master, which is being replaced and will number its writes anew. Returns the
+    /// slots of which a key arrived after that write.
     pub fn late_arrivals(&mut self, master: Node, written: u64) -> BTreeSet<String> {
         let mut late = BTreeSet::new();
         self.arrivals.retain(|slot, (node, number)| {
@@ -133,8 +133,8 @@ impl Nodes {
         Map { masters, moved }
     }
 
-    /// Since when masters and slots are what they are, and all nodes know it; `None` while a slot moves, a node stands still or is cut
-    /// off, or the cluster is down.
+    /// Since when masters and slots are what they are, and all nodes know it; `None` while a slot moves, a node stands
+    /// still or is cut off, or the cluster is down.
     pub fn settled(&self) -> Option<Duration> {
         let state = self.lock();
         let slots = state.slots.as_ref()?;
@@ -190,8 +190,9 @@ impl Nodes {
         state.is_open(slot).is_some() && state.shards[state.serves(slot)].master == node
     }
 
-    /// What all masters have, each of its own slots, and of a slot that moves here. A master that a failover has promoted may still have
-    /// keys of a slot that moved away before, as in Redis. If that slot moves back, the keys that its present master has are newer.
+    /// What all masters have, each of its own slots, and of a slot that moves here. A master that a failover has
+    /// promoted may still have keys of a slot that moved away before, as in Redis. If that slot moves back, the keys
+    /// that its present master has are newer.
     pub fn truth(&self) -> Dump {
         let state = self.lock();
         let Some(_) = &state.slots else { return dump(&state.places[state.shards[0].master].server) };
@@ -211,7 +212,8 @@ impl Nodes {
         all
     }
 
-    /// A slot begins to move. False: another one does, it is there already, or a master does not know that it was replaced.
+    /// A slot begins to move. False: another one does, it is there already, or a master does not know that it was
+    /// replaced.
     pub fn open(&self, slot: &str, to: usize) -> bool {
         let mut state = self.lock();
         let to = to % state.shards.len();
@@ -226,8 +228,8 @@ impl Nodes {
         true
     }
 
-    /// Whether the master that a slot moves to has keys of it, which it has not got by this move: they were there before, and a failover
-    /// has lost their removal.
+    /// Whether the master that a slot moves to has keys of it, which it has not got by this move: they were there
+    /// before, and a failover has lost their removal.
     pub fn has_old_keys(&self) -> bool {
         let state = self.lock();
         let Some((open, to)) = state.slots.as_ref().and_then(|slots| slots.open.as_ref()) else { return false };

@@ -1,5 +1,5 @@
-//! What each node of a cluster knows of it. A node that is promoted, or to which a slot has moved, knows at once; the others learn it one
-//! by one, and say until then what was right before.
+//! What each node of a cluster knows of it. A node that is promoted, or to which a slot has moved, knows at once; the
+//! others learn it one by one, and say until then what was right before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -299,7 +299,8 @@ impl Nodes {
         until.saturating_sub(self.machine.now())
     }
 
-    /// Whether the node says that it is a part of a cluster which takes calls. One that is cut off takes a while to notice.
+    /// Whether the node says that it is a part of a cluster which takes calls. One that is cut off takes a while to
+    /// notice.
     pub fn is_up(&self, node: Node) -> bool {
         let (state, now) = (self.lock(), self.machine.now());
         let down = state.slots.as_ref().is_some_and(|slots| slots.down > now);

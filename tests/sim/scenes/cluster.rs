@@ -73,7 +73,8 @@ pub async fn heard_elsewhere(mut stage: Stage) -> Played {
     Ok(())
 }
 
-/// The node at which the waiter listens is cut off from the others, which replace it. The lock is served by another one.
+/// The node at which the waiter listens is cut off from the others, which replace it. The lock is served by another
+/// one.
 pub async fn cut_off_listener(mut stage: Stage) -> Played {
     let Waits { holder, guard, waiter, waiting } = waits_elsewhere(&mut stage).await;
     let socket = stage.cluster(waiter).socket();
@@ -87,7 +88,8 @@ pub async fn cut_off_listener(mut stage: Stage) -> Played {
     Ok(())
 }
 
-/// While the slot of the lock moves, key by key, its holder renews it, and it is released and granted when the slot has moved.
+/// While the slot of the lock moves, key by key, its holder renews it, and it is released and granted when the slot has
+/// moved.
 pub async fn moving_slot(mut stage: Stage) -> Played {
     spread(&stage);
     let lease = 1500 * MS;
@@ -130,8 +132,8 @@ pub async fn handed_over_in_a_moving_slot(mut stage: Stage) -> Played {
     next.release().await.map_err(|error| format!("a lease is lost: {error}"))
 }
 
-/// The lease of the last reader ends while the slot moves and all keys exist. The script that grants the lock to the writer is not
-/// refused half-way.
+/// The lease of the last reader ends while the slot moves and all keys exist. The script that grants the lock to the
+/// writer is not refused half-way.
 pub async fn expired_in_a_moving_slot(mut stage: Stage) -> Played {
     spread(&stage);
     let (readers, writer) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
@@ -159,8 +161,9 @@ fn shard(stage: &Stage) -> u64 {
     8 * masters.iter().position(|master| *master == owner(stage)).unwrap_or(0) as u64
 }
 
-/// The master of the lock stands still with a call in its buffer, is replaced, and goes on. The client stands still as well, and finds both
-/// the answer of the old master and the news that it was replaced. A grant that the new master does not have is soon known to be lost.
+/// The master of the lock stands still with a call in its buffer, is replaced, and goes on. The client stands still as
+/// well, and finds both the answer of the old master and the news that it was replaced. A grant that the new master
+/// does not have is soon known to be lost.
 pub async fn thawed_master(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(LONG).await;
@@ -189,8 +192,8 @@ pub async fn thawed_master(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
 }
 
-/// As [`thawed_master`], but nothing tells the client that the master was replaced: it has read the map a moment before. The answer comes
-/// late, so the others are asked before it counts.
+/// As [`thawed_master`], but nothing tells the client that the master was replaced: it has read the map a moment
+/// before. The answer comes late, so the others are asked before it counts.
 pub async fn thawed_answer(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(LONG).await;
@@ -209,7 +212,8 @@ pub async fn thawed_answer(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that only a replaced master has given")
 }
 
-/// A failover loses the grant. The client loses its connection to the old master, finds the new one in the map, and looks at what it holds.
+/// A failover loses the grant. The client loses its connection to the old master, finds the new one in the map, and
+/// looks at what it holds.
 pub async fn lost_with_its_master(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(LONG).await;
@@ -227,7 +231,8 @@ pub async fn lost_with_its_master(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that a failover has lost")
 }
 
-/// A node has come back with an old map, which names a master that stands still. A client that knows better does not go back to that one.
+/// A node has come back with an old map, which names a master that stands still. A client that knows better does not go
+/// back to that one.
 pub async fn old_map(mut stage: Stage) -> Played {
     spread(&stage);
     let process = stage.enter_cluster(LONG).await;

@@ -6,8 +6,8 @@ use crate::nodes::Failover;
 use crate::stage::{LONG, Played, Stage, must};
 use crate::world::MS;
 
-/// Those who are connected stay at the demoted server; only the holder dials anew. It releases, the waiter is not granted
-/// the lock by the new primary, where it does not listen, and hears what is published there all the same.
+/// Those who are connected stay at the demoted server; only the holder dials anew. It releases, the waiter is not
+/// granted the lock by the new primary, where it does not listen, and hears what is published there all the same.
 pub async fn demoted_listener(mut stage: Stage) -> Played {
     let (holder, waiter, next) = (stage.enter(LONG).await, stage.enter(LONG).await, stage.enter(LONG).await);
     stage.server.replicate(stage.hop);
@@ -73,7 +73,8 @@ pub async fn lost_writes(mut stage: Stage) -> Played {
     Ok(())
 }
 
-/// A master is cut off from its replica, which is promoted, and goes on. The holder stays there, and its renewals do not count.
+/// A master is cut off from its replica, which is promoted, and goes on. The holder stays there, and its renewals do
+/// not count.
 pub async fn cut_off_master(mut stage: Stage) -> Played {
     stage.server.replicate(stage.hop);
     let lease = 3000 * MS;

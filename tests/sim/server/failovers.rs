@@ -1,4 +1,5 @@
-//! What becomes of the servers behind the address: replicas, failovers, masters that do not know that they were replaced.
+//! What becomes of the servers behind the address: replicas, failovers, masters that do not know that they were
+//! replaced.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +70,8 @@ impl SimServer {
         format!("nothing arrives at replica {:?} for {duration:?}", self.nodes.stall(draw, duration))
     }
 
-    /// A replica becomes the primary; `draw` says which. Who is connected stays where he is. Says what has become of the last
-    /// writes.
+    /// A replica becomes the primary; `draw` says which. Who is connected stays where he is. Says what has become of
+    /// the last writes.
     pub fn fail_over(&self, how: Failover, draw: u64) -> String {
         self.judge.look(&self.clock());
         let Some(fork) = self.nodes.fail_over(how, draw) else { return "none".to_owned() };
@@ -99,8 +100,8 @@ impl SimServer {
         self.nodes.freeze(node, duration);
     }
 
-    /// A master stands still, and is replaced after `replaced`. Later it goes on, executes what has reached it, and learns after `told`
-    /// that it is a replica. Says which one it is.
+    /// A master stands still, and is replaced after `replaced`. Later it goes on, executes what has reached it, and
+    /// learns after `told` that it is a replica. Says which one it is.
     pub fn replace_frozen(self: &Arc<Self>, draw: u64, replaced: Duration, frozen: Duration, told: Duration) -> String {
         let node = self.nodes.master_of(draw);
         let frozen = frozen.max(replaced);

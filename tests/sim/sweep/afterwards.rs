@@ -11,8 +11,8 @@ use super::polled::Ended;
 use super::rivals::Rivals;
 use super::scene::{Fault, LEASE, LONGEST, OUTAGE, Scene};
 
-/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; a client that waits
-/// behind asks every third of one. The rest is connections that come back, and tries.
+/// A request that lay somewhere may be executed this much later, and what it leaves lasts for a lease; a client that
+/// waits behind asks every third of one. The rest is connections that come back, and tries.
 pub const LATE: Duration =
     Duration::from_millis(3100).saturating_add(LEASE).saturating_add(Duration::from_secs(1)).saturating_add(OUTAGE);
 

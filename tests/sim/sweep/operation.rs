@@ -169,7 +169,8 @@ pub const OPERATIONS: &[Operation] = &[
         name: "extend",
         before: Before::Hold,
         start: |s| {
-            // On another lock, because the lease of the hold that the scene has is renewed, and only a fixed one is extended.
+            // On another lock, because the lease of the hold that the scene has is renewed, and only a fixed one is
+            // extended.
             let other = s.client.as_ref().unwrap().lock("another");
             async move {
                 let guard = other.lock().expires_after(500 * MS).await?;

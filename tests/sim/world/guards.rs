@@ -157,8 +157,9 @@ impl World {
 }
 
 impl World {
-    /// A hold may overlap with others if it was requested before a loss of data, or if a failover has lost it. If all replicas had to
-    /// acknowledge it, a failover may lose it only if its slot had moved and not all keys had arrived at the promoted replica.
+    /// A hold may overlap with others if it was requested before a loss of data, or if a failover has lost it. If all
+    /// replicas had to acknowledge it, a failover may lose it only if its slot had moved and not all keys had arrived
+    /// at the promoted replica.
     fn waives(&self, key: &str, seen: &Seen, lost_at: Option<Duration>) -> bool {
         self.waives_hold(seen.started, &seen.known(key), lost_at)
     }

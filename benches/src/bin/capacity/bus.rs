@@ -1,4 +1,5 @@
-//! What a message costs a cluster: `PUBLISH` goes to every node, `SPUBLISH` to those of one shard, here a master and a replica.
+//! What a message costs a cluster: `PUBLISH` goes to every node, `SPUBLISH` to those of one shard, here a master and a
+//! replica.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -52,8 +53,8 @@ impl Command {
     }
 }
 
-/// Nodes of which at most one is a replica. A replica gets every message too, so what counts is how many nodes get it. Killed
-/// when dropped.
+/// Nodes of which at most one is a replica. A replica gets every message too, so what counts is how many nodes get it.
+/// Killed when dropped.
 struct Cluster(Vec<Node>);
 
 struct Node {

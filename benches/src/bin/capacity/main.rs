@@ -1,8 +1,8 @@
-//! What one acquisition, hand-over, renewal, heartbeat and message costs the server, and what names, holds and waiters need of
-//! its memory.
+//! What one acquisition, hand-over, renewal, heartbeat and message costs the server, and what names, holds and waiters
+//! need of its memory.
 //!
-//! `cargo run --release -p bowline-benches --bin capacity -- [part of a case's name]... [operations=20000] [names=10000]
-//! [messages=10000]`
+//! `cargo run --release -p bowline-benches --bin capacity -- [part of a case's name]... [operations=20000]
+//! [names=10000] [messages=10000]`
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 
 use bowline_benches::Result;

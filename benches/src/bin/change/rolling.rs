@@ -1,4 +1,5 @@
-//! The masters of a `RedLock` are restarted without their data, one after another, while a hold is kept and tasks compete.
+//! The masters of a `RedLock` are restarted without their data, one after another, while a hold is kept and tasks
+//! compete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

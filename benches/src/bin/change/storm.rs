@@ -56,7 +56,8 @@ async fn acquire_all(client: &Client, number: usize) {
     }
 }
 
-/// How often somebody has logged in at the first nodes. The testkit, which looks at the keys over connections of its own, does not.
+/// How often somebody has logged in at the first nodes. The testkit, which looks at the keys over connections of its
+/// own, does not.
 fn logins(cluster: &Cluster, nodes: usize) -> Result<u64> {
     let mut all = 0;
     for node in 0..nodes {

@@ -1,4 +1,5 @@
-//! A lock over three masters of which one refuses, denies or gives no answer: the pair that finds out, and those after it.
+//! A lock over three masters of which one refuses, denies or gives no answer: the pair that finds out, and those after
+//! it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ enum Fault {
     Command(&'static [&'static str], &'static [&'static str]),
     /// The process stands still.
     Frozen,
-    /// One program has no connection to it, and gets none. Another program reaches all masters, and acquires by turns with the first.
+    /// One program has no connection to it, and gets none. Another program reaches all masters, and acquires by turns
+    /// with the first.
     CutOff,
 }
 

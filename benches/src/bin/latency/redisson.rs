@@ -1,5 +1,5 @@
-//! The scripts of Redisson 4.7 for a free resource, written anew with the same commands. Keys and arguments are those that its
-//! clients send.
+//! The scripts of Redisson 4.7 for a free resource, written anew with the same commands. Keys and arguments are those
+//! that its clients send.
 
 use std::time::Duration;
 

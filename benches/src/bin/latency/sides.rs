@@ -37,7 +37,8 @@ impl Bare {
         Self { connection, calls: Calls::Of(peer), samples: Samples::default() }
     }
 
-    /// Makes the calls of the `n`th pair, and returns how long they took. A script's words are put together before that.
+    /// Makes the calls of the `n`th pair, and returns how long they took. A script's words are put together before
+    /// that.
     pub(crate) async fn pair(&mut self, n: u64) -> Result<Duration> {
         let calls = match &self.calls {
             Calls::Floor(calls) => Cow::Borrowed(&calls[..]),
@@ -53,10 +54,11 @@ impl Bare {
     }
 }
 
-/// As many rounds as `pairs`, in each of which every side has one turn. The samples of `bare` stay there; bowline's are returned.
+/// As many rounds as `pairs`, in each of which every side has one turn. The samples of `bare` stay there; bowline's are
+/// returned.
 ///
-/// The order is drawn anew for each round. A turn is faster after one of the same kind, whose code is in the caches and whose threads are
-/// still awake, so no side may follow another one more often than the rest.
+/// The order is drawn anew for each round. A turn is faster after one of the same kind, whose code is in the caches and
+/// whose threads are still awake, so no side may follow another one more often than the rest.
 pub(crate) async fn take_turns<'a>(
     free: &Free,
     bare: impl IntoIterator<Item = &'a mut Bare>,

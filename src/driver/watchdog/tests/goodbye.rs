@@ -123,7 +123,8 @@ fn a_clean_up_that_is_not_finished_by_one_call_is_called_again() {
     const BATCH: usize = 256;
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let called = Arc::<Mutex<Vec<String>>>::default();
-    // The server has more dead tickets before each of ours than one call may remove: it asks for one more call about each.
+    // The server has more dead tickets before each of ours than one call may remove: it asks for one more call about
+    // each.
     let heard = Arc::clone(&called);
     let answer: Answer = Arc::new(move |call| {
         let Arg::Text(ticket) = call.args[0] else { panic!("{:?}", call.args) };

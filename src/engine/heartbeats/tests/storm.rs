@@ -41,8 +41,8 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
     assert_eq!(heartbeats.under_way, 0);
 }
 
-/// While a subscription is interrupted again and again, the same names must not come first each time until the tickets of
-/// others expire.
+/// While a subscription is interrupted again and again, the same names must not come first each time until the tickets
+/// of others expire.
 #[test]
 fn gap_after_gap_every_name_has_its_turn() {
     let (mut heartbeats, _, mut now) = many(1000);

@@ -51,8 +51,8 @@ fn a_ticket_that_is_known_later_is_looked_after_too() {
     assert_eq!(heartbeats.next(), Some(start + LATER));
 }
 
-/// The heartbeat for the unread reply is due and has not begun. When the reply comes, this heartbeat is not needed, but the
-/// one for the gap is.
+/// The heartbeat for the unread reply is due and has not begun. When the reply comes, this heartbeat is not needed, but
+/// the one for the gap is.
 #[test]
 fn a_gap_counts_while_a_reply_is_looked_after() {
     for read_at_last in [true, false] {

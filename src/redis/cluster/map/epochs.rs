@@ -1,6 +1,6 @@
-//! The config epochs of masters. Each failover and each slot that changes its master gives the new master a greater one than any
-//! master had before. So the one with the greater epoch is right about a slot, and the current epoch of the cluster says nothing:
-//! it grows when an election begins, and a node hears of it before it hears of the winner.
+//! The config epochs of masters. Each failover and each slot that changes its master gives the new master a greater one
+//! than any master had before. So the one with the greater epoch is right about a slot, and the current epoch of the
+//! cluster says nothing: it grows when an election begins, and a node hears of it before it hears of the winner.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::connection::Reply;
 pub(in super::super) struct Epochs(HashMap<String, u64>);
 
 impl Epochs {
-    /// Reads the answer to `CLUSTER NODES`: one line for each node, with an id, an address, flags, the id of the master, two times
-    /// and the epoch. A user without the right to ask gets no answer, and knows of no epoch.
+    /// Reads the answer to `CLUSTER NODES`: one line for each node, with an id, an address, flags, the id of the
+    /// master, two times and the epoch. A user without the right to ask gets no answer, and knows of no epoch.
     pub(in super::super) fn parse(nodes: &Reply) -> Self {
         let Reply::Bytes(nodes) = nodes else { return Self::default() };
         let line = |line: &str| {

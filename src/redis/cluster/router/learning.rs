@@ -11,8 +11,9 @@ use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 
 impl Router {
-    /// Takes over what is newer in a map that was read. The link to a master that was replaced is cut at once. The old master may
-    /// execute the calls that it has not answered when it resumes, and the writes behind its answers would be lost.
+    /// Takes over what is newer in a map that was read. The link to a master that was replaced is cut at once. The old
+    /// master may execute the calls that it has not answered when it resumes, and the writes behind its answers would
+    /// be lost.
     pub(in super::super) fn learn(&self, reading: Reading) -> Found {
         let Reading { began, map, anew, up, .. } = reading;
         let (now, mut cut, is_down) = (self.executor.now(), Vec::new(), up.is_empty());

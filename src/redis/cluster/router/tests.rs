@@ -63,7 +63,8 @@ impl Wake for Look {
     }
 }
 
-/// Two masters are replaced at once. While the link to one of them is being closed, a caller may read what the other one has answered.
+/// Two masters are replaced at once. While the link to one of them is being closed, a caller may read what the other
+/// one has answered.
 #[test]
 fn no_answer_of_a_replaced_master_counts_once_a_call_can_see_the_new_map() {
     let router = router();

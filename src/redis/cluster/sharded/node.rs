@@ -185,8 +185,8 @@ impl<'a> Subscribed<'a> {
         }
     }
 
-    /// Subscribes and unsubscribes until the subscribed channels are the wanted ones. Returns whether more remains to be
-    /// done.
+    /// Subscribes and unsubscribes until the subscribed channels are the wanted ones. Returns whether more remains to
+    /// be done.
     async fn adjust(&mut self) -> Result<bool, Failure> {
         let Node { router, channels, host } = *self.node;
         if self.put_off.is_empty() {

@@ -1,7 +1,7 @@
 //! Which channels are wanted at which master, by the map of slots. Pure.
 //!
-//! A change looks at the channels that it concerns only, and tells their masters only. A program may wait in all slots of a cluster,
-//! with a channel in each.
+//! A change looks at the channels that it concerns only, and tells their masters only. A program may wait in all slots
+//! of a cluster, with a channel in each.
 
 use std::sync::Arc;
 
@@ -97,14 +97,16 @@ impl Places {
             true => master.wanted.insert(Arc::clone(channel)),
             false => master.wanted.remove(channel),
         };
-        // A master that has not looked since the last change is awake, or has no socket to look from. Its task ends with the last channel.
+        // A master that has not looked since the last change is awake, or has no socket to look from. Its task ends
+        // with the last channel.
         if master.changed.is_empty() || master.wanted.is_empty() {
             self.woken.push(Arc::clone(&master.event));
         }
         master.changed.insert(Arc::clone(channel));
     }
 
-    /// Whom the changes since the last call concern. And whether a master is among them of which no channel was wanted before.
+    /// Whom the changes since the last call concern. And whether a master is among them of which no channel was wanted
+    /// before.
     pub(super) fn take_woken(&mut self) -> (Vec<Arc<Event>>, bool) {
         (std::mem::take(&mut self.woken), std::mem::take(&mut self.is_new))
     }
@@ -124,7 +126,8 @@ impl Places {
         self.masters.get(host).map(|master| &master.wanted).filter(|wanted| !wanted.is_empty())
     }
 
-    /// The channels that are, or were, wanted at this master, and were not, or are not. Those of earlier calls are left out.
+    /// The channels that are, or were, wanted at this master, and were not, or are not. Those of earlier calls are left
+    /// out.
     pub(super) fn take_changed(&mut self, host: &Host) -> FxHashSet<Arc<str>> {
         let changed = self.masters.get_mut(host).map(|master| std::mem::take(&mut master.changed)).unwrap_or_default();
         #[cfg(test)]

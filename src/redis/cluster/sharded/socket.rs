@@ -1,8 +1,8 @@
 //! One socket with shard channels.
 //!
 //! redis-rs takes every `ssubscribe` and `sunsubscribe` for the answer to the oldest command. But a server also says
-//! `sunsubscribe` by itself, when it hands the slot over. So one write is under way at a time, and each answer has to be the one
-//! that the command gets. If one is not, another message has taken its place, and the socket is given up.
+//! `sunsubscribe` by itself, when it hands the slot over. So one write is under way at a time, and each answer has to
+//! be the one that the command gets. If one is not, another message has taken its place, and the socket is given up.
 
 use std::future::Future;
 use std::pin::pin;
@@ -61,8 +61,8 @@ impl Socket {
         self.driven(alive(&mut connection)).await?
     }
 
-    /// Unsubscribes and subscribes in one write. Each channel has a command of its own, because a command may only have one
-    /// slot. Returns the answers for `subscribe`, in its order.
+    /// Unsubscribes and subscribes in one write. Each channel has a command of its own, because a command may only have
+    /// one slot. Returns the answers for `subscribe`, in its order.
     pub(super) async fn exchange(
         &mut self,
         unsubscribe: &[Arc<str>],

@@ -158,8 +158,8 @@ impl Table {
         self.channels.get(name)?.trouble.clone()
     }
 
-    /// Delivers a message that came from this master. It is ignored if the master no longer has the subscription, because it
-    /// may have been replaced.
+    /// Delivers a message that came from this master. It is ignored if the master no longer has the subscription,
+    /// because it may have been replaced.
     pub(super) fn deliver(&self, name: &str, host: &Host, payload: Vec<u8>) {
         let Some(channel) = self.channels.get(name).filter(|channel| channel.at.as_ref() == Some(host)) else { return };
         for subscription in &channel.subscriptions {

@@ -1,5 +1,5 @@
--- What Redisson's semaphore with leases (RPermitExpirableSemaphore) does for one permit. Its first key counts the free permits.
--- KEYS: permits ends channel
+-- What Redisson's semaphore with leases (RPermitExpirableSemaphore) does for one permit. Its first key counts the free
+-- permits. KEYS: permits ends channel
 -- ARGV: permit ends_at_ms now_ms publish
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, ARGV[3], 'LIMIT', 0, 1)
 if #over > 0 then
