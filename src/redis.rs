@@ -28,6 +28,7 @@ mod handshake;
 #[cfg(test)]
 mod lab;
 mod later;
+mod limit;
 mod link;
 mod loaded;
 mod locate;

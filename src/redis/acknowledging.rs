@@ -15,6 +15,7 @@ use futures::future::{Either, select};
 
 use super::beside::beside;
 use super::calls::{self, Waiting};
+use super::limit::Limit;
 use super::link::Shared;
 use super::supervisor;
 use crate::connection::{Acknowledged, Call, ConnectionError};
@@ -68,7 +69,7 @@ impl Acknowledging {
         let generation = match commands.within(waiting.within, commands.ready()).await {
             Some(Ok(up)) => up.generation,
             Some(Err(error)) => return failed(error),
-            None => return failed(calls::late(commands, started, waiting.within, None)),
+            None => return failed(commands.late(Limit { started, limit: waiting.within }, None)),
         };
         let elapsed = commands.executor.now().saturating_duration_since(started);
         let waiting = Waiting { within: waiting.within.saturating_sub(elapsed), ..waiting };

@@ -1,13 +1,15 @@
-//! Runs scripts over the connection, each call within its deadline.
+//! Runs scripts over a connection, each call within its time limit.
 
-use std::pin::{Pin, pin};
+use std::future::ready;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 
 use super::convert;
 use super::failure::Failure;
-use super::link::{Shared, Up, is_silent};
+use super::limit::Limit;
+use super::link::{Shared, Up};
 use super::sending::{self, Around};
 use super::unanswered::Handed;
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
@@ -23,35 +25,42 @@ pub(super) struct Waiting {
     pub(super) asking: bool,
 }
 
+/// Runs one call, as soon as there is a connection.
 pub(super) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
-    let (started, limit) = (shared.executor.now(), limit(shared, std::slice::from_ref(call)));
-    let mut handed = Handed::new(shared);
-    let answered = {
-        // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its
-        // way.
-        let work = pin!(async {
-            let (mut up, since) = ready(shared, started).await?;
-            handed.set(up.generation, since);
-            let value = sending::send(&mut up, call).await?;
-            heed(shared, up.generation, convert::reply(value))
-        });
-        within(shared, started, limit, work).await
-    };
-    let handed = handed.take();
-    match answered {
-        Some(Err(error)) => Err(ended(shared, error, handed)),
-        Some(answer) => answer,
-        None => Err(late(shared, started, limit, handed)),
-    }
+    let limit = shared.limit(std::slice::from_ref(call));
+    one(shared, call, limit, limit.started, connected(shared, limit.started)).await
 }
 
-/// Runs several calls. The answers are in their order, and one error does not affect the other calls.
+/// Runs several calls as soon as there is a connection. The answers are in their order, and one error does not affect
+/// the other calls.
 pub(super) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer> {
     if calls.is_empty() {
         return Vec::new();
     }
-    let limit = limit(shared, calls);
-    batch(shared, calls, &Around::default(), limit).await.0
+    let limit = shared.limit(calls);
+    several(shared, calls, &Around::default(), limit, limit.started, connected(shared, limit.started)).await.0
+}
+
+/// Like [`run_batch`], over this connection. `asking` says that the node is taking the slot of the calls over.
+pub(super) async fn run_over(
+    shared: &Shared,
+    up: Up,
+    calls: &[Call<'_>],
+    asking: bool,
+    limit: Limit,
+    now: Instant,
+) -> Vec<Answer> {
+    match calls {
+        [call] if !asking => vec![one(shared, call, limit, now, ready(Ok((up, now)))).await],
+        _ => {
+            let around = Around { before_each: asking_first(asking), after: None };
+            several(shared, calls, &around, limit, now, ready(Ok((up, now)))).await.0
+        }
+    }
+}
+
+fn asking_first(asking: bool) -> Option<::redis::Cmd> {
+    asking.then(|| ::redis::cmd("ASKING"))
 }
 
 /// Like [`run_batch`], followed by `WAIT`. Each answer comes with the number of replicas that have acknowledged the
@@ -77,9 +86,10 @@ pub(super) async fn run_acknowledged(
         // `WAIT` with a timeout of zero would wait without end.
         (millis > 0).then(|| ::redis::cmd("WAIT").arg(replicas).arg(millis).take())
     };
-    let around = Around { before_each: asking.then(|| ::redis::cmd("ASKING")), after: Some(&wait) };
+    let around = Around { before_each: asking_first(asking), after: Some(&wait) };
     // A short wait may end later than the time limit. This is no sign of a dead connection.
-    let (answers, waited) = batch(shared, calls, &around, within.max(waiting + answering)).await;
+    let limit = Limit { started, limit: within.max(waiting + answering) };
+    let (answers, waited) = several(shared, calls, &around, limit, started, connected(shared, started)).await;
     let replicas = match waited {
         Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
         Some(Err(refusal)) => Err(refusal),
@@ -90,41 +100,71 @@ pub(super) async fn run_acknowledged(
     answers.into_iter().map(|answer| answer.and_then(acknowledged)).collect()
 }
 
-/// Sends the calls with the commands around them in one write. Returns the answers to the calls and to the command
-/// behind them.
-async fn batch(
+/// Sends one call over the connection `up`.
+async fn one(
+    shared: &Shared,
+    call: &Call<'_>,
+    limit: Limit,
+    now: Instant,
+    up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
+) -> Answer {
+    let mut handed = Handed::new(shared);
+    let answered = {
+        // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its
+        // way.
+        let work = pin!(async {
+            let (mut up, since) = up.await?;
+            handed.set(up.generation, since);
+            let value = sending::send(&mut up, call).await?;
+            check_still_primary(shared, up.generation, convert::reply(value))
+        });
+        shared.in_time(limit, now, work).await
+    };
+    let handed = handed.take();
+    match answered {
+        Some(Err(error)) => Err(ended(shared, error, handed)),
+        Some(answer) => answer,
+        None => Err(shared.late(limit, handed)),
+    }
+}
+
+/// Sends the calls with the commands around them in one write, over the connection `up`. Returns the answers to the
+/// calls and to the command behind them.
+async fn several(
     shared: &Shared,
     calls: &[Call<'_>],
     around: &Around<'_>,
-    limit: Duration,
+    limit: Limit,
+    now: Instant,
+    up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
 ) -> (Vec<Answer>, Option<Answer>) {
-    let started = shared.executor.now();
     let mut handed = Handed::new(shared);
     let mut values = vec![None; calls.len()];
     let whole = {
         let work = pin!(async {
-            let (up, since) = ready(shared, started).await?;
+            let (up, since) = up.await?;
             handed.set(up.generation, since);
             sending::send_all(&up, calls, around, &mut values).await
         });
-        within(shared, started, limit, work).await
+        shared.in_time(limit, now, work).await
     };
     let handed = handed.take();
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
-        values.into_iter().map(|value| Some(heed(shared, handed?.0, convert::reply(value?)))).collect();
+        values.into_iter().map(|value| Some(check_still_primary(shared, handed?.0, convert::reply(value?)))).collect();
     let (missing, last) = match whole {
         Some(Ok(last)) => (ConnectionError::Unknown("the answer is missing".to_owned()), last),
         Some(Err(error)) => (ended(shared, error, handed), None),
-        None => (late(shared, started, limit, handed), None),
+        None => (shared.late(limit, handed), None),
     };
-    let last = handed.zip(last).map(|((generation, _), value)| heed(shared, generation, convert::reply(value)));
+    let last =
+        handed.zip(last).map(|((generation, _), value)| check_still_primary(shared, generation, convert::reply(value)));
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
 /// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after
 /// a wait.
-async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), ConnectionError> {
+async fn connected(shared: &Shared, started: Instant) -> Result<(Up, Instant), ConnectionError> {
     if let Some(up) = shared.ready().now_or_never() {
         return Ok((up?, started));
     }
@@ -132,24 +172,9 @@ async fn ready(shared: &Shared, started: Instant) -> Result<(Up, Instant), Conne
     Ok((up, shared.executor.now()))
 }
 
-/// Runs what began at `started`, or `None` once `limit` has passed. Calls that may take as long as those under way
-/// share one timer. Only one that has a shorter limit, or takes longer, has a timer of its own.
-async fn within<T>(
-    shared: &Shared,
-    started: Instant,
-    limit: Duration,
-    mut work: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let Some(left) = limit.checked_sub(shared.under_way.limit()) else {
-        return shared.within(limit, work).await;
-    };
-    let soon = shared.under_way.within(started, work.as_mut()).await;
-    if soon.is_some() || left.is_zero() { soon } else { shared.within(left, work).await }
-}
-
 /// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by
 /// now, and only a new connection reaches it.
-fn heed(shared: &Shared, generation: u64, answer: Answer) -> Answer {
+fn check_still_primary(shared: &Shared, generation: u64, answer: Answer) -> Answer {
     shared.silence.ends();
     if shared.is_disowned(generation) {
         // For example, the answer is a grant of the old primary that the new one does not have.
@@ -174,34 +199,6 @@ fn ended(shared: &Shared, error: ConnectionError, handed: Option<(u64, Instant)>
         }
         (error, _) => error,
     }
-}
-
-/// The time limit of calls that are sent together: until the first answer is of no use, but at least as long as a
-/// connection that is merely slow takes.
-fn limit(shared: &Shared, calls: &[Call<'_>]) -> Duration {
-    let of_use = calls.iter().filter_map(|call| call.within).fold(shared.timeout, Duration::min);
-    of_use.max(shared.patient()).min(shared.timeout)
-}
-
-/// Handles a call whose `limit` is over. `handed` is the connection that it was handed to, and since when.
-pub(super) fn late(
-    shared: &Shared,
-    started: Instant,
-    limit: Duration,
-    handed: Option<(u64, Instant)>,
-) -> ConnectionError {
-    let now = shared.executor.now();
-    // A sleep ends early only when the runtime is shut down.
-    let shut_down = now.saturating_duration_since(started) < limit;
-    if shut_down || shared.is_closed() {
-        return ConnectionError::Closed;
-    }
-    let Some((generation, since)) = handed else { return shared.unavailable() };
-    // The other side may have vanished silently, and would then answer no later call either.
-    if is_silent(now.saturating_duration_since(since), limit) {
-        shared.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
-    }
-    ConnectionError::Unknown(format!("nothing within {limit:?}"))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 //! | `router` | holds the map and the links |
 //! | `node` | keeps one link up |
 //! | `reading`, `choice` | read the map, and choose between the views of several nodes |
-//! | `calls`, `hand`, `asking` | send calls, and follow redirections |
+//! | `calls` | follows calls from node to node |
+//! | `hand` | hands calls to one node |
 //! | `sure` | has late answers confirmed |
-//! | `acknowledging` | sends calls that wait for the replicas of each master |
 //! | `subscription` | hears messages at any master, where the servers have no shard channels |
 //! | `sharding` | finds out whether they have |
 //! | `sharded` | hears messages at the masters of their slots |
@@ -25,6 +25,7 @@ use futures::channel::oneshot;
 use futures::future::select;
 use futures::stream::BoxStream;
 
+use super::calls::Answer;
 use super::dial::Dial;
 use super::failure::Failure;
 use crate::config::Config;
@@ -36,14 +37,11 @@ use crate::runtime::Executor;
 pub(super) use self::seeds::Seeds;
 
 use self::blocking::BlockingCluster;
-use self::calls::Answer;
 use self::reading::{About, Reader};
 use self::refresh::Found;
 use self::router::Router;
 use self::sharded::Channels;
 
-mod acknowledging;
-mod asking;
 mod blocking;
 mod calls;
 mod choice;
@@ -126,7 +124,7 @@ impl Cluster {
         replicas: u32,
         within: Duration,
     ) -> Vec<std::result::Result<Acknowledged, ConnectionError>> {
-        acknowledging::run(&self.router, calls, replicas, within).await
+        calls::run_acknowledged(&self.router, calls, replicas, within).await
     }
 
     pub(super) async fn subscribe(

@@ -40,15 +40,6 @@ const SOON: Duration = Duration::from_millis(500);
 pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
-/// A server that gives no answer for so long may be gone.
-pub(super) const SLOW: Duration = Duration::from_millis(500);
-
-/// Whether a call that ran out of its `limit` says that the connection is dead. What counts is the time since it was
-/// handed to the connection: before, it may have waited for a connection, or been refused again and again.
-pub(super) fn is_silent(time: Duration, limit: Duration) -> bool {
-    time >= limit.min(SLOW)
-}
-
 /// The state that the connection, its supervisor and its subscriptions share.
 pub(super) struct Shared {
     pub(super) executor: Arc<dyn Executor>,

@@ -1,178 +1,181 @@
-//! Hands calls to a node, over its link or as soon as there is one.
+//! Hands calls to one node, over its link or as soon as there is one.
 
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::redis::Value;
 use futures::FutureExt;
 use futures::future::{Either, select};
 
-use super::super::convert;
-use super::super::failure::Failure;
+use super::super::calls::{Waiting, run_over};
+use super::super::limit::{Limit, SLOW};
 use super::super::link::Up;
-use super::super::sending::{self, Around};
-use super::asking;
+use super::host::Host;
 use super::node::Node;
+use super::redirect::Redirect;
 use super::router::{Route, Router};
 use super::sure::sure;
-use crate::backoff::{Backoff, Pauses};
-use crate::connection::{Call, ConnectionError, Reply};
+use crate::connection::{Acknowledged, Call, ConnectionError};
 
-/// The pauses before a call is sent again to a node that has said "later".
-pub(super) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
-/// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then.
-const PAUSES_DOWN: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
+/// While a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
+const AGAIN: Duration = Duration::from_millis(100);
 
-/// Has the map read, and pauses for longer each time, but at most until a reading of the map ends. `backoff` is `None`
-/// at first.
-pub(super) async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
-    // Listens first: the reading that is asked for must not end unheard.
-    let read = router.signals.listen_reading();
-    router.signals.suspect_map();
-    let pause = backoff.get_or_insert_with(|| Backoff::new(PAUSES_DOWN, router.seed)).pause();
-    select(router.executor.sleep(pause), read).await;
+/// The pause after a link was closed under a call. Without one, the call would never yield to a runtime that is shut
+/// down and closes every new link.
+const YIELD: Duration = Duration::from_millis(10);
+
+/// The answer to a call, with the replicas that have acknowledged it: none, if it does not wait for them.
+pub(super) type Answer = Result<Acknowledged, ConnectionError>;
+
+/// How calls are sent to a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Way {
+    /// Over the link for commands.
+    Plain,
+    /// Over the link for calls that wait for this number of replicas of the node.
+    Acknowledged(u32),
 }
 
-/// The state of a call, which decides its error when the time is over.
-#[derive(Default)]
-pub(super) struct Progress {
-    /// Set while a node has the call and has not answered.
-    pub(super) handed: Option<HandedTo>,
-    /// Whether the node has answered late, and another one has to confirm that it is a master.
-    pub(super) unsure: bool,
-    /// The node whose link the call waits for.
-    pub(super) waits_for: Option<Arc<Node>>,
-    /// The last answer, which said "later".
-    pub(super) refusal: Option<ConnectionError>,
-}
-
-/// The connection that has a call. If this is dropped before there is an answer, the caller has given the call up.
-pub(super) struct HandedTo {
-    pub(super) node: Arc<Node>,
-    pub(super) generation: u64,
-    pub(super) since: Instant,
-    is_answered: bool,
-}
-
-impl Drop for HandedTo {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            self.node.link.given_up(self.generation, self.since);
-        }
-    }
-}
-
-impl Progress {
-    fn hand(&mut self, node: &Arc<Node>, generation: u64, since: Instant) {
-        self.handed = Some(HandedTo { node: Arc::clone(node), generation, since, is_answered: false });
-    }
-
-    fn answered(&mut self) {
-        if let Some(handed) = &mut self.handed {
-            handed.node.link.silence.ends();
-            handed.is_answered = true;
-        }
-        self.handed = None;
-    }
-}
-
-/// The result of handing a call to the node of a route.
-pub(super) enum Handed<T> {
-    /// The node has answered.
-    Answered(T, Arc<Node>),
+/// The result of handing calls to the node of a route.
+pub(super) enum Handed {
+    /// The node has answered, or it is unknown whether it has executed a call. In the order of the calls.
+    Answered(Vec<Answer>, Arc<Node>),
     /// The map changed before there was a link. Nothing was sent.
     Rerouted,
-    /// No node serves the slot, according to the map.
+    /// No node serves the slot, according to the map. Nothing was sent.
     Unserved,
 }
 
-/// Hands one call to a node. `asking` says that the node is taking the slot over.
+/// Hands the calls to the master of their slot, or to the node that is taking the slot over, if a node has asked for
+/// that. The error: nothing was sent within the time limit.
 pub(super) async fn hand(
     router: &Router,
-    route: &Route,
-    call: &Call<'_>,
-    asking: bool,
-    progress: &mut Progress,
-) -> Result<Handed<Result<Reply, ConnectionError>>, ConnectionError> {
-    let Some(node) = &route.node else { return Ok(Handed::Unserved) };
-    let Some(mut up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
-    let handed = router.executor.now();
-    progress.hand(node, up.generation, handed);
-    let sent = if asking { asking::send(&up, call).await } else { sending::send(&mut up, call).await };
-    let value =
-        sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
-    progress.answered();
-    progress.unsure = true;
-    sure(router, node, up.generation, handed).await?;
-    progress.unsure = false;
-    Ok(Handed::Answered(convert::reply(value), Arc::clone(node)))
-}
-
-/// Hands several calls to a node at once. The answers are in the order of the calls.
-pub(super) async fn hand_all(
-    router: &Router,
-    route: &Route,
+    way: Way,
     calls: &[Call<'_>],
-    values: &mut [Option<Value>],
-    progress: &mut Progress,
-) -> Result<Handed<()>, ConnectionError> {
-    let Some(node) = &route.node else { return Ok(Handed::Unserved) };
-    let Some(up) = link(router, node, route.version, progress).await? else { return Ok(Handed::Rerouted) };
-    let handed = router.executor.now();
-    progress.hand(node, up.generation, handed);
-    let sent = sending::send_all(&up, calls, &Around::default(), values).await;
-    sent.and_then(counts(node, up.generation)).map_err(|error| ended(router, node, up.generation, error))?;
-    progress.answered();
-    progress.unsure = true;
-    sure(router, node, up.generation, handed).await?;
-    progress.unsure = false;
-    Ok(Handed::Answered((), Arc::clone(node)))
+    (slot, asked): (u16, Option<Host>),
+    limit: Limit,
+) -> Result<Handed, ConnectionError> {
+    let asking = asked.is_some();
+    let Route { node, version } = match asked {
+        Some(host) => router.to_host(host)?,
+        None => router.to_slot(slot)?,
+    };
+    let Some(node) = node else { return Ok(Handed::Unserved) };
+    let Some(up) = link(router, &node, version, limit).await? else { return Ok(Handed::Rerouted) };
+    let now = router.executor.now();
+    let answers = match way {
+        Way::Plain => {
+            let sent = pin!(run_over(&node.link, up, calls, asking, limit, now));
+            let plain = |reply| Acknowledged { reply, replicas: 0 };
+            watched(router, now, limit, sent).await.into_iter().map(|answer| answer.map(plain)).collect()
+        }
+        Way::Acknowledged(replicas) => {
+            let waiting = Waiting { replicas, within: limit.left(now), asking };
+            watched(router, now, limit, pin!(node.acknowledging.run(&node.link, calls, waiting))).await
+        }
+    };
+    Ok(Handed::Answered(confirmed(router, &node, now, answers, limit).await, node))
 }
 
-/// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it.
-pub(super) async fn link(
-    router: &Router,
-    node: &Arc<Node>,
-    version: u64,
-    progress: &mut Progress,
-) -> Result<Option<Up>, ConnectionError> {
+/// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it. The error: there was
+/// no link in time.
+async fn link(router: &Router, node: &Arc<Node>, version: u64, limit: Limit) -> Result<Option<Up>, ConnectionError> {
     let ready = match node.link.ready().now_or_never() {
         Some(ready) => ready,
         None => {
-            progress.waits_for = Some(Arc::clone(node));
-            match select(pin!(node.link.ready()), pin!(router.other_than(version))).await {
-                Either::Left((ready, _)) => ready,
-                Either::Right(_) => return Ok(None),
+            let wait = pin!(async {
+                match select(pin!(node.link.ready()), pin!(router.other_than(version))).await {
+                    Either::Left((ready, _)) => Some(ready),
+                    Either::Right(_) => None,
+                }
+            });
+            let now = router.executor.now();
+            match suspecting(router, now, limit.left(now), wait).await {
+                Some(Some(ready)) => ready,
+                Some(None) => return Ok(None),
+                None if router.is_shut_down(limit) => return Err(ConnectionError::Closed),
+                None => return Err(no_link(node)),
             }
         }
     };
-    progress.waits_for = None;
     match ready {
         Ok(up) => Ok(Some(up)),
         Err(_) if router.is_closed() => Err(ConnectionError::Closed),
         Err(_) => {
-            // Without a pause, this call would never yield to a runtime that is shut down and closes every new link.
-            router.executor.sleep(PAUSES.shortest).await;
+            router.executor.sleep(YIELD).await;
             Ok(None)
         }
     }
 }
 
-/// Accepts the answer of a node unless the node was replaced before the answer was read.
-fn counts<T>(node: &Node, generation: u64) -> impl FnOnce(T) -> Result<T, ConnectionError> {
-    let replaced = node.link.is_disowned(generation);
-    move |answer| {
-        if replaced { Err(ConnectionError::Unknown("the node was replaced".to_owned())) } else { Ok(answer) }
+/// The error of a call for which there was no link in time.
+fn no_link(node: &Node) -> ConnectionError {
+    match node.link.unavailable() {
+        // Only the link to this node was closed.
+        ConnectionError::Closed => ConnectionError::Unreachable(format!("{}: replaced", node.host)),
+        error => error,
     }
 }
 
-/// Handles the end of the connection that the call was handed to. Later calls wait for the next connection, even before
-/// the link's task has noticed.
-fn ended(router: &Router, node: &Node, generation: u64, error: ConnectionError) -> ConnectionError {
-    if router.is_closed() {
-        return ConnectionError::Closed;
+/// Runs what has a time limit of its own. While there is no answer, the other nodes are asked again and again whether
+/// this one was replaced.
+async fn watched<T>(router: &Router, since: Instant, limit: Limit, mut work: Pin<&mut impl Future<Output = T>>) -> T {
+    match suspecting(router, since, limit.left(since), work.as_mut()).await {
+        Some(output) => output,
+        None => work.await,
     }
-    node.link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
-    error
+}
+
+/// Runs what begins at `since`, for as long as is `left`. When it is slow, the map is suspected again and again. Only
+/// what is slow has timers of its own.
+async fn suspecting<T>(
+    router: &Router,
+    since: Instant,
+    left: Duration,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    let Some(mut left) = left.checked_sub(SLOW) else { return router.within(left, work).await };
+    if let Some(output) = router.under_way.within(since, work.as_mut()).await {
+        return Some(output);
+    }
+    while !left.is_zero() {
+        router.signals.suspect_map();
+        let part = left.min(AGAIN);
+        if let Some(output) = router.within(part, work.as_mut()).await {
+            return Some(output);
+        }
+        left -= part;
+    }
+    None
+}
+
+/// The answers to calls that were handed over at `handed`. Those that came late count once another node has confirmed
+/// that this one is still a master.
+async fn confirmed(router: &Router, node: &Node, handed: Instant, answers: Vec<Answer>, limit: Limit) -> Vec<Answer> {
+    let counts = |answer: &Answer| match answer {
+        Ok(_) => true,
+        Err(refusal @ ConnectionError::Refused { .. }) => Redirect::of(refusal, &node.host).is_none(),
+        Err(_) => false,
+    };
+    let sure = match answers.iter().any(counts) {
+        true => {
+            let left = limit.left(router.executor.now());
+            router.within(left, sure(router, node, handed)).await
+        }
+        false => Some(Ok(())),
+    };
+    let late = || match router.is_shut_down(limit) {
+        true => ConnectionError::Closed,
+        false => ConnectionError::Unknown("answered late, and no other node has confirmed the master".to_owned()),
+    };
+    let unsure = sure.unwrap_or_else(|| Err(late())).err();
+    let answers = answers.into_iter().map(|answer| match (answer, &unsure) {
+        (Err(ConnectionError::Closed), _) if !router.is_closed() => {
+            Err(ConnectionError::Unknown(format!("{}: replaced", node.host)))
+        }
+        (answer, Some(unsure)) if counts(&answer) => Err(unsure.clone()),
+        (answer, _) => answer,
+    });
+    answers.collect()
 }

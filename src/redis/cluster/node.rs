@@ -68,7 +68,7 @@ pub(super) fn start(node: &Node, signals: Arc<Signals>) {
         // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
         let mut work = pin!(keep_up(&link, &signals));
         let _close = close;
-        beside(work.as_mut(), [link.closed().boxed()]).await;
+        beside(work.as_mut(), [link.closed().boxed(), link.under_way.keep_time(&*link.executor).boxed()]).await;
     }));
 }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
-use super::super::link::{SLOW, Shared};
+use super::super::limit::{Limit, SLOW};
+use super::super::link::Shared;
 use super::super::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
@@ -18,7 +19,7 @@ use super::place::Place;
 use super::seeds::Seeds;
 use super::signals::Signals;
 use crate::config::Config;
-use crate::connection::ConnectionError;
+use crate::connection::{Call, ConnectionError};
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 
@@ -270,6 +271,17 @@ impl Router {
         };
         self.cut(links.into_values().map(|link| link.node).collect());
         self.signals.change();
+    }
+
+    /// The time of calls that begin now.
+    pub(super) fn limit(&self, calls: &[Call<'_>]) -> Limit {
+        Limit::of(calls, self.executor.now(), self.patient(), self.config.command_timeout)
+    }
+
+    /// Whether a wait that was to end with the time of a call has ended before it: a sleep ends early only when the
+    /// runtime is shut down.
+    pub(super) fn is_shut_down(&self, limit: Limit) -> bool {
+        self.is_closed() || !limit.left(self.executor.now()).is_zero()
     }
 
     /// Runs `future`. `None` after `timeout`.

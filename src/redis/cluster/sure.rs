@@ -19,12 +19,7 @@ const ROUND_TRIPS: u32 = 2;
 
 /// Returns at once if the answer to a call that was handed over at `handed` came soon. Otherwise waits for a reading of
 /// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown.
-pub(super) async fn sure(
-    router: &Router,
-    node: &Node,
-    generation: u64,
-    handed: Instant,
-) -> Result<(), ConnectionError> {
+pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
     // Twice the round trip when the link was made.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
@@ -36,8 +31,8 @@ pub(super) async fn sure(
     loop {
         let read = router.signals.listen_reading();
         let is_sure = router.has_read_since(answered, &node.host);
-        // Looked at last: a reading disowns before it counts.
-        if node.link.is_disowned(generation) {
+        // Looked at last: a reading disowns all connections to a node that was replaced before it counts.
+        if node.link.is_disowned(u64::MAX) {
             return Err(ConnectionError::Unknown("the node was replaced".to_owned()));
         }
         if is_sure {

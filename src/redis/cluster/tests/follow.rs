@@ -1,0 +1,106 @@
+//! The way of a call from node to node. Calls alone, in a batch, and with a wait for replicas take the same way.
+
+use futures::future::join;
+
+use super::*;
+
+const ALONE: How = How { replicas: None, calls: 1 };
+const IN_A_BATCH: How = How { replicas: None, calls: 2 };
+const ACKNOWLEDGED: How = How { replicas: Some(1), calls: 1 };
+const ALL: [How; 3] = [ALONE, IN_A_BATCH, ACKNOWLEDGED];
+
+/// How calls are sent.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    replicas: Option<u32>,
+    calls: usize,
+}
+
+impl How {
+    /// The answer to each call.
+    async fn run(self, cluster: &Cluster) -> Vec<Answer> {
+        let calls = vec![Call::new(Script::all().next().unwrap(), &["{a}"], &[]); self.calls];
+        match self.replicas {
+            Some(replicas) => {
+                let answers = cluster.run_acknowledged(&calls, replicas, Config::default().command_timeout).await;
+                answers.into_iter().map(|answer| answer.map(|acknowledged| acknowledged.reply)).collect()
+            }
+            None if self.calls == 1 => vec![cluster.run(&calls[0]).await],
+            None => cluster.run_batch(&calls).await,
+        }
+    }
+}
+
+/// The master is frozen, another node takes its place, and it thaws before the client has heard of that.
+#[test]
+fn no_late_answer_of_a_replaced_master_counts() {
+    for (how, is_replaced) in ALL.into_iter().flat_map(|how| [(how, true), (how, false)]) {
+        let mut scene = Scene::new();
+        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+        for answer in lab.run(&mut scene.tasks, how.run(cluster)) {
+            answer.unwrap();
+        }
+        let frozen = &lab.nodes[&1];
+        frozen.frozen.store(true, Ordering::SeqCst);
+        let thaws = async {
+            lab.sleep(Duration::from_millis(450)).await;
+            if is_replaced {
+                [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
+            }
+            frozen.thaw();
+        };
+        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), thaws));
+        assert_eq!(answers.len(), how.calls);
+        for answer in answers {
+            match is_replaced {
+                true => assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{how:?} {answer:?}"),
+                false => assert_eq!(answer.unwrap(), Reply::Integer(1), "{how:?}"),
+            }
+        }
+    }
+}
+
+/// A silent master may have been replaced. The map says so before the time of the call is over.
+#[test]
+fn the_map_is_read_while_a_node_is_silent() {
+    for how in ALL {
+        let mut scene = Scene::new();
+        scene.run(async |cluster| how.run(cluster).await);
+        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+        lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
+        let began = lab.now();
+        let replaced = async {
+            lab.sleep(Duration::from_millis(1_000)).await;
+            [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
+        };
+        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), replaced));
+        assert!(answers.iter().all(|answer| matches!(answer, Err(ConnectionError::Unknown(_)))), "{how:?} {answers:?}");
+        let took = lab.now() - began;
+        assert!(took < Duration::from_secs(2), "{how:?}: after {took:?}");
+    }
+}
+
+/// Node 1 says that the slot is moving to node 4, which denies it. During the pause that follows, the move is given up,
+/// and node 4 vanishes.
+#[test]
+fn after_a_pause_the_owner_of_the_slot_is_asked() {
+    for how in ALL {
+        let mut scene = Scene::of(&[1, 2, 3, 4]);
+        scene.run(async |cluster| how.run(cluster).await);
+        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+        let (mut asked, mut denied) = (0, 0);
+        let is_script = |words: &[&str]| words[0].starts_with("EVAL");
+        lab.nodes[&1].answers(move |_, words| {
+            asked += usize::from(is_script(words));
+            (is_script(words) && asked <= 3 * how.calls).then(|| Said::Now("-ASK 0 h:4\r\n".to_owned()))
+        });
+        lab.nodes[&4].answers(move |_, words| {
+            denied += usize::from(is_script(words));
+            let said = if denied <= 2 * how.calls { Said::Now("-MOVED 0 h:1\r\n".to_owned()) } else { Said::Never };
+            is_script(words).then_some(said)
+        });
+        for answer in lab.run(&mut scene.tasks, how.run(cluster)) {
+            assert_eq!(answer.unwrap(), Reply::Integer(1), "{how:?}");
+        }
+    }
+}
