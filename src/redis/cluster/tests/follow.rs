@@ -104,3 +104,24 @@ fn after_a_pause_the_owner_of_the_slot_is_asked() {
         }
     }
 }
+
+/// The node refuses the call, and vanishes while the call waits to be sent again.
+#[test]
+fn a_call_says_how_it_was_refused_and_not_that_it_waits_for_a_link() {
+    for how in ALL {
+        let mut scene = Scene::new();
+        scene.run(async |cluster| how.run(cluster).await);
+        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+        lab.nodes.values().for_each(|node| node.up.store(false, Ordering::SeqCst));
+        let vanishes = async {
+            lab.sleep(Duration::from_millis(1_500)).await;
+            lab.nodes[&1].dead.store(true, Ordering::SeqCst);
+            lab.nodes[&1].sockets().into_iter().for_each(|socket| lab.nodes[&1].cut(socket));
+        };
+        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), vanishes));
+        for answer in answers {
+            let is_refusal = matches!(&answer, Err(ConnectionError::Refused { code, .. }) if code == "CLUSTERDOWN");
+            assert!(is_refusal, "{how:?} {answer:?}");
+        }
+    }
+}
