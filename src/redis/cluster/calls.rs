@@ -74,7 +74,7 @@ async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) ->
 /// Runs the calls of one node in one write. Calls that the node sends away go on one by one.
 async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<Answer> {
     let Some(first) = calls.first() else { return Vec::new() };
-    let answered = match hand(router, way, calls, (slot_of(first), None), limit).await {
+    let answered = match hand(router, way, calls, (slot_of(first), None), limit, limit.started).await {
         Ok(Handed::Answered(answers, node)) => {
             answers.into_iter().map(|answer| Some((answer, Arc::clone(&node)))).collect()
         }
@@ -109,10 +109,12 @@ async fn follow(
     let slot = slot_of(call);
     let (mut later, mut down) = (None, None);
     let (mut moves, mut asked, mut refused) = (0, None, None);
+    let mut started = Some(limit.started);
     loop {
+        let now = started.take().unwrap_or_else(|| router.executor.now());
         let next = match answered.take() {
             Some((answer, node)) => next(router, slot, answer, &node),
-            None => match hand(router, way, std::slice::from_ref(call), (slot, asked.take()), limit).await {
+            None => match hand(router, way, std::slice::from_ref(call), (slot, asked.take()), limit, now).await {
                 Ok(Handed::Answered(answers, node)) => {
                     let missing = || Err(ConnectionError::Unknown("the answer is missing".to_owned()));
                     next(router, slot, answers.into_iter().next().unwrap_or_else(missing), &node)

@@ -48,13 +48,14 @@ pub(super) enum Handed {
 }
 
 /// Hands the calls to the master of their slot, or to the node that is taking the slot over, if a node has asked for
-/// that. The error: nothing was sent within the time limit.
+/// that. It is `now`. The error: nothing was sent within the time limit.
 pub(super) async fn hand(
     router: &Router,
     way: Way,
     calls: &[Call<'_>],
     (slot, asked): (u16, Option<Host>),
     limit: Limit,
+    now: Instant,
 ) -> Result<Handed, ConnectionError> {
     let asking = asked.is_some();
     let Route { node, version } = match asked {
@@ -62,8 +63,7 @@ pub(super) async fn hand(
         None => router.to_slot(slot)?,
     };
     let Some(node) = node else { return Ok(Handed::Unserved) };
-    let Some(up) = link(router, &node, version, limit).await? else { return Ok(Handed::Rerouted) };
-    let now = router.executor.now();
+    let Some((up, now)) = link(router, &node, version, limit, now).await? else { return Ok(Handed::Rerouted) };
     let answers = match way {
         Way::Plain => {
             let sent = pin!(run_over(&node.link, up, calls, asking, limit, now));
@@ -78,11 +78,18 @@ pub(super) async fn hand(
     Ok(Handed::Answered(confirmed(router, &node, now, answers, limit).await, node))
 }
 
-/// Waits for the link to a node. `None`: the map has changed meanwhile, or the node has left it. The error: there was
-/// no link in time.
-async fn link(router: &Router, node: &Arc<Node>, version: u64, limit: Limit) -> Result<Option<Up>, ConnectionError> {
-    let ready = match node.link.ready().now_or_never() {
-        Some(ready) => ready,
+/// Waits for the link to a node. Returns it with the time since when there is one for this call: the clock is read only
+/// after a wait, so calls that need not wait have their whole time, and [share a timer](super::super::limit). `None`:
+/// the map has changed meanwhile, or the node has left it. The error: there was no link in time.
+async fn link(
+    router: &Router,
+    node: &Arc<Node>,
+    version: u64,
+    limit: Limit,
+    now: Instant,
+) -> Result<Option<(Up, Instant)>, ConnectionError> {
+    let (ready, since) = match node.link.ready().now_or_never() {
+        Some(ready) => (ready, now),
         None => {
             let wait = pin!(async {
                 match select(pin!(node.link.ready()), pin!(router.other_than(version))).await {
@@ -90,9 +97,8 @@ async fn link(router: &Router, node: &Arc<Node>, version: u64, limit: Limit) -> 
                     Either::Right(_) => None,
                 }
             });
-            let now = router.executor.now();
             match suspecting(router, now, limit.left(now), wait).await {
-                Some(Some(ready)) => ready,
+                Some(Some(ready)) => (ready, router.executor.now()),
                 Some(None) => return Ok(None),
                 None if router.is_shut_down(limit) => return Err(ConnectionError::Closed),
                 None => return Err(no_link(node)),
@@ -100,7 +106,7 @@ async fn link(router: &Router, node: &Arc<Node>, version: u64, limit: Limit) -> 
         }
     };
     match ready {
-        Ok(up) => Ok(Some(up)),
+        Ok(up) => Ok(Some((up, since))),
         Err(_) if router.is_closed() => Err(ConnectionError::Closed),
         Err(_) => {
             router.executor.sleep(YIELD).await;
