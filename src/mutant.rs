@@ -128,6 +128,8 @@ pub enum Mutant {
     CohortTakesItsTime,
     /// The ticket that a cohort has queued ahead is forgotten when its hold ends.
     AheadForgotten,
+    /// The hold is not checked when a ticket is granted that its cohort has queued ahead.
+    AheadNotChecked,
     /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
     /// The ticket of a cohort stays when no member waits for it any more.

@@ -257,6 +257,7 @@ pub const MUTANTS: &[Row] = &[
         "  if true then\n    local token = reserve(budget, lease)",
     )], scene("busy_cohort"), I4),
     rust("ahead_forgotten", Mutant::AheadForgotten, scene("busy_cohort"), I3),
+    rust("ahead_not_checked", Mutant::AheadNotChecked, scene("lost_before_ahead"), I1),
     rust("turn_swallowed", Mutant::TurnSwallowed, scene("left_cohort"), I3),
     rust("ticket_outlives_its_cohort", Mutant::TicketOutlivesItsCohort, FAULT_FREE, &["I3", "I7"]),
     rust("lost_hold_keeps_the_cohort", Mutant::LostHoldKeepsTheCohort, scene("kept_guard"), I3),
