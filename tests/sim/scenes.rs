@@ -99,6 +99,8 @@ pub const SCENES: &[(&str, Scene)] = &[
     ("thawed_master", |stage| Box::pin(cluster::thawed_master(stage))),
     ("thawed_answer", |stage| Box::pin(cluster::thawed_answer(stage))),
     ("lost_with_its_master", |stage| Box::pin(cluster::lost_with_its_master(stage))),
+    ("lost_releases", |stage| Box::pin(cluster::lost_releases(stage))),
+    ("lost_hand_over", |stage| Box::pin(cluster::lost_hand_over(stage))),
     ("old_map", |stage| Box::pin(cluster::old_map(stage))),
     ("moved_inbox", |stage| Box::pin(sharded::moved_inbox(stage))),
     ("opening_inbox", |stage| Box::pin(sharded::opening_inbox(stage))),
