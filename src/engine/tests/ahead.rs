@@ -141,7 +141,7 @@ fn a_ticket_queued_ahead_that_is_granted_has_the_hold_checked_at_once() {
         println!("queued {queued}, renewal under way {under_way}, held {is_held}");
         let mut cohort = cohort(Kind::Lock, 3);
         let (hold, _, ask) = cohort.asks();
-        let sent = cohort.setup.now + LEASE / 3;
+        let sent = cohort.setup.now + if under_way { LEASE / 3 } else { SECOND };
         if queued {
             cohort.answer(&ask, QUEUED);
         }
