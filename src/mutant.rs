@@ -126,8 +126,16 @@ pub enum Mutant {
     CohortNeverEnds,
     /// A hold is handed off at any time after its grant.
     CohortTakesItsTime,
+    /// No release is repeated after a gap.
+    ReleaseNotRepeated,
+    /// After a gap, nobody looks whether the server has a hold that was ended before the last one.
+    EndedNotLookedFor,
+    /// A hold that the server gives to an attempt that was ended is left there.
+    EndedGrantLeft,
     /// The ticket that a cohort has queued ahead is forgotten when its hold ends.
     AheadForgotten,
+    /// The hold is not checked when a ticket is granted that its cohort has queued ahead.
+    AheadNotChecked,
     /// A member that leaves its cohort takes its turn along.
     TurnSwallowed,
     /// The ticket of a cohort stays when no member waits for it any more.

@@ -2,9 +2,7 @@
 
 use crate::flaw::Flaw;
 use crate::master::Answer;
-use crate::state::MASTERS;
-
-const MAJORITY: usize = MASTERS / 2 + 1;
+use crate::state::MOST_MASTERS;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Client {
@@ -16,6 +14,13 @@ pub(crate) struct Client {
     pub(crate) late: Option<LateWrite>,
     /// Of [`Flaw::OldProposal`]: what it proposed before.
     pub(crate) old: u8,
+    /// The version of the set of masters that it knows.
+    pub(crate) version: u8,
+    /// Those who roll a version out believe that it has ended. It sends nothing any more, and its hold lasts for as
+    /// long as its lease.
+    pub(crate) stopped: bool,
+    /// A master has said that it votes for programs with other masters, so the acquisition fails.
+    pub(crate) told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,23 +73,24 @@ impl Client {
 }
 
 /// Counts the answers of a round.
-pub(crate) fn tally(answers: &[Answer], flaw: Option<Flaw>) -> Verdict {
+pub(crate) fn tally(answers: impl Iterator<Item = Answer> + Clone, majority: usize, flaw: Option<Flaw>) -> Verdict {
     let accepts = |answer: &Answer| answer.refused.is_none() || flaw == Some(Flaw::TokenNotAccepted);
-    let accepted: Vec<Answer> = answers.iter().copied().filter(accepts).collect();
-    if let Some(left) = deadline(&accepted) {
+    if let Some(left) = deadline(answers.clone().filter(accepts), majority) {
         return Verdict::Held(left);
     }
-    let taken = answers.iter().filter(|answer| answer.counts()).count();
-    let highest = answers.iter().filter_map(|answer| answer.refused).max();
+    let taken = answers.clone().filter(|answer| answer.counts()).count();
+    let highest = answers.filter_map(|answer| answer.refused).max();
     match highest {
-        Some(highest) if taken >= MAJORITY => Verdict::Propose(highest + 1),
+        Some(highest) if taken >= majority => Verdict::Propose(highest + 1),
         _ => Verdict::TooFew,
     }
 }
 
 /// For how long a majority of the masters has these votes.
-pub(crate) fn deadline(votes: &[Answer]) -> Option<u8> {
-    let mut left: Vec<u8> = votes.iter().filter(|vote| vote.counts()).map(|vote| vote.left).collect();
+pub(crate) fn deadline(votes: impl Iterator<Item = Answer>, majority: usize) -> Option<u8> {
+    let mut left = [0; MOST_MASTERS];
+    let counted = votes.filter(|vote| vote.counts()).map(|vote| vote.left);
+    left.iter_mut().zip(counted).for_each(|(left, vote)| *left = vote);
     left.sort_unstable();
-    left.iter().rev().nth(MAJORITY - 1).copied()
+    Some(left[MOST_MASTERS - majority]).filter(|left| *left > 0)
 }

@@ -19,11 +19,13 @@ pub enum Flaw {
     ClaimedTooEarly,
     /// A vote that is given again to a hold lowers the counter to the hold's token.
     CounterLowered,
+    /// A master votes for every set of masters.
+    SetNotChecked,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::TokenNotAccepted,
         Self::EqualAccepted,
         Self::YoungCounts,
@@ -32,5 +34,6 @@ impl Flaw {
         Self::OldProposal,
         Self::ClaimedTooEarly,
         Self::CounterLowered,
+        Self::SetNotChecked,
     ];
 }

@@ -1,4 +1,4 @@
-//! The scheme of bowline's `RedLock` as a model: 3 masters and 2 clients, of which [stateright] visits every state
+//! The scheme of bowline's `RedLock` as a model: 3 to 5 masters and 2 clients, of which [stateright] visits every state
 //! within bounds.
 //!
 //! `docs/quorum.md` says what is modelled and what is not. A request that is never executed stands for one that was
@@ -8,11 +8,13 @@ mod client;
 mod flaw;
 pub mod history;
 mod master;
+mod rollout;
 mod scheme;
 mod state;
 mod steps;
 
 pub use flaw::Flaw;
+pub use rollout::{ADDED, FIXED, FOUR_TO_FIVE, Order, REPLACED, Rollout, THREE_TO_FIVE};
 pub use scheme::{Bounds, Scheme};
 pub use state::State;
 pub use steps::Step;

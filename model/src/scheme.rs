@@ -5,6 +5,7 @@ use stateright::{Model, Property};
 use crate::client::{Client, Phase};
 use crate::flaw::Flaw;
 use crate::master::Master;
+use crate::rollout::{Order, Rollout};
 use crate::state::State;
 use crate::steps::{Step, TOKENS};
 use crate::{EXCLUSION, GROWTH, ORDER, REGISTER};
@@ -30,33 +31,37 @@ pub struct Bounds {
     pub jumps: u8,
     /// Whether requests are executed after the client has given up.
     pub late_requests: bool,
+    /// Whether requests and answers are lost. Otherwise each round is counted when all masters have answered.
+    pub losses: bool,
 }
 
 /// The scheme within bounds, perhaps with a flaw.
 #[derive(Clone, Copy, Debug)]
-pub struct Scheme {
+pub struct Scheme<const M: usize> {
     /// How much can happen.
     pub bounds: Bounds,
     /// What is wrong with it.
     pub flaw: Option<Flaw>,
+    /// Which masters the clients know.
+    pub rollout: Rollout<M>,
 }
 
-impl Model for Scheme {
-    type State = State;
+impl<const M: usize> Model for Scheme<M> {
+    type State = State<M>;
     type Action = Step;
 
-    fn init_states(&self) -> Vec<State> {
+    fn init_states(&self) -> Vec<State<M>> {
         vec![State::new()]
     }
 
-    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+    fn actions(&self, state: &State<M>, steps: &mut Vec<Step>) {
         self.steps(state, steps);
     }
 
-    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+    fn next_state(&self, last: &State<M>, step: Step) -> Option<State<M>> {
         let mut state = last.clone();
         self.take(&mut state, step);
-        Some(state.canonical()).filter(|state| state != last)
+        Some(state.canonical(&self.rollout)).filter(|state| state != last)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -80,6 +85,16 @@ impl Model for Scheme {
         } else {
             properties.push(Property::<Self>::sometimes("two guards are valid", |_, state| holders(state) == 2));
         }
+        if self.rollout.sets.len() > 1 {
+            properties
+                .push(Property::<Self>::sometimes("a client asks for votes beside a hold of another set", is_beside));
+            properties.push(Property::<Self>::sometimes("a client with the last set holds", has_rolled_out));
+        }
+        if self.rollout.order == Order::TooFar && self.flaw != Some(Flaw::SetNotChecked) {
+            properties.push(Property::<Self>::sometimes("a client is told of other masters", |_, state| {
+                state.clients.iter().any(|client| client.told)
+            }));
+        }
         if self.bounds.restarts > 0 {
             properties.push(Property::<Self>::sometimes("a majority is not enough: a vote is too young", is_too_young));
         }
@@ -97,39 +112,49 @@ impl Model for Scheme {
     }
 }
 
-fn holders(state: &State) -> usize {
+fn holders<const M: usize>(state: &State<M>) -> usize {
     state.clients.iter().filter(|client| client.is_holding()).count()
 }
 
-fn have_both_written(_: &Scheme, state: &State) -> bool {
+fn is_beside<const M: usize>(_: &Scheme<M>, state: &State<M>) -> bool {
+    let [a, b] = &state.clients;
+    let asks = |client: &Client| matches!(client.phase, Phase::Voting { .. });
+    a.version != b.version && ((a.is_holding() && asks(b)) || (asks(a) && b.is_holding()))
+}
+
+fn has_rolled_out<const M: usize>(scheme: &Scheme<M>, state: &State<M>) -> bool {
+    state.clients.iter().any(|client| client.is_holding() && scheme.rollout.is_last(client.version))
+}
+
+fn have_both_written<const M: usize>(_: &Scheme<M>, state: &State<M>) -> bool {
     state.register.is_some_and(|written| {
         let other = &state.clients[usize::from(1 - written.by.client)];
         other.late.is_some_and(|late| late.token < written.token)
     })
 }
 
-fn is_too_young(_: &Scheme, state: &State) -> bool {
+fn is_too_young<const M: usize>(scheme: &Scheme<M>, state: &State<M>) -> bool {
     state.clients.iter().enumerate().any(|(n, client)| {
-        let votes = state.answers(n);
-        let accepted = votes.iter().filter(|vote| vote.refused.is_none() && vote.left > 0);
+        let accepted = state.votes(n).filter(|vote| vote.left > 0);
+        let majority = scheme.rollout.majority(client.version);
         matches!(client.phase, Phase::Voting { .. })
-            && accepted.clone().count() >= 2
-            && accepted.filter(|vote| vote.counts()).count() < 2
+            && accepted.clone().count() >= majority
+            && accepted.filter(|vote| vote.counts()).count() < majority
     })
 }
 
-fn outlives(scheme: &Scheme, state: &State) -> bool {
+fn outlives<const M: usize>(scheme: &Scheme<M>, state: &State<M>) -> bool {
     // The holder did not begin after the tick that its token names.
     let is_old = |client: &Client| state.now >= client.token() / TOKENS + scheme.bounds.lease;
     state.clients.iter().any(|client| client.is_holding() && is_old(client))
 }
 
-fn is_regained(_: &Scheme, state: &State) -> bool {
-    let is_young = |n: usize| state.answers(n).iter().any(|vote| vote.young > 0);
+fn is_regained<const M: usize>(_: &Scheme<M>, state: &State<M>) -> bool {
+    let is_young = |n: usize| state.answers(n).any(|vote| vote.young > 0);
     state.clients.iter().enumerate().any(|(n, client)| client.is_holding() && is_young(n))
 }
 
-fn is_regained_below_the_counter(_: &Scheme, state: &State) -> bool {
+fn is_regained_below_the_counter<const M: usize>(_: &Scheme<M>, state: &State<M>) -> bool {
     state.clients.iter().enumerate().any(|(n, client)| {
         let votes = |master: &Master| master.links[n].answer.is_some_and(|answer| answer.refused.is_none());
         let is_below = |master: &Master| votes(master) && master.counter > client.token();

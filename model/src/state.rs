@@ -2,8 +2,9 @@
 
 use crate::client::Client;
 use crate::master::Master;
+use crate::rollout::Rollout;
 
-pub(crate) const MASTERS: usize = 3;
+pub(crate) const MOST_MASTERS: usize = 5;
 pub(crate) const CLIENTS: usize = 2;
 
 /// Names an acquisition, and the hold that comes of it.
@@ -31,41 +32,45 @@ pub(crate) struct Broken {
 
 /// One state of the masters, the clients and the resource that the lock protects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct State {
+pub struct State<const M: usize> {
     pub(crate) now: u8,
     pub(crate) crashes: u8,
     pub(crate) jumps: u8,
-    pub(crate) masters: [Master; MASTERS],
+    pub(crate) masters: [Master; M],
     pub(crate) clients: [Client; CLIENTS],
     pub(crate) register: Option<Written>,
     /// The largest token of any hold so far.
     pub(crate) highest: u8,
     pub(crate) broken: Broken,
+    /// How much is left of the wait after the last program of a version has ended.
+    pub(crate) wait: u8,
 }
 
-impl State {
+impl<const M: usize> State<M> {
     pub(crate) fn new() -> Self {
         Self {
             now: 1,
             crashes: 0,
             jumps: 0,
-            masters: Default::default(),
+            masters: std::array::from_fn(|_| Master::default()),
             clients: Default::default(),
             register: None,
             highest: 0,
             broken: Broken::default(),
+            wait: 0,
         }
     }
 
-    /// Masters are alike, and so are clients: of the states that differ by their numbers only, one stands for all.
-    pub(crate) fn canonical(mut self) -> Self {
-        self.masters.sort_unstable();
+    /// Masters of the same sets are alike, and so are clients: of the states that differ by their numbers only, one
+    /// stands for all.
+    pub(crate) fn canonical(mut self, rollout: &Rollout<M>) -> Self {
+        rollout.sort(&mut self.masters);
         let mut swapped = self.clone();
         swapped.clients.swap(0, 1);
         for master in &mut swapped.masters {
             master.swap_clients();
         }
-        swapped.masters.sort_unstable();
+        rollout.sort(&mut swapped.masters);
         if let Some(written) = &mut swapped.register {
             written.by.swap_clients();
         }

@@ -1,10 +1,11 @@
 //! What can happen next, and what comes of it.
 
-use crate::client::{LateWrite, Phase, Verdict, deadline, tally};
+use crate::client::{Client, LateWrite, Phase, Verdict, deadline, tally};
 use crate::flaw::Flaw;
-use crate::master::{Answer, Request};
+use crate::master::{Answer, Request, Vote};
+use crate::rollout::Order;
 use crate::scheme::Scheme;
-use crate::state::{Attempt, CLIENTS, MASTERS, State, Written};
+use crate::state::{Attempt, CLIENTS, State, Written};
 
 /// Tokens per tick of the clock.
 pub(crate) const TOKENS: u8 = 4;
@@ -42,20 +43,27 @@ pub enum Step {
     Free(usize),
     /// A master restarts without its data.
     Restart(usize),
+    /// A program ends, and starts with the next set of masters.
+    Update(usize),
+    /// Those who roll the sets out believe that a program has ended.
+    Stop(usize),
     /// Time passes.
     Tick,
 }
 
-impl Scheme {
+impl<const M: usize> Scheme<M> {
     /// Everything that can happen in this state.
-    pub(crate) fn steps(&self, state: &State, steps: &mut Vec<Step>) {
+    pub(crate) fn steps(&self, state: &State<M>, steps: &mut Vec<Step>) {
         for client in 0..CLIENTS {
             self.steps_of_client(state, client, steps);
         }
         for (n, master) in state.masters.iter().enumerate() {
             for client in 0..CLIENTS {
                 if master.links[client].asked.is_some() {
-                    steps.extend([true, false].map(|heard| Step::Execute { client, master: n, heard }));
+                    steps.push(Step::Execute { client, master: n, heard: true });
+                    if self.bounds.losses {
+                        steps.push(Step::Execute { client, master: n, heard: false });
+                    }
                 }
             }
             let may_jump = state.jumps < self.bounds.jumps;
@@ -71,9 +79,16 @@ impl Scheme {
         }
     }
 
-    fn steps_of_client(&self, state: &State, n: usize, steps: &mut Vec<Step>) {
+    fn steps_of_client(&self, state: &State<M>, n: usize, steps: &mut Vec<Step>) {
         let client = &state.clients[n];
+        if self.may_update(state, n) {
+            steps.push(Step::Update(n));
+        }
+        if client.phase != Phase::Idle && !client.stopped && !self.rollout.is_last(client.version) {
+            steps.push(Step::Stop(n));
+        }
         match client.phase {
+            Phase::Idle if client.stopped => {}
             // A client without acquisitions left continues with its old token.
             Phase::Idle if client.old > 0 && client.begun == self.bounds.acquisitions => {
                 steps.push(Step::Begin { client: n, token: client.old });
@@ -84,16 +99,17 @@ impl Scheme {
             }
             Phase::Idle => {}
             Phase::Voting { is_second, .. } => {
-                match tally(&state.answers(n), self.flaw) {
-                    Verdict::Held(_) => steps.push(Step::Count(n)),
-                    Verdict::Propose(_) if !is_second => steps.push(Step::Count(n)),
+                let may_count = !client.told && (self.bounds.losses || state.has_answers(n));
+                match tally(state.answers(n), self.rollout.majority(client.version), self.flaw) {
+                    Verdict::Held(_) if may_count => steps.push(Step::Count(n)),
+                    Verdict::Propose(_) if may_count && !is_second && !client.stopped => steps.push(Step::Count(n)),
                     _ => {}
                 }
                 steps.push(Step::End(n));
             }
             Phase::Holding { .. } => {
                 steps.extend([Step::Write(n), Step::End(n)]);
-                if client.renewals < self.bounds.renewals {
+                if client.renewals < self.bounds.renewals && !client.stopped {
                     steps.push(Step::Renew(n));
                 }
             }
@@ -103,8 +119,22 @@ impl Scheme {
         }
     }
 
+    /// Whether the program may end and start with the next set.
+    fn may_update(&self, state: &State<M>, n: usize) -> bool {
+        let Client { phase, version, stopped, .. } = state.clients[n];
+        if phase != Phase::Idle || stopped || self.rollout.is_last(version) {
+            return false;
+        }
+        let older = state.clients.iter().any(|client| client.version < version && !client.stopped);
+        match self.rollout.order {
+            Order::Kept => !older && state.wait == 0,
+            Order::WithoutWaiting => !older,
+            Order::TooFar => true,
+        }
+    }
+
     /// What a turn may propose: any clock of a master, or with the flaw, the next of any counter.
-    fn proposals(&self, state: &State) -> Vec<u8> {
+    fn proposals(&self, state: &State<M>) -> Vec<u8> {
         let mut tokens: Vec<u8> = if self.flaw == Some(Flaw::NoClock) {
             state.masters.iter().map(|master| master.counter + 1).collect()
         } else {
@@ -115,7 +145,7 @@ impl Scheme {
         tokens
     }
 
-    pub(crate) fn take(&self, state: &mut State, step: Step) {
+    pub(crate) fn take(&self, state: &mut State<M>, step: Step) {
         match step {
             Step::Begin { client, token } => self.begin(state, client, token),
             Step::Execute { client, master, heard } => self.execute(state, client, master, heard),
@@ -135,7 +165,7 @@ impl Scheme {
                 }
             }
             Step::Free(n) => {
-                let ended = state.masters[n].lock.take();
+                let ended = state.masters[n].free();
                 let is_jump = ended.is_some_and(|lock| lock.left > 0 && !state.is_ended(lock.by));
                 state.jumps += u8::from(is_jump);
             }
@@ -143,11 +173,29 @@ impl Scheme {
                 state.crashes += 1;
                 state.masters[n].restart(self.bounds.lease);
             }
+            Step::Update(n) => {
+                let client = &mut state.clients[n];
+                let before = client.version;
+                client.version += 1;
+                self.has_ended(state, before);
+            }
+            Step::Stop(n) => {
+                state.clients[n].stopped = true;
+                self.has_ended(state, state.clients[n].version);
+            }
             Step::Tick => self.tick(state),
         }
     }
 
-    fn begin(&self, state: &mut State, n: usize, token: u8) {
+    /// A program of that version has ended. If it was the last one, the longest lease begins that it may have had.
+    fn has_ended(&self, state: &mut State<M>, version: u8) {
+        let is_last = !state.clients.iter().any(|client| client.version <= version && !client.stopped);
+        if is_last && self.rollout.order == Order::Kept {
+            state.wait = self.bounds.lease;
+        }
+    }
+
+    fn begin(&self, state: &mut State<M>, n: usize, token: u8) {
         // Without jumps of the clock, a stronger property covers this one.
         let floor = if self.bounds.jumps > 0 { state.highest } else { 0 };
         let client = &mut state.clients[n];
@@ -160,38 +208,41 @@ impl Scheme {
     }
 
     /// Asks the masters with such answers for their votes.
-    fn ask(&self, state: &mut State, n: usize, of: impl Fn(Option<Answer>) -> bool) {
+    fn ask(&self, state: &mut State<M>, n: usize, of: impl Fn(Option<Answer>) -> bool) {
+        let client = &state.clients[n];
+        let set = self.rollout.set(client.version);
         let request = {
-            let client = &state.clients[n];
             // A hold that has no majority any more does not claim one.
-            let votes = state.answers(n).into_iter().filter(|answer| answer.refused.is_none()).collect::<Vec<_>>();
-            let has_majority = client.is_holding() && deadline(&votes).is_some();
+            let majority = self.rollout.majority(client.version);
+            let has_majority = client.is_holding() && deadline(state.votes(n), majority).is_some();
             let granted = has_majority || self.flaw == Some(Flaw::ClaimedTooEarly);
-            Request { n: client.begun, token: client.token(), left: self.bounds.lease, granted }
+            let version = self.rollout.named(client.version);
+            Request { n: client.begun, token: client.token(), left: self.bounds.lease, granted, version }
         };
-        for master in &mut state.masters {
+        for (master, knows) in state.masters.iter_mut().zip(set) {
             let link = &mut master.links[n];
-            if of(link.answer) {
+            if *knows && of(link.answer) {
                 link.asked = Some(request);
             }
         }
     }
 
-    fn execute(&self, state: &mut State, n: usize, master: usize, heard: bool) {
+    fn execute(&self, state: &mut State<M>, n: usize, master: usize, heard: bool) {
         let Some(request) = state.masters[master].links[n].asked.take() else { return };
         let by = Attempt { client: u8::from(n == 1), n: request.n };
-        let answer = state.masters[master].vote(by, request, self.bounds.lease, self.flaw);
-        let client = &state.clients[n];
+        let vote = state.masters[master].vote(by, request, self.bounds.lease, self.flaw);
+        let client = &mut state.clients[n];
         if !heard || client.attempt() != Some(request.n) || client.token() != request.token {
             return;
         }
-        state.masters[master].links[n].answer = answer;
-        state.prolong(n);
+        client.told |= matches!(vote, Vote::Other) && !client.is_holding();
+        state.masters[master].links[n].answer = if let Vote::Answer(answer) = vote { Some(answer) } else { None };
+        self.prolong(state, n);
     }
 
-    fn count(&self, state: &mut State, n: usize) {
+    fn count(&self, state: &mut State<M>, n: usize) {
         let Phase::Voting { token, is_second, age, floor } = state.clients[n].phase else { return };
-        match tally(&state.answers(n), self.flaw) {
+        match tally(state.answers(n), self.rollout.majority(state.clients[n].version), self.flaw) {
             Verdict::Held(left) => {
                 let left = if self.flaw == Some(Flaw::LeaseFromAnswer) { self.bounds.lease } else { left };
                 state.clients[n].phase = Phase::Holding { token, is_second, left };
@@ -211,12 +262,13 @@ impl Scheme {
         }
     }
 
-    fn end(&self, state: &mut State, n: usize) {
+    fn end(&self, state: &mut State<M>, n: usize) {
         let client = &mut state.clients[n];
         if let Phase::Holding { token, .. } = client.phase {
             client.late = Some(LateWrite { token, n: client.begun });
         }
         client.phase = Phase::Idle;
+        client.told = false;
         for master in &mut state.masters {
             let link = &mut master.links[n];
             link.answer = None;
@@ -228,7 +280,7 @@ impl Scheme {
         }
     }
 
-    fn write(&self, state: &mut State, n: usize, write: LateWrite, is_valid: bool) {
+    fn write(&self, state: &mut State<M>, n: usize, write: LateWrite, is_valid: bool) {
         let by = Attempt { client: u8::from(n == 1), n: write.n };
         let written = Written { token: write.token, by };
         match state.register {
@@ -238,8 +290,9 @@ impl Scheme {
         }
     }
 
-    fn tick(&self, state: &mut State) {
+    fn tick(&self, state: &mut State<M>) {
         state.now += 1;
+        state.wait = state.wait.saturating_sub(1);
         for master in &mut state.masters {
             master.tick();
         }
@@ -254,7 +307,7 @@ impl Scheme {
                 }
                 Phase::Holding { left, .. } => {
                     *left -= 1;
-                    state.prolong(n);
+                    self.prolong(state, n);
                     if matches!(state.clients[n].phase, Phase::Holding { left: 0, .. }) {
                         self.end(state, n);
                     }
@@ -262,20 +315,31 @@ impl Scheme {
             }
         }
     }
-}
-
-impl State {
-    pub(crate) fn answers(&self, client: usize) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(MASTERS);
-        answers.extend(self.masters.iter().filter_map(|master| master.links[client].answer));
-        answers
-    }
 
     /// A hold lasts for as long as a majority of votes says.
-    fn prolong(&mut self, n: usize) {
-        let votes: Vec<Answer> = self.answers(n).into_iter().filter(|answer| answer.refused.is_none()).collect();
-        if let Phase::Holding { left, .. } = &mut self.clients[n].phase {
-            *left = deadline(&votes).map_or(*left, |until| until.max(*left));
+    fn prolong(&self, state: &mut State<M>, n: usize) {
+        if !state.clients[n].is_holding() {
+            return;
         }
+        let until = deadline(state.votes(n), self.rollout.majority(state.clients[n].version));
+        if let Phase::Holding { left, .. } = &mut state.clients[n].phase {
+            *left = until.map_or(*left, |until| until.max(*left));
+        }
+    }
+}
+
+impl<const M: usize> State<M> {
+    pub(crate) fn answers(&self, client: usize) -> impl Iterator<Item = Answer> + Clone {
+        self.masters.iter().filter_map(move |master| master.links[client].answer)
+    }
+
+    /// The answers that accept.
+    pub(crate) fn votes(&self, client: usize) -> impl Iterator<Item = Answer> + Clone {
+        self.answers(client).filter(|answer| answer.refused.is_none())
+    }
+
+    /// Whether nothing that the client has asked is under way.
+    fn has_answers(&self, client: usize) -> bool {
+        self.masters.iter().all(|master| master.links[client].asked.is_none())
     }
 }

@@ -1,6 +1,6 @@
 //! The scheme holds within small bounds, and each of its broken variants is found.
 
-use bowline_model::{Bounds, EXCLUSION, Flaw, GROWTH, ORDER, REGISTER, Scheme};
+use bowline_model::{Bounds, EXCLUSION, FIXED, Flaw, GROWTH, ORDER, REGISTER, Scheme};
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// Clocks agree, and a lease is two ticks.
@@ -14,17 +14,19 @@ const SMALL: Bounds = Bounds {
     restarts: 1,
     jumps: 0,
     late_requests: false,
+    losses: true,
 };
 
 fn holds(bounds: Bounds) {
-    let checker = Scheme { bounds, flaw: None }.checker().spawn_bfs().join();
+    let checker = Scheme { bounds, flaw: None, rollout: FIXED }.checker().spawn_bfs().join();
     println!("{} states, {} steps deep: {bounds:?}", checker.unique_state_count(), checker.max_depth());
     checker.assert_properties();
 }
 
 fn is_found(flaw: impl Into<Option<Flaw>>, bounds: Bounds, properties: &[&str]) {
     let flaw = flaw.into();
-    let checker = Scheme { bounds, flaw }.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker =
+        Scheme { bounds, flaw, rollout: FIXED }.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let found = checker.discoveries();
     let found: Vec<_> = found.iter().filter(|(name, _)| properties.contains(*name)).collect();
     assert!(!found.is_empty(), "{flaw:?} was not found in {} states", checker.unique_state_count());
@@ -102,8 +104,17 @@ fn only_a_hold_is_voted_for_whatever_the_counter_is() {
 #[test]
 fn a_vote_that_is_given_again_lowers_no_counter() {
     // Two tokens without a tick between them. The path is long, and depth first finds one soon.
-    let bounds = Bounds { skew: 1, ticks: 1, acquisitions: 2, renewals: 1, restarts: 0, late_requests: true, ..SMALL };
-    let scheme = Scheme { bounds, flaw: Some(Flaw::CounterLowered) };
+    let bounds = Bounds {
+        skew: 1,
+        ticks: 1,
+        acquisitions: 2,
+        renewals: 1,
+        restarts: 0,
+        late_requests: true,
+        losses: false,
+        ..SMALL
+    };
+    let scheme = Scheme { bounds, flaw: Some(Flaw::CounterLowered), rollout: FIXED };
     let checker = scheme.checker().finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
     let found = checker.discoveries();
     assert!([ORDER, GROWTH, REGISTER].iter().any(|name| found.contains_key(name)), "{:?}", found.keys());

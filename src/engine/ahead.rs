@@ -4,7 +4,7 @@
 //! |---|---|
 //! | under way | granted, queued or refused, on the answer; gone when the hold ends, and the attempt is given up |
 //! | granted | gone when the present budget is used up, and the next member uses this one |
-//! | queued | gone when the hold ends, and the ticket belongs to the cohort from then on |
+//! | queued | gone when the hold ends, and the ticket belongs to the cohort from then on. If it is granted before, the server is asked about the hold, which has gone there |
 //! | refused | gone when the hold ends |
 //!
 //! A cohort asks ahead if its grant was the answer to a request, so that it was alone. A grant from the queue is used
@@ -91,6 +91,14 @@ impl Aheads {
         match self.asked.get(&ask.held.n) {
             Some(Ahead::UnderWay { attempt, is_parked }) if *attempt == ask.attempt => Some(*is_parked),
             _ => None,
+        }
+    }
+
+    /// Whether this attempt is the one that was opened by the request of the hold, and may be queued.
+    pub(super) fn is_for(&self, n: u64, id: AttemptId) -> bool {
+        match self.asked.get(&n) {
+            Some(Ahead::UnderWay { attempt, .. } | Ahead::Queued(attempt)) => *attempt == id,
+            _ => false,
         }
     }
 

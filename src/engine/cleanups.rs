@@ -103,6 +103,9 @@ impl Cleanups {
 
     /// Repeats the latest releases, because the server may be another one than before.
     pub(super) fn repeat(&mut self, now: Instant) {
+        if mutant::on(Mutant::ReleaseNotRepeated) {
+            return;
+        }
         (self.last_gap, self.before_gap) = (Some(now), self.last);
         for cleanup in self.ended.take(now) {
             self.push(cleanup.repeated());

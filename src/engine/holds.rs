@@ -197,6 +197,11 @@ impl Holds {
         self.schedule.verify_all(now);
     }
 
+    /// Makes the watchdog ask the server about the hold.
+    pub(super) fn verify(&mut self, n: u64, now: Instant) {
+        self.schedule.verify(n, now);
+    }
+
     pub(super) fn next(&self) -> Option<Instant> {
         self.schedule.next()
     }

@@ -54,7 +54,7 @@ impl State {
                 let cleanup = until.and_then(|until| Some(Cleanup::of(self.holds.get(id.n)?, until)));
                 cleanup.into_iter().for_each(|cleanup| self.cleanups.push(cleanup));
             }
-            if !self.holds.is_held(id.n) {
+            if !self.holds.is_held(id.n) && !mutant::on(Mutant::EndedGrantLeft) {
                 self.cleanups.end_again(id.n, now);
             }
             return;

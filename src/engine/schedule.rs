@@ -164,6 +164,15 @@ impl Schedule {
         self.ready.extend(ready);
     }
 
+    /// The same for one hold, at once.
+    pub(crate) fn verify(&mut self, id: u64, now: Instant) {
+        match self.turn(id) {
+            // What is under way may be answered as of before.
+            Some(Turn::UnderWay) => self.verified = Some(now),
+            _ => self.set_turn(id, Turn::Later(now)),
+        }
+    }
+
     /// When [`due`](Self::due) must be called next.
     pub(crate) fn next(&self) -> Option<Instant> {
         let gate = self.gate();

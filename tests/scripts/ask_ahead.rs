@@ -31,6 +31,23 @@ fn a_lease_that_was_extended_is_not_shortened() {
     assert!(lab.lock_ttl() > 500_000);
 }
 
+/// The server stores the longest lease beside the token of such a hold. It is no part of the token, and outlives it: a
+/// call that has asked for less is late, and shortens nothing.
+#[test]
+fn a_hold_that_was_extended_keeps_its_longest_lease() {
+    let (mut lab, a, token) = Lab::held();
+    lab.extend(&a.clone().lease(600_000), 600_000);
+    let next = attempt(1, 2).span(SPAN);
+    let (first, second) = lab.twice(REFRESH, |lab| lab.ask_ahead(&a, token, &next).token());
+    assert!(first > token && second == first);
+    assert_eq!(lab.inspect().token, first.to_string());
+    lab.renew_within(&a.clone().lease(15_000), 300_000);
+    assert!(lab.lock_ttl() > 500_000);
+    lab.acquire(&attempt(2, 1));
+    assert_eq!(lab.ask_ahead(&a, first, &attempt(1, 3)), Ahead::Queued);
+    assert_eq!(lab.ask_ahead(&a, token, &next).token(), first, "a late copy");
+}
+
 #[test]
 fn a_cohort_queues_up_behind_others_and_keeps_its_hold() {
     let (mut lab, a, token) = Lab::held();

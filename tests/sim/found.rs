@@ -48,7 +48,13 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
         12_000_021,
         "the first renewal counted from the answer: unit test a_late_grant_does_not_put_off_the_first_renewal",
     ),
-    (Locks, EVERYTHING, 12_000_279, "a bound of the judge: a cohort that had asked ahead lost its hold by an eviction"),
+    (
+        Locks,
+        EVERYTHING,
+        12_000_279,
+        "a hold whose cohort had asked ahead was evicted, and not checked when that ticket was granted: mutant \
+         ahead_not_checked",
+    ),
     (Locks, SHARDED_ACKNOWLEDGED, 12_000_223, "the judge: a slot moves back to where old keys of it were left"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),

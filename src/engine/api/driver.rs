@@ -11,6 +11,7 @@ use crate::engine::ahead::Ask;
 use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
 use crate::engine::work::Work;
+use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
@@ -122,7 +123,7 @@ impl Engine {
     pub(crate) fn end_again(&self, held: Vec<AttemptId>, now: Instant) {
         self.change(|state| {
             for id in state.attempts.own(held) {
-                if !state.holds.is_held(id.n) {
+                if !state.holds.is_held(id.n) && !mutant::on(Mutant::EndedNotLookedFor) {
                     state.cleanups.end_again(id.n, now);
                 }
             }

@@ -15,6 +15,7 @@ use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::State;
 use crate::engine::turn::{AttemptHandoff, Given, Turn};
 use crate::mutant::{self, Mutant};
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::reply::AskedAhead;
 
 impl State {
@@ -161,6 +162,16 @@ impl Assets<'_> {
             cohort.end_hold(n);
             self.cleanups.push(Cleanup::of(hold, now));
             self.end_ahead(cohort, n, now);
+        }
+    }
+
+    /// Called when a ticket is granted that does not belong to the cohort. If it was queued ahead, the server has no hold
+    /// of the cohort any more: it has lost it, or the lease has ended there. The guard is told by the answer to a
+    /// renewal, and the cohort goes on with the ticket.
+    pub(in crate::engine) fn verify_before(&mut self, cohort: &Change<'_, Given>, id: AttemptId, now: Instant) {
+        let held = cohort.one_held().filter(|n| self.aheads.is_for(*n, id));
+        if let Some(n) = held.filter(|_| !mutant::on(Mutant::AheadNotChecked)) {
+            self.holds.verify(n, now);
         }
     }
 

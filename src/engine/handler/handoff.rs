@@ -185,9 +185,12 @@ impl Assets<'_> {
     pub(in crate::engine) fn give_decided(&mut self, cohort: &mut Change<'_, Given>, id: AttemptId, now: Instant) {
         let Some(attempt) = self.attempts.get(id.n).filter(|attempt| attempt.outcome.is_some()) else { return };
         let (amount, asked) = (attempt.amount, attempt.asked);
+        let is_granted = matches!(attempt.outcome, Some(Outcome::Granted { .. }));
         if cohort.take_ticket(id) {
             let handoff = AttemptHandoff { id, amount, before: None, asked, is_decided: true };
             self.give(cohort, Ok(Turn::Attempt(handoff)), now);
+        } else if is_granted {
+            self.verify_before(cohort, id, now);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::cohort::{Cohort, SECOND, cohort as cohort_with};
 use super::*;
 use crate::engine::ahead::Ask;
+use crate::protocol::message::Message;
 use crate::protocol::reply::AskedAhead;
 
 const NEXT: Token = Token::new(1000);
@@ -27,6 +28,13 @@ impl Cohort {
 
     fn answer(&self, ask: &Ask, answer: Option<AskedAhead>) {
         self.setup.engine.ahead_answered(ask, answer, self.setup.now, self.setup.now);
+    }
+
+    /// The holds about which the server is asked now.
+    fn asked(&self, now: Instant) -> Vec<Arc<Hold>> {
+        let work = self.setup.engine.work(now);
+        self.setup.answer(&work);
+        work.renew
     }
 
     fn cancelled(&self) -> Vec<AttemptId> {
@@ -123,6 +131,44 @@ fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
     }
     cohort.setup.engine.drop_pending(ask.attempt, cohort.setup.now);
     cohort.ends(&hold);
+}
+
+/// The server grants it only if it has lost the hold. Another client may have had the lock in between.
+#[test]
+fn a_ticket_queued_ahead_that_is_granted_has_the_hold_checked_at_once() {
+    for case in 0..8 {
+        let [queued, under_way, is_held] = [1, 2, 4].map(|bit| case & bit != 0);
+        println!("queued {queued}, renewal under way {under_way}, held {is_held}");
+        let mut cohort = cohort(Kind::Lock, 3);
+        let (hold, _, ask) = cohort.asks();
+        let sent = cohort.setup.now + if under_way { LEASE / 3 } else { SECOND };
+        if queued {
+            cohort.answer(&ask, QUEUED);
+        }
+        if under_way {
+            assert_eq!(cohort.asked(sent).len(), 1);
+        }
+        cohort.setup.now = sent + SECOND;
+        let now = cohort.setup.now;
+        cohort.setup.engine.deliver(Message::Granted { id: ask.attempt, token: NEXT, at: u64::MAX }, now);
+        if under_way {
+            // As of before the grant.
+            cohort.setup.engine.renewed(sent, now, std::slice::from_ref(&hold), &[]);
+        }
+        let asked = cohort.asked(now);
+        assert!(matches!(&asked[..], [asked] if Arc::ptr_eq(asked, &hold)), "{asked:?}");
+        let (held, gone) = if is_held { (&asked[..], &[][..]) } else { (&[][..], &asked[..]) };
+        cohort.setup.engine.renewed(now, now, held, gone);
+        assert_eq!(hold.loss(now), (!is_held).then_some(Loss::Gone));
+        match cohort.poll(1) {
+            None => assert!(is_held),
+            Some(Turn::Attempt(turn)) => assert!(queued && !is_held && turn.id == ask.attempt && turn.is_decided),
+            turn => assert!(matches!(turn, Some(Turn::Lead)) && !queued && !is_held, "{turn:?}"),
+        }
+        assert!(cohort.asked(now).is_empty(), "the server is asked once");
+        cohort.setup.engine.drop_pending(ask.attempt, now);
+        cohort.ends(&hold);
+    }
 }
 
 #[test]

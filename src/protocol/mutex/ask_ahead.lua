@@ -4,6 +4,7 @@
 -- Reply: GRANTED token now | QUEUED now | NOT_HELD now | STALE now
 -- The hold keeps its attempt id and gets a new token, the first of the budget. A hold whose token is not known_token
 -- has got its budget by an earlier copy of the call. A caller that does not hold the lock queues nothing.
+-- The longest lease that is stored with an extended hold stays there.
 
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, known, lease, budget, ticket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -23,9 +24,10 @@ if not held then
   takes_writes(lock)
   return {'NOT_HELD', now}
 end
-if held ~= known then
+local present, longest = string.match(held, '^(%d*)(.*)$')
+if present ~= known then
   extend(lease)
-  return {'GRANTED', held, now}
+  return {'GRANTED', present, now}
 end
 
 local already_queued = is_queued(ticket)
@@ -35,7 +37,7 @@ if not already_queued then
   end
   if live_waiters() == 0 then
     local token = reserve(budget, lease)
-    redis.call('HSET', lock, id, token)
+    redis.call('HSET', lock, id, token .. longest)
     extend(lease)
     return {'GRANTED', token, now}
   end

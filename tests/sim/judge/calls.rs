@@ -94,7 +94,6 @@ impl Judge {
             ("release", "RELEASED") | ("ask_ahead", "QUEUED") => {
                 if let Some(attempt) = requeued(&call).and_then(|ticket| state.attempts.get_mut(id_of(ticket))) {
                     attempt.told = Some(now);
-                    attempt.ahead = verb(&call) == "ask_ahead";
                 }
             }
             ("change", word) => {

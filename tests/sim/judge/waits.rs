@@ -19,8 +19,6 @@ pub struct Attempt {
     pub learned: Duration,
     /// It was granted in the reply to a late copy of a request, which is not read.
     pub granted_unheard: bool,
-    /// Its cohort has asked ahead with it, while it had a hold.
-    pub ahead: bool,
     /// The last script about it left nothing of it.
     pub gone: bool,
     /// A late copy of a request came when nothing of it was left, and may have brought it back.
@@ -174,11 +172,7 @@ impl Moment {
         let client = client.filter(|_| attempt.decided.is_none() && !attempt.delivered && told.is_some())?;
         let since = [attempt.granted, self.damaged, client.calm, client.listens].into_iter().max()?;
         let asks_again = if attempt.waits() { Duration::ZERO } else { BACKOFF };
-        // The hold that the cohort had when it asked ahead may be among the data that was lost since. The client learns
-        // of that from the next renewal.
-        let has_lost = attempt.ahead && told.is_some_and(|told| told <= self.damaged);
-        let heartbeat = attempt.granted_unheard || has_lost;
-        let heartbeat = if heartbeat { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
+        let heartbeat = if attempt.granted_unheard { attempt.lease.min(LONGEST_TICKET) / 3 } else { Duration::ZERO };
         let waited =
             self.over(since, client.pause(attempt.lease) + self.messages(8) + asks_again + heartbeat + self.replicas)?;
         Some(format!("I3 {} is held for {waited:?} and its client does not know", hold.id))

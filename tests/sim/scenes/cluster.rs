@@ -231,6 +231,67 @@ pub async fn lost_with_its_master(mut stage: Stage) -> Played {
     must(holds || !guard.is_valid(), "I1 a grant is counted on that a failover has lost")
 }
 
+/// Three masters, each with a replica that hears of each write that much later.
+fn spread_behind(stage: &Stage) -> Duration {
+    let lag = 40 * stage.hop + 100 * MS;
+    stage.server.spread(3);
+    stage.server.replicate(lag);
+    lag
+}
+
+/// Acquires and releases a few times, so that the last release is not the one that a failover has lost.
+async fn comes_and_goes(stage: &Stage, process: Process) -> Played {
+    for _ in 0..3 {
+        let guard = stage.acquires(process).await;
+        guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    }
+    Ok(())
+}
+
+/// The master of the lock is replaced, and the last writes are lost. These clients lose their connections to it.
+async fn loses_last_writes(stage: &Stage, clients: &[Process]) {
+    let (old, draw) = (owner(stage), shard(stage));
+    stage.server.fail_over(Failover::Lossy, draw);
+    clients.iter().for_each(|process| stage.cluster(*process).cut(old, LONG, true));
+}
+
+/// A failover loses the end of a hold, and all that the same client has held and released since.
+pub async fn lost_releases(mut stage: Stage) -> Played {
+    let lag = spread_behind(&stage);
+    let (busy, other) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
+    let guard = stage.acquires(busy).await;
+    let token = guard.token();
+    stage.sleep(lag).await;
+    guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    comes_and_goes(&stage, busy).await?;
+    loses_last_writes(&stage, &[busy]).await;
+    must(stage.server.keys().contains(&What::Lock.key(NAME)), "the new master has no hold")?;
+    let late = "I3 the new master has a hold that was released before it";
+    let next = stage.within(3000 * MS, late, stage.acquires(other)).await?;
+    must(next.is_valid() && next.token() > token, "I2 the tokens do not grow")
+}
+
+/// A failover loses a hand-over, and all that the waiter has held and released since. The new master hands over to its
+/// ticket once more.
+pub async fn lost_hand_over(mut stage: Stage) -> Played {
+    let lag = spread_behind(&stage);
+    let (holder, busy) = (stage.enter_cluster(LONG).await, stage.enter_cluster(LONG).await);
+    let other = stage.enter_cluster(LONG).await;
+    let guard = stage.acquires(holder).await;
+    let token = guard.token();
+    let waiting = stage.acquires(busy);
+    stage.until_waiting(1).await;
+    stage.sleep(lag).await;
+    guard.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    waiting.await.release().await.map_err(|error| format!("a lease is lost: {error}"))?;
+    comes_and_goes(&stage, busy).await?;
+    loses_last_writes(&stage, &[holder, busy]).await;
+    must(stage.server.waiters(NAME) == 1, "the new master has no ticket")?;
+    let late = "I3 the new master has handed over to a ticket whose hold was released before it";
+    let next = stage.within(3000 * MS, late, stage.acquires(other)).await?;
+    must(next.is_valid() && next.token() > token, "I2 the tokens do not grow")
+}
+
 /// A node has come back with an old map, which names a master that stands still. A client that knows better does not go
 /// back to that one.
 pub async fn old_map(mut stage: Stage) -> Played {

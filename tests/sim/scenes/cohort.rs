@@ -8,7 +8,8 @@ use bowline::{LockGuard, Result};
 use futures::future::{BoxFuture, Either, select, select_all};
 
 use crate::executor::Process;
-use crate::stage::{LONG, Played, Stage, must};
+use crate::guard::What;
+use crate::stage::{LONG, NAME, Played, Stage, must};
 use crate::world::MS;
 
 /// Most guards of one grant.
@@ -125,6 +126,27 @@ pub async fn robbed_cohort(mut stage: Stage) -> Played {
         }
         Either::Right(_) => Ok(()),
     }
+}
+
+/// The hold of a cohort that has asked ahead is evicted, and another process has the lock before its ticket is granted.
+pub async fn lost_before_ahead(mut stage: Stage) -> Played {
+    let (process, other, third) = (stage.enter(LONG).await, stage.enter(LONG).await, stage.enter(LONG).await);
+    let (guard, mut waiting) = line(&stage, process, 2).await;
+    let fair = stage.acquires(other);
+    stage.until_waiting(1).await;
+    // More than half of the time for which the cohort may hand the lock on.
+    stage.sleep(60 * MS).await;
+    guard.release().await.unwrap();
+    let guard = waiting.remove(0).await.unwrap();
+    stage.until_waiting(2).await;
+    let lock = stage.server.keys().iter().position(|key| *key == What::Lock.key(NAME)).unwrap();
+    stage.server.evict(lock as u64);
+    must(stage.lock(third).try_lock().await.unwrap().is_none(), "I4 who came last got the lock first")?;
+    fair.await.release().await.unwrap();
+    let late = "I1 the ticket that was queued ahead is granted, and the guard before is valid";
+    stage.within(3 * stage.hop + MS, late, pin!(guard.lost())).await?;
+    let next = stage.within(stage.hop + MS, "I3 the cohort waits for its turn", waiting.remove(0)).await?.unwrap();
+    must(next.is_valid() && next.token() > guard.token(), "I2 the tokens do not grow")
 }
 
 /// The next in the cohort goes as its turn comes.
