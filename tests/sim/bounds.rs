@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline::{Acquire, Client, Config, ErrorKind, Result, TryAcquire, dialled};
 use futures::FutureExt;
-use futures::future::{BoxFuture, try_join};
+use futures::future::{BoxFuture, join, try_join};
 
 use self::place::{Place, TROUBLES, Trouble, Wires};
 use crate::executor::on_new_machine;
@@ -24,6 +24,7 @@ struct Bounds {
     command_timeout: Duration,
     /// Of those operations that have one.
     timeout: Option<Duration>,
+    lease: Duration,
 }
 
 const fn bounds(retry_timeout: u32, command_timeout: u32, timeout: Option<u32>) -> Bounds {
@@ -35,6 +36,7 @@ const fn bounds(retry_timeout: u32, command_timeout: u32, timeout: Option<u32>) 
         retry_timeout: Duration::from_millis(retry_timeout as u64),
         command_timeout: Duration::from_millis(command_timeout as u64),
         timeout,
+        lease: LEASE,
     }
 }
 
@@ -194,6 +196,20 @@ const QUEUED: &[Row] = &[
     }),
 ];
 
+/// Acquisitions that wait for what the leader of their cohort is answered.
+const FOLLOWERS: &[Row] = &[
+    ("follower", true, |client, timeout| {
+        let lock = client.lock("follower");
+        let [leader, follower] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
+        ready(async move { join(leader, follower).await.1 }.boxed())
+    }),
+    ("follower_of_permit", true, |client, timeout| {
+        let semaphore = client.semaphore("follower_of_permit", 2);
+        let [leader, follower] = [(); 2].map(|()| waits(semaphore.acquire_many(2).non_fair(), timeout));
+        ready(async move { join(leader, follower).await.1 }.boxed())
+    }),
+];
+
 /// Keeps what the work waits for.
 fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
     async move {
@@ -233,8 +249,8 @@ fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), b
             (machine.process(PROCESS), machine.clone(), outcomes.clone(), places[0].clone());
         let begin = executor.clone();
         begin.spawn(Box::pin(async move {
-            let Bounds { retry_timeout, command_timeout, timeout } = bounds;
-            let config = Config::builder().lease(LEASE).retry_timeout(retry_timeout).command_timeout(command_timeout);
+            let Bounds { retry_timeout, command_timeout, timeout, lease } = bounds;
+            let config = Config::builder().lease(lease).retry_timeout(retry_timeout).command_timeout(command_timeout);
             let in_background = matches!(when, When::First(_));
             if in_background {
                 place.set(Some(trouble));
@@ -288,8 +304,8 @@ fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
         Trouble::Denies => error.contains("WRONGPASS"),
         Trouble::Absent => error.contains("h:1/0: connection refused"),
         Trouble::Unreachable => error.contains("h:1/0: "),
-        // Those that wait in the queue have asked for nothing since, nor do those behind others of their cohort.
-        Trouble::Refuses(_) if name.contains("queued") || name == "non_fair" => true,
+        // Those that wait in the queue have asked for nothing since.
+        Trouble::Refuses(_) if name.contains("queued") => true,
         Trouble::Refuses(line) => error.contains(line),
         Trouble::Silent | Trouble::Demoted => true,
     }
@@ -341,6 +357,34 @@ fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
         Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
     });
+}
+
+/// A ticket is refreshed after a third of its lease. The answer to that is the cause if the caller's time ends later. A
+/// follower has asked for nothing, and says what its leader was answered.
+#[test]
+fn a_waiter_whose_time_is_over_says_what_those_were_answered_that_ask_for_it() {
+    let bounds = Bounds { lease: Duration::from_secs(3), ..bounds(10_000, 3000, Some(4500)) };
+    let mut wrong = Vec::new();
+    // What denies access ends a wait before its time.
+    for trouble in TROUBLES.into_iter().filter(|trouble| *trouble != Trouble::Denies) {
+        let queue_up = When::After(Duration::from_millis(50));
+        let outcomes = [(QUEUED, queue_up), (FOLLOWERS, When::After(Duration::ZERO))]
+            .map(|(rows, when)| outcomes(1, rows, (trouble, when), bounds));
+        for (name, took, outcome) in outcomes.into_iter().flatten() {
+            let error = outcome.unwrap_err();
+            let shown = format!("{error:#}");
+            let told = match trouble {
+                Trouble::Refuses(line) => line,
+                Trouble::Demoted => "READONLY",
+                Trouble::Silent => "no answer",
+                Trouble::Absent | Trouble::Unreachable | Trouble::Denies => "h:1/0: ",
+            };
+            if (Some(took), error.kind()) != (bounds.timeout, ErrorKind::TimedOut) || !shown.contains(told) {
+                wrong.push(format!("{trouble:?}, {name}: {took:?}, {shown}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The operations that need nothing to be prepared.
