@@ -91,7 +91,8 @@ impl Trouble {
             (Self::Silent | Self::Absent, Bound::Command) => &[(Unavailable, "")],
             // The first attempt of a client that connects in the background has not ended.
             (Self::Silent, Bound::Retry) => &[(Unavailable, "no answer"), (Unavailable, "first attempt to connect")],
-            (Self::Silent, Bound::Timeout) => &[(TimedOut, "no answer"), (TimedOut, "first attempt to connect")],
+            // The first request of most has not ended.
+            (Self::Silent, Bound::Timeout) => &[(TimedOut, "")],
             (Self::Absent, Bound::Retry) => &[(Unavailable, "connection refused")],
             (Self::Absent, Bound::Timeout) => &[(TimedOut, "connection refused")],
         }
@@ -120,9 +121,9 @@ enum Bound {
 const SHORT: Duration = ms(700);
 const LONG: Duration = ms(60_000);
 
-/// Longer than it takes until heartbeats are sent.
+/// Longer than it takes until the heartbeats of a short lease are sent.
 const TIMEOUT: Duration = ms(4000);
-const LEASE: Duration = ms(3000);
+const SHORT_LEASE: Duration = ms(3000);
 
 /// For what takes no longer than the timeout.
 const GENEROUS: Duration = ms(15_000);
@@ -134,7 +135,7 @@ impl Bound {
             Self::Command => (Duration::ZERO, SHORT),
             Self::Timeout => (LONG, LONG),
         };
-        config.lease(LEASE).retry_timeout(retry_timeout).command_timeout(command_timeout)
+        config.retry_timeout(retry_timeout).command_timeout(command_timeout)
     }
 
     /// The timeout of the caller.
@@ -162,14 +163,19 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
     env.redis::<()>(&["ACL", "SETUSER", "bowline", "allkeys", "allchannels"]);
     let mut cells = Vec::new();
     for bound in [Bound::Retry, Bound::Command, Bound::Timeout] {
-        let clients = [FUTURES, THREADS].map(|api| {
-            let prefix = format!("{api}-{bound:?}");
-            env.client_with(move |config| bound.configure(config).prefix(prefix))
-        });
-        let [client, blocks] = join_all(clients).await.try_into().expect("two clients");
-        cells.extend(prepared(FUTURES, asynchronous::OPERATIONS, Client::clone(&client), bound).await);
-        let blocks = blocking::Client::new(Client::clone(&blocks));
-        cells.extend(prepared(THREADS, on_threads::OPERATIONS, blocks, bound).await);
+        // Without renewals and heartbeats, nothing but the operations finds out that the server is silent.
+        for is_queued in [false, true] {
+            let lease = if is_queued { SHORT_LEASE } else { LONG };
+            let clients = [FUTURES, THREADS].map(|api| {
+                let prefix = format!("{api}-{bound:?}-{is_queued}");
+                env.client_with(move |config| bound.configure(config).lease(lease).prefix(prefix))
+            });
+            let [client, blocks] = join_all(clients).await.try_into().expect("two clients");
+            let blocks = blocking::Client::new(Client::clone(&blocks));
+            let client = Client::clone(&client);
+            cells.extend(prepared(FUTURES, asynchronous::OPERATIONS, client, (bound, is_queued)).await);
+            cells.extend(prepared(THREADS, on_threads::OPERATIONS, blocks, (bound, is_queued)).await);
+        }
         cells.extend(connects(&env, bound));
     }
     trouble.begin(&env);
@@ -182,10 +188,11 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
             }
         });
         async move {
-            outcome
-                .await
-                .map_or_else(|| Some("it went on".to_owned()), |outcome| wrong(trouble, bound, name, outcome))
-                .map(|wrong| format!("{bound:?}, {api}, {name}: {wrong}"))
+            let wrong = match outcome.await {
+                Some(outcome) => wrong(trouble, bound, name, outcome),
+                None => Some("it went on".to_owned()),
+            };
+            wrong.map(|wrong| format!("{bound:?}, {api}, {name}: {wrong}"))
         }
     });
     let wrong: Vec<String> = join_all(outcomes).await.into_iter().flatten().collect();
@@ -196,11 +203,16 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
 const FUTURES: &str = "futures";
 const THREADS: &str = "threads";
 
-/// The operations that have the bound.
-async fn prepared<C: Clone>(api: &'static str, operations: Operations<C>, client: C, bound: Bound) -> Vec<Cell> {
+/// The operations that have the bound: those that wait in the queue, or all others.
+async fn prepared<C: Clone>(
+    api: &'static str,
+    operations: Operations<C>,
+    client: C,
+    (bound, is_queued): (Bound, bool),
+) -> Vec<Cell> {
     let Operations { plain, held, queued, followers } = operations;
-    let rows = [plain, held, queued, followers].concat().into_iter();
-    let rows = rows.filter(|(_, has_timeout, _)| *has_timeout || bound != Bound::Timeout);
+    let rows = if is_queued { queued.to_vec() } else { [plain, held, followers].concat() };
+    let rows = rows.into_iter().filter(|(_, has_timeout, _)| *has_timeout || bound != Bound::Timeout);
     join_all(rows.map(|(name, _, prepare)| {
         let prepared = prepare(client.clone(), bound.timeout());
         async move { Cell { api, name, bound, work: prepared.await } }
