@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bowline::{Acquire, Client, Config, ConfigBuilder, ErrorKind, Result, blocking};
 use futures::FutureExt;
-use futures::future::{Either, join_all, select};
+use futures::future::{BoxFuture, Either, join_all, select};
 
 use crate::scene::ms;
 use crate::support::env::{Env, on_every_runtime};
@@ -156,12 +156,27 @@ struct Cell {
     work: Prepared,
 }
 
+impl Cell {
+    /// Begins the operation. Resolves to what is wrong with its outcome.
+    fn begin(self, env: &Env, trouble: Trouble) -> BoxFuture<'static, Option<String>> {
+        let Self { api, name, bound, work } = self;
+        let sleep = env.executor().sleep(GENEROUS);
+        env.spawn(async move {
+            let wrong = match select(work, sleep).await {
+                Either::Left((outcome, _)) => wrong(trouble, bound, name, outcome),
+                Either::Right(_) => Some("it went on".to_owned()),
+            };
+            wrong.map(|wrong| format!("{bound:?}, {api}, {name}: {wrong}"))
+        })
+    }
+}
+
 async fn bounds_hold(env: Env, trouble: Trouble) {
     // Latches, and what a server that is not there has.
     env.leaves_keys();
     // Each client has names of its own, because all prepare the same operations.
     env.redis::<()>(&["ACL", "SETUSER", "bowline", "allkeys", "allchannels"]);
-    let mut cells = Vec::new();
+    let (mut cells, mut queued) = (Vec::new(), Vec::new());
     for bound in [Bound::Retry, Bound::Command, Bound::Timeout] {
         // Without renewals and heartbeats, nothing but the operations finds out that the server is silent.
         for is_queued in [false, true] {
@@ -170,31 +185,29 @@ async fn bounds_hold(env: Env, trouble: Trouble) {
                 let prefix = format!("{api}-{bound:?}-{is_queued}");
                 env.client_with(move |config| bound.configure(config).lease(lease).prefix(prefix))
             });
-            let [client, blocks] = join_all(clients).await.try_into().expect("two clients");
-            let blocks = blocking::Client::new(Client::clone(&blocks));
-            let client = Client::clone(&client);
-            cells.extend(prepared(FUTURES, asynchronous::OPERATIONS, client, (bound, is_queued)).await);
-            cells.extend(prepared(THREADS, on_threads::OPERATIONS, blocks, (bound, is_queued)).await);
+            let clients: Vec<_> = join_all(clients).await.iter().map(|client| Client::clone(client)).collect();
+            let (futures, threads) = (clients[0].clone(), blocking::Client::new(clients[1].clone()));
+            let which = (bound, is_queued);
+            let prepared = [
+                prepared(FUTURES, asynchronous::OPERATIONS, futures, which).await,
+                prepared(THREADS, on_threads::OPERATIONS, threads, which).await,
+            ];
+            if is_queued {
+                queued.extend(clients.into_iter().zip(prepared));
+            } else {
+                cells.extend(prepared.into_iter().flatten());
+            }
         }
         cells.extend(connects(&env, bound));
     }
+    let mut outcomes = Vec::new();
+    for (client, cells) in queued {
+        outcomes.extend(cells.into_iter().map(|cell| cell.begin(&env, trouble)));
+        // Two of them in one cohort.
+        env.eventually("they wait", async || client.stats().waiting == 5).await;
+    }
     trouble.begin(&env);
-    let outcomes = cells.into_iter().map(|Cell { api, name, bound, work }| {
-        let sleep = env.executor().sleep(GENEROUS);
-        let outcome = env.spawn(async move {
-            match select(work, sleep).await {
-                Either::Left((outcome, _)) => Some(outcome),
-                Either::Right(_) => None,
-            }
-        });
-        async move {
-            let wrong = match outcome.await {
-                Some(outcome) => wrong(trouble, bound, name, outcome),
-                None => Some("it went on".to_owned()),
-            };
-            wrong.map(|wrong| format!("{bound:?}, {api}, {name}: {wrong}"))
-        }
-    });
+    outcomes.extend(cells.into_iter().map(|cell| cell.begin(&env, trouble)));
     let wrong: Vec<String> = join_all(outcomes).await.into_iter().flatten().collect();
     trouble.end(&env);
     assert!(wrong.is_empty(), "{trouble:?}, {} cells:\n{}", wrong.len(), wrong.join("\n"));
