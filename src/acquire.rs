@@ -74,7 +74,7 @@ pub(crate) fn acquire<'a>(
 pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFailure) -> Error {
     let error = request.error(ErrorKind::TimedOut);
     match &source.quorum {
-        None => timed_out(&source.context, &request.keys, error, last),
+        None => timed_out(&source.context, (&request.keys, request.amount), error, last),
         Some(quorum) => match quorum.lack(&request.keys.name) {
             Some(reason) => error.with_reason(reason),
             None => error,

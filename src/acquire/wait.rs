@@ -10,6 +10,7 @@ use futures::FutureExt;
 use futures::future::{Either, select};
 
 use crate::acquire::pending::PendingAttempt;
+use crate::cohort::id::CohortId;
 use crate::context::Context;
 use crate::driver::retry::Retry;
 use crate::engine::attempt::{Outcome, Queued};
@@ -102,6 +103,7 @@ impl<'a> Waiter<'a> {
     /// fail as well.
     pub(crate) async fn pause<T>(&mut self, retry: &mut Retry<'_>, failure: Failure) -> Result<Asked<T>> {
         self.last.set(Some(&failure));
+        self.context.engine.request_failed(self.attempt.id(), &failure);
         let pause = pin!(retry.again_after(failure));
         let again = match select(pause, self.outcome(true)).await {
             Either::Left((again, _)) => again,
@@ -151,13 +153,19 @@ pub(crate) fn end_of(context: &Context, limit: Option<Duration>) -> Option<Insta
 }
 
 /// The error of an acquisition, or of a wait, whose time is over. Its cause is what keeps the client from a connection,
-/// or else why the last request failed.
-pub(crate) fn timed_out(context: &Context, keys: &Keys, error: Error, last: &LastFailure) -> Error {
+/// or else why the last request failed: its own, a heartbeat of the name, or a request of another member of its cohort.
+pub(crate) fn timed_out(
+    context: &Context,
+    (keys, amount): (&Arc<Keys>, u32),
+    error: Error,
+    last: &LastFailure,
+) -> Error {
     if let Some(cause) = context.connection.why_down(keys.main()) {
         return error.with_source(cause);
     }
-    match lock(&last.0).take() {
-        Some(failure) => error.with_source(*failure),
+    let own = lock(&last.0).take().map(|failure| *failure);
+    match own.or_else(|| context.engine.why_unanswered(&CohortId::of(keys, amount))) {
+        Some(failure) => error.with_source(failure),
         None => error,
     }
 }

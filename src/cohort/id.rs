@@ -25,6 +25,10 @@ impl CohortId {
         Self { keys: keys.clone(), units }
     }
 
+    pub(crate) fn keys(&self) -> &Arc<Keys> {
+        &self.keys
+    }
+
     /// How many members can hold at the same time if the limit of the call site applies. An operator may have stored
     /// another limit.
     pub(super) fn capacity(&self) -> usize {

@@ -18,6 +18,7 @@ use crate::cohort::id::CohortId;
 use crate::cohort::waiting::Waiting;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::wakers::Wakers;
 
 /// The allocations of a cohort with more entries than this are not kept for the next cohort.
@@ -36,6 +37,9 @@ pub(super) struct Cohort<T> {
     holding: FxHashSet<u64>,
     /// The attempt ids of the cohort that are queued in Redis. There are never more of them than waiting members.
     tickets: Vec<AttemptId>,
+    /// How the last request of a member failed, unless one was answered since. It is the cause in the error of a member
+    /// that waits in vain. Boxed, because it is rare.
+    failure: Option<Box<Failure>>,
 }
 
 impl<T> Cohort<T> {
@@ -46,19 +50,29 @@ impl<T> Cohort<T> {
             asking: FxHashSet::default(),
             holding: FxHashSet::default(),
             tickets: Vec::new(),
+            failure: None,
         }
     }
 
     fn is_empty(&self) -> bool {
-        let Self { waiting, given, asking, holding, tickets } = self;
+        let Self { waiting, given, asking, holding, tickets, failure: _ } = self;
         waiting.is_empty() && given.is_empty() && asking.is_empty() && holding.is_empty() && tickets.is_empty()
     }
 
     /// Whether the allocations of this cohort are small enough to be kept.
     pub(super) fn is_small(&self) -> bool {
-        let Self { waiting, given, asking, holding, tickets } = self;
+        let Self { waiting, given, asking, holding, tickets, failure: _ } = self;
         let sizes = [waiting.capacity(), given.capacity(), asking.capacity(), holding.capacity(), tickets.capacity()];
         sizes.iter().all(|size| *size <= SMALL)
+    }
+
+    /// The same allocations, for another cohort.
+    pub(super) fn without_failure(self) -> Self {
+        Self { failure: None, ..self }
+    }
+
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        self.failure.as_deref()
     }
 
     /// The number of waiting members.
@@ -161,10 +175,16 @@ impl<T> Change<'_, T> {
         self.cohort.asking.insert(member);
     }
 
+    /// A request of a member that asks got no usable answer.
+    pub(super) fn set_failed(&mut self, failure: &Failure) {
+        self.cohort.failure = Some(Box::new(failure.clone()));
+    }
+
     /// The attempt for which the member asked is held.
     pub(super) fn set_held(&mut self, member: u64, hold: u64) {
         self.cohort.asking.remove(&member);
         self.cohort.holding.insert(hold);
+        self.cohort.failure = None;
     }
 
     /// The attempt for which the member asked is queued. The member waits again, in its former place.
@@ -172,6 +192,7 @@ impl<T> Change<'_, T> {
         self.cohort.asking.remove(&member);
         self.cohort.waiting.insert(member, None);
         self.cohort.tickets.push(ticket);
+        self.cohort.failure = None;
     }
 
     /// The ticket belongs to the cohort.

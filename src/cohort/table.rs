@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::cohort::id::CohortId;
 use crate::cohort::members::{Change, Cohort};
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::wakers::Wakers;
 
 /// The cohorts of a client.
@@ -32,7 +33,7 @@ impl<T> Cohorts<T> {
         let cohort = self.cohorts.get_mut(id)?;
         let (result, is_empty) = Change { id, cohort, woken: &mut self.woken }.run(change);
         if is_empty {
-            self.spare = self.cohorts.remove(id).filter(Cohort::is_small);
+            self.spare = self.cohorts.remove(id).filter(Cohort::is_small).map(Cohort::without_failure);
         }
         Some(result)
     }
@@ -71,6 +72,16 @@ impl<T> Cohorts<T> {
     /// The attempt for which the member asked is queued. The member waits again, in its former place.
     pub(crate) fn set_queued(&mut self, id: &CohortId, member: u64, ticket: AttemptId) {
         self.change_or_create(id, |cohort| cohort.set_queued(member, ticket));
+    }
+
+    /// A request of a member that asks got no usable answer.
+    pub(crate) fn set_failed(&mut self, id: &CohortId, failure: &Failure) {
+        self.change(id, |cohort| cohort.set_failed(failure));
+    }
+
+    /// How the last request of a member failed. `None`: it was answered.
+    pub(crate) fn why_failed(&self, id: &CohortId) -> Option<&Failure> {
+        self.cohorts.get(id)?.failure()
     }
 
     /// The number of the last member that has joined, in any cohort.

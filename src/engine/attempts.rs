@@ -222,6 +222,12 @@ impl Attempts {
         failed
     }
 
+    /// How the last heartbeat of the name failed. The ticket that is due first was in it.
+    pub(super) fn why_unanswered(&self, keys: &Arc<Keys>) -> Option<&Failure> {
+        let first = self.heartbeats.first(keys)?;
+        self.get(first)?.unanswered.as_deref().map(|unanswered| &unanswered.last)
+    }
+
     /// Called when the server has answered no heartbeat for the client's retry timeout. Returns all attempts that have
     /// waited for as long, because a name may have had no heartbeat of its own if more names wait than calls may be
     /// under way.

@@ -140,6 +140,11 @@ impl Heartbeats {
         self.arm(keys);
     }
 
+    /// The ticket of the name that is to be refreshed first.
+    pub(crate) fn first(&self, keys: &Arc<Keys>) -> Option<u64> {
+        self.names.get(keys)?.tickets.first_ids(1).pop()
+    }
+
     /// When the next heartbeat is due. `None` if no heartbeat can begin before another one has ended.
     pub(crate) fn next(&self) -> Option<Instant> {
         let first = self.events.first_key_value().filter(|_| self.under_way < MOST);

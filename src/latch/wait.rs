@@ -26,7 +26,7 @@ pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Opti
         let until = end_of(context, timeout);
         let last = LastFailure::default();
         let opened = pin!(until_open(context, keys, (until, &last)));
-        let late = || timed_out(context, keys, error(keys, ErrorKind::TimedOut), &last);
+        let late = || timed_out(context, (keys, AMOUNT), error(keys, ErrorKind::TimedOut), &last);
         in_time(context, until, opened, late).await
     };
     trace::acquiring(OPERATION, &keys.name, true, || context.now(), waiting).await

@@ -1,13 +1,10 @@
 //! The bounds that a user can set hold to the millisecond, for every operation and whatever is wrong with the server.
-#![expect(clippy::async_yields_async, reason = "an operation is prepared first, and begins later")]
 
-use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bowline::{Acquire, Client, Config, ErrorKind, Result, TryAcquire, dialled};
-use futures::FutureExt;
-use futures::future::{BoxFuture, try_join};
+use bowline::{Client, Config, ErrorKind, Result, dialled};
+use bowline_testkit::operations::{LEASE, Operations, Row, asynchronous};
 
 use self::place::{Place, TROUBLES, Trouble, Wires};
 use crate::executor::on_new_machine;
@@ -24,6 +21,7 @@ struct Bounds {
     command_timeout: Duration,
     /// Of those operations that have one.
     timeout: Option<Duration>,
+    lease: Duration,
 }
 
 const fn bounds(retry_timeout: u32, command_timeout: u32, timeout: Option<u32>) -> Bounds {
@@ -35,6 +33,7 @@ const fn bounds(retry_timeout: u32, command_timeout: u32, timeout: Option<u32>) 
         retry_timeout: Duration::from_millis(retry_timeout as u64),
         command_timeout: Duration::from_millis(command_timeout as u64),
         timeout,
+        lease: LEASE,
     }
 }
 
@@ -48,169 +47,7 @@ const BOUNDS: [Bounds; 7] = [
     bounds(0, 1000, None),
 ];
 
-/// An operation that was prepared while the server was well.
-type Prepared = BoxFuture<'static, Result<()>>;
-
-/// An operation: its name, whether it has a timeout of its own, and how it is prepared.
-type Row = (&'static str, bool, fn(Client, Option<Duration>) -> BoxFuture<'static, Prepared>);
-
-fn waits<G: bowline::Held + 'static>(acquire: Acquire<G>, timeout: Option<Duration>) -> Prepared {
-    let acquire = match timeout {
-        Some(timeout) => acquire.timeout(timeout),
-        None => acquire,
-    };
-    async move { acquire.await.map(drop) }.boxed()
-}
-
-fn tries<G: bowline::Held + 'static>(tries: TryAcquire<G>, timeout: Option<Duration>) -> Prepared {
-    let tries = match timeout {
-        Some(timeout) => tries.timeout(timeout),
-        None => tries,
-    };
-    async move { tries.await.map(drop) }.boxed()
-}
-
-const LEASE: Duration = Duration::from_secs(60);
-
-const ROWS: &[Row] = &[
-    ("lock", true, |client, timeout| ready(waits(client.lock("lock").lock(), timeout))),
-    ("try_lock", true, |client, timeout| ready(tries(client.lock("try_lock").try_lock(), timeout))),
-    ("non_fair", true, |client, timeout| {
-        let lock = client.lock("non_fair");
-        let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
-        ready(try_join_all(one, other))
-    }),
-    ("fixed", true, |client, timeout| ready(waits(client.lock("fixed").lock().expires_after(LEASE), timeout))),
-    ("read", true, |client, timeout| ready(waits(client.rw_lock("read").read(), timeout))),
-    ("write", true, |client, timeout| ready(waits(client.rw_lock("write").write(), timeout))),
-    ("try_read", true, |client, timeout| ready(tries(client.rw_lock("try_read").try_read(), timeout))),
-    ("try_write", true, |client, timeout| ready(tries(client.rw_lock("try_write").try_write(), timeout))),
-    ("acquire", true, |client, timeout| ready(waits(client.semaphore("acquire", 2).acquire(), timeout))),
-    ("acquire_many", true, |client, timeout| ready(waits(client.semaphore("many", 3).acquire_many(2), timeout))),
-    ("try_acquire", true, |client, timeout| ready(tries(client.semaphore("try_acquire", 2).try_acquire(), timeout))),
-    ("lock_all", true, |client, timeout| ready(waits(client.lock_all(["all 1", "all 2"]).acquire(), timeout))),
-    ("try_lock_all", true, |client, timeout| ready(tries(client.lock_all(["try 1", "try 2"]).try_acquire(), timeout))),
-    ("wait", true, |client, timeout| {
-        let wait = client.latch("wait").wait();
-        let wait = match timeout {
-            Some(timeout) => wait.timeout(timeout),
-            None => wait,
-        };
-        ready(wait.into_future())
-    }),
-    ("try_set", false, |client, _| {
-        ready(async move { client.latch("try_set").try_set(1, LEASE).await.map(drop) }.boxed())
-    }),
-    ("count_down", false, |client, _| {
-        ready(async move { client.latch("count_down").count_down().await.map(drop) }.boxed())
-    }),
-    ("count", false, |client, _| ready(async move { client.latch("count").count().await.map(drop) }.boxed())),
-    ("delete", false, |client, _| ready(async move { client.latch("delete").delete().await.map(drop) }.boxed())),
-    ("inspect", false, |client, _| ready(async move { client.lock("inspect").inspect().await.map(drop) }.boxed())),
-    ("inspect_rw", false, |client, _| ready(async move { client.rw_lock("rw").inspect().await.map(drop) }.boxed())),
-    ("available", false, |client, _| {
-        ready(async move { client.semaphore("available", 2).available().await.map(drop) }.boxed())
-    }),
-    ("set_limit", false, |client, _| ready(async move { client.semaphore("limit", 2).set_limit(3).await }.boxed())),
-    ("force_release", false, |client, _| {
-        ready(async move { client.lock("force").force_release().await.map(drop) }.boxed())
-    }),
-    ("release", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.lock("release").lock().await.unwrap();
-            guard.release().boxed()
-        })
-    }),
-    ("release_read", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.rw_lock("release_read").read().await.unwrap();
-            guard.release().boxed()
-        })
-    }),
-    ("release_permit", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.semaphore("release_permit", 2).acquire().await.unwrap();
-            guard.release().boxed()
-        })
-    }),
-    ("release_all", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.lock_all(["release 1", "release 2"]).acquire().await.unwrap();
-            guard.release().boxed()
-        })
-    }),
-    ("extend", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.lock("extend").lock().expires_after(LEASE).await.unwrap();
-            async move { guard.extend(LEASE).await }.boxed()
-        })
-    }),
-    ("downgrade", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.rw_lock("downgrade").write().await.unwrap();
-            async move { guard.downgrade().await.map(drop) }.boxed()
-        })
-    }),
-    ("try_upgrade", false, |client, _| {
-        Box::pin(async move {
-            let guard = client.rw_lock("try_upgrade").read().await.unwrap();
-            async move { guard.try_upgrade().await.map(drop) }.boxed()
-        })
-    }),
-];
-
-/// Acquisitions that wait behind others when the trouble begins.
-const QUEUED: &[Row] = &[
-    ("queued", true, |client, timeout| {
-        Box::pin(async move {
-            let lock = client.lock("queued");
-            behind(lock.lock().await.unwrap(), waits(lock.lock(), timeout))
-        })
-    }),
-    ("queued_non_fair", true, |client, timeout| {
-        Box::pin(async move {
-            let lock = client.lock("queued_non_fair");
-            let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
-            behind(lock.lock().await.unwrap(), try_join_all(one, other))
-        })
-    }),
-    ("queued_permit", true, |client, timeout| {
-        Box::pin(async move {
-            let semaphore = client.semaphore("queued_permit", 2);
-            behind(semaphore.acquire_many(2).await.unwrap(), waits(semaphore.acquire(), timeout))
-        })
-    }),
-    ("queued_wait", true, |client, timeout| {
-        Box::pin(async move {
-            let latch = client.latch("queued_wait");
-            assert!(latch.try_set(1, LEASE * 60).await.unwrap());
-            let wait = latch.wait();
-            let wait = match timeout {
-                Some(timeout) => wait.timeout(timeout),
-                None => wait,
-            };
-            wait.into_future()
-        })
-    }),
-];
-
-/// Keeps what the work waits for.
-fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
-    async move {
-        let outcome = work.await;
-        drop(held);
-        outcome
-    }
-    .boxed()
-}
-
-fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
-    Box::pin(std::future::ready(prepared))
-}
-
-fn try_join_all(one: Prepared, other: Prepared) -> Prepared {
-    async move { try_join(one, other).await.map(drop) }.boxed()
-}
+const ALL: Operations<Client> = asynchronous::OPERATIONS;
 
 /// What an operation came to, and how long that took.
 type Outcome = (&'static str, Duration, Result<()>);
@@ -225,16 +62,17 @@ enum When {
 }
 
 /// All of these operations at once.
-fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), bounds: Bounds) -> Vec<Outcome> {
+fn outcomes(seed: u64, rows: &[Row<Client>], (trouble, when): (Trouble, When), bounds: Bounds) -> Vec<Outcome> {
     on_new_machine(seed, |machine| {
         let places = [(); 1].map(|()| Place::new(machine, seed));
         let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
         let (executor, clock, told, place) =
             (machine.process(PROCESS), machine.clone(), outcomes.clone(), places[0].clone());
-        let begin = executor.clone();
+        let (begin, rows) = (executor.clone(), rows.to_vec());
+        let count = rows.len();
         begin.spawn(Box::pin(async move {
-            let Bounds { retry_timeout, command_timeout, timeout } = bounds;
-            let config = Config::builder().lease(LEASE).retry_timeout(retry_timeout).command_timeout(command_timeout);
+            let Bounds { retry_timeout, command_timeout, timeout, lease } = bounds;
+            let config = Config::builder().lease(lease).retry_timeout(retry_timeout).command_timeout(command_timeout);
             let in_background = matches!(when, When::First(_));
             if in_background {
                 place.set(Some(trouble));
@@ -245,7 +83,7 @@ fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), b
             let client = Client::connect(executor.clone(), Arc::new(connection), config).await.unwrap();
             let mut all = Vec::new();
             for (name, has_timeout, prepare) in rows {
-                all.push((*name, prepare(client.clone(), timeout.filter(|_| *has_timeout)).await));
+                all.push((name, prepare(client.clone(), timeout.filter(|_| has_timeout)).await));
             }
             if matches!(when, When::After(Duration::ZERO)) {
                 place.set(Some(trouble));
@@ -269,7 +107,7 @@ fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), b
                 When::First(None) => {}
             }
         }));
-        let all = machine.run_until(Duration::from_secs(600), || outcomes.lock().unwrap().len() == rows.len());
+        let all = machine.run_until(Duration::from_secs(600), || outcomes.lock().unwrap().len() == count);
         assert!(all.is_ok(), "{trouble:?}, {bounds:?}: {all:?}");
         std::mem::take(&mut *outcomes.lock().unwrap())
     })
@@ -288,15 +126,15 @@ fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
         Trouble::Denies => error.contains("WRONGPASS"),
         Trouble::Absent => error.contains("h:1/0: connection refused"),
         Trouble::Unreachable => error.contains("h:1/0: "),
-        // Those that wait in the queue have asked for nothing since, nor do those behind others of their cohort.
-        Trouble::Refuses(_) if name.contains("queued") || name == "non_fair" => true,
+        // Those that wait in the queue have asked for nothing since.
+        Trouble::Refuses(_) if name.contains("queued") => true,
         Trouble::Refuses(line) => error.contains(line),
         Trouble::Silent | Trouble::Demoted => true,
     }
 }
 
 /// The operations begin that long before the trouble, which is noticed after `noticed` at the latest.
-fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duration) {
+fn judge(rows: &[Row<Client>], before: Duration, noticed: fn(Trouble) -> Duration) {
     let mut wrong = Vec::new();
     for trouble in TROUBLES {
         for (seed, bounds) in (0..).zip(BOUNDS) {
@@ -331,22 +169,44 @@ fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duratio
 
 #[test]
 fn every_bound_of_a_request_holds_whatever_is_wrong() {
-    judge(ROWS, Duration::ZERO, |_| Duration::ZERO);
+    judge(&[ALL.plain, ALL.held].concat(), Duration::ZERO, |_| Duration::ZERO);
 }
 
 /// The time counts from the first heartbeat without an answer. One is due when a socket is lost.
 #[test]
 fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
-    judge(QUEUED, Duration::from_millis(50), |trouble| match trouble {
+    judge(ALL.queued, Duration::from_millis(50), |trouble| match trouble {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
         Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
     });
 }
 
-/// The operations that need nothing to be prepared.
-fn unprepared() -> &'static [Row] {
-    let count = ROWS.iter().position(|row| row.0 == "release").unwrap();
-    &ROWS[..count]
+/// A ticket is refreshed after a third of its lease. The answer to that is the cause if the caller's time ends later. A
+/// follower has asked for nothing, and says what its leader was answered.
+#[test]
+fn a_waiter_whose_time_is_over_says_what_those_were_answered_that_ask_for_it() {
+    let bounds = Bounds { lease: Duration::from_secs(3), ..bounds(10_000, 3000, Some(4500)) };
+    let mut wrong = Vec::new();
+    // What denies access ends a wait before its time.
+    for trouble in TROUBLES.into_iter().filter(|trouble| *trouble != Trouble::Denies) {
+        let queue_up = When::After(Duration::from_millis(50));
+        let outcomes = [(ALL.queued, queue_up), (ALL.followers, When::After(Duration::ZERO))]
+            .map(|(rows, when)| outcomes(1, rows, (trouble, when), bounds));
+        for (name, took, outcome) in outcomes.into_iter().flatten() {
+            let error = outcome.unwrap_err();
+            let shown = format!("{error:#}");
+            let told = match trouble {
+                Trouble::Refuses(line) => line,
+                Trouble::Demoted => "READONLY",
+                Trouble::Silent => "no answer",
+                Trouble::Absent | Trouble::Unreachable | Trouble::Denies => "h:1/0: ",
+            };
+            if (Some(took), error.kind()) != (bounds.timeout, ErrorKind::TimedOut) || !shown.contains(told) {
+                wrong.push(format!("{trouble:?}, {name}: {took:?}, {shown}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// With a `retry_timeout` of zero no request is sent again, but the first one is sent once there is a connection.
@@ -355,7 +215,7 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
     for (retry_timeout, over) in [(0, 500), (700, 400), (10_000, 7000)] {
         for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent] {
             let when = When::First(Some(Duration::from_millis(over)));
-            for (name, took, outcome) in outcomes(1, unprepared(), (trouble, when), bounds(retry_timeout, 3000, None)) {
+            for (name, took, outcome) in outcomes(1, ALL.plain, (trouble, when), bounds(retry_timeout, 3000, None)) {
                 // The latch and the semaphore of the other operations may be there or not.
                 assert!(outcome.is_ok(), "{trouble:?}, {retry_timeout} ms, {name}: {took:?}, {outcome:?}");
             }
@@ -368,7 +228,7 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
 fn a_wait_for_the_first_connect_in_vain_is_bounded_and_says_so() {
     for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent, Trouble::Denies] {
         let bounds = bounds(700, 3000, None);
-        for (name, took, outcome) in outcomes(1, unprepared(), (trouble, When::First(None)), bounds) {
+        for (name, took, outcome) in outcomes(1, ALL.plain, (trouble, When::First(None)), bounds) {
             let error = format!("{:#}", outcome.unwrap_err());
             let told: &[&str] = match trouble {
                 Trouble::Absent => &["h:1/0: connection refused", "(connecting for 700ms)"],

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
+use crate::connection::ConnectionError;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::WRITE;
@@ -193,4 +194,27 @@ fn a_hold_is_in_its_cohort_until_it_ends() {
     assert_eq!(cohort.change(|cohort| (cohort.is_held(1), cohort.is_held(2))), (true, false));
     cohort.end_hold(1);
     assert!(!cohort.change(|cohort| cohort.is_held(1)));
+}
+
+/// The next cohort uses the allocations of the last one, and nothing else of it.
+#[test]
+fn a_failure_is_that_of_the_cohort_until_a_request_is_answered() {
+    let mut setup = setup(Kind::Lock);
+    let failure = Failure::from(ConnectionError::refused("LOADING for a while"));
+    let [leader, other] = [(); 2].map(|()| setup.join());
+    assert_eq!(setup.cohorts.why_failed(&setup.id), None);
+    setup.cohorts.set_failed(&setup.id, &failure);
+    assert_eq!(setup.cohorts.why_failed(&setup.id), Some(&failure));
+    setup.set_held(leader, 1);
+    assert_eq!(setup.cohorts.why_failed(&setup.id), None);
+    setup.cohorts.set_failed(&setup.id, &failure);
+    setup.cohorts.set_queued(&setup.id, other, AttemptId { client: Uuid::nil(), n: 2 });
+    assert_eq!(setup.cohorts.why_failed(&setup.id), None);
+
+    setup.cohorts.set_failed(&setup.id, &failure);
+    setup.end_hold(1);
+    setup.leave(other);
+    assert!(setup.surplus().is_some() && setup.cohorts.is_empty());
+    setup.join();
+    assert_eq!(setup.cohorts.why_failed(&setup.id), None);
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::cohort::id::CohortId;
 use crate::engine::Engine;
 use crate::engine::attempt::{Attempt, Outcome, Queued};
 use crate::engine::closed::Closed;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
+use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 
 impl Engine {
@@ -37,6 +39,22 @@ impl Engine {
     /// The server answered that the attempt waits. `true`: its ticket belongs to a cohort now.
     pub(crate) fn queued(&self, id: AttemptId, queued: Queued, now: Instant) -> bool {
         self.change(|state| state.handoff_handler().set_queued(id, queued, now))
+    }
+
+    /// A request about the attempt got no usable answer. If a member of a cohort made the attempt, the others wait for
+    /// that answer, too.
+    pub(crate) fn request_failed(&self, id: AttemptId, failure: &Failure) {
+        self.change(|state| {
+            let Some(attempt) = state.attempts.get(id.n).filter(|attempt| attempt.member.is_some()) else { return };
+            state.cohorts.set_failed(&CohortId::of(&attempt.keys, attempt.amount), failure);
+        });
+    }
+
+    /// Why those that wait hear nothing: how the last heartbeat of the name failed, or else the last request of a
+    /// member of the cohort. `None`: it was answered.
+    pub(crate) fn why_unanswered(&self, cohort: &CohortId) -> Option<Failure> {
+        let state = self.look();
+        state.attempts.why_unanswered(cohort.keys()).or_else(|| state.cohorts.why_failed(cohort)).cloned()
     }
 
     /// Resolves to the outcome of the attempt.

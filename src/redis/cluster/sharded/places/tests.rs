@@ -84,3 +84,25 @@ fn the_last_channel_that_goes_wakes_a_master_that_has_not_looked() {
     places.forget(&host(1));
     assert!(places.masters.is_empty());
 }
+
+/// A program may want very many channels at once.
+#[test]
+fn a_master_is_woken_once_until_it_has_looked_and_is_new_with_its_first_channel_only() {
+    let mut places = Places::default();
+    places.follow(&map_of([1, 2]));
+    let channels: Vec<Arc<str>> = (0..6).map(|n| n.to_string().into()).collect();
+    let woken = |places: &mut Places| {
+        let (woken, is_new) = places.take_woken();
+        (woken.len(), is_new)
+    };
+    channels[..3].iter().for_each(|channel| places.want(channel, 1));
+    assert_eq!(woken(&mut places), (1, true));
+    places.want(&channels[3], 1);
+    places.unwant(&channels[0], 1);
+    assert_eq!(woken(&mut places), (0, false), "it has not looked since");
+    assert_eq!(changed(&mut places, 1).len(), 4);
+    places.want(&channels[4], 1);
+    assert_eq!(woken(&mut places), (1, false), "it has channels already");
+    places.want(&channels[5], 16_000);
+    assert_eq!(woken(&mut places), (1, true), "the other master has none");
+}

@@ -1,0 +1,303 @@
+//! The operations of both APIs, prepared while the server is well. What becomes of them when it is not is for tests to
+//! see.
+
+use std::time::Duration;
+
+use bowline::{Client, Result, blocking};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join, try_join};
+
+/// An operation, which begins when this is polled.
+pub type Prepared = BoxFuture<'static, Result<()>>;
+
+/// An operation of a client: its name, whether it has a timeout of its own, and how it is prepared.
+pub type Row<C> = (&'static str, bool, fn(C, Option<Duration>) -> BoxFuture<'static, Prepared>);
+
+/// The operations of an API whose client is `C`.
+#[derive(Clone, Copy)]
+pub struct Operations<C: 'static> {
+    /// They need nothing to be prepared.
+    pub plain: &'static [Row<C>],
+    /// They need a hold.
+    pub held: &'static [Row<C>],
+    /// Acquisitions that wait behind others. If they begin before the trouble, they are in the queue then.
+    pub queued: &'static [Row<C>],
+    /// Acquisitions that wait for what the leader of their cohort is answered.
+    pub followers: &'static [Row<C>],
+}
+
+/// A lease that ends in no test.
+pub const LEASE: Duration = Duration::from_secs(60);
+
+fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
+    Box::pin(std::future::ready(prepared))
+}
+
+/// Keeps what the work waits for.
+fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
+    async move {
+        let outcome = work.await;
+        drop(held);
+        outcome
+    }
+    .boxed()
+}
+
+fn both([one, other]: [Prepared; 2]) -> Prepared {
+    async move { try_join(one, other).await.map(drop) }.boxed()
+}
+
+/// The outcome of the second one.
+fn second([one, other]: [Prepared; 2]) -> Prepared {
+    async move { join(one, other).await.1 }.boxed()
+}
+
+/// The table. `waits!`, `calls!` and `holds!` are the macros of the API where it stands, and `plain` its client of
+/// futures.
+macro_rules! table {
+    ($client:ty) => {
+        pub const OPERATIONS: Operations<$client> = Operations {
+            plain: &[
+                ("lock", true, |client, timeout| ready(waits!(timeout, client.lock("lock").lock()))),
+                ("try_lock", true, |client, timeout| ready(waits!(timeout, client.lock("try_lock").try_lock()))),
+                ("non_fair", true, |client, timeout| {
+                    ready(both(
+                        [client.clone(), client]
+                            .map(|client| waits!(timeout, client.lock("non_fair").lock().non_fair())),
+                    ))
+                }),
+                ("fixed", true, |client, timeout| {
+                    ready(waits!(timeout, client.lock("fixed").lock().expires_after(LEASE)))
+                }),
+                ("read", true, |client, timeout| ready(waits!(timeout, client.rw_lock("read").read()))),
+                ("write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("write").write()))),
+                ("try_read", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_read").try_read()))),
+                ("try_write", true, |client, timeout| ready(waits!(timeout, client.rw_lock("try_write").try_write()))),
+                ("acquire", true, |client, timeout| ready(waits!(timeout, client.semaphore("acquire", 2).acquire()))),
+                ("acquire_many", true, |client, timeout| {
+                    ready(waits!(timeout, client.semaphore("many", 3).acquire_many(2)))
+                }),
+                ("try_acquire", true, |client, timeout| {
+                    ready(waits!(timeout, client.semaphore("try_acquire", 2).try_acquire()))
+                }),
+                ("lock_all", true, |client, timeout| {
+                    ready(waits!(timeout, client.lock_all(["all 1", "all 2"]).acquire()))
+                }),
+                ("try_lock_all", true, |client, timeout| {
+                    ready(waits!(timeout, client.lock_all(["try 1", "try 2"]).try_acquire()))
+                }),
+                ("wait", true, |client, timeout| ready(waits!(timeout, client.latch("wait").wait()))),
+                ("try_set", false, |client, _| ready(calls!(client.latch("try_set").try_set(1, LEASE)))),
+                ("count_down", false, |client, _| ready(calls!(client.latch("count_down").count_down()))),
+                ("count", false, |client, _| ready(calls!(client.latch("count").count()))),
+                ("delete", false, |client, _| ready(calls!(client.latch("delete").delete()))),
+                ("inspect", false, |client, _| ready(calls!(client.lock("inspect").inspect()))),
+                ("inspect_rw", false, |client, _| ready(calls!(client.rw_lock("rw").inspect()))),
+                ("available", false, |client, _| ready(calls!(client.semaphore("available", 2).available()))),
+                ("set_limit", false, |client, _| ready(calls!(client.semaphore("limit", 2).set_limit(3)))),
+                ("force_release", false, |client, _| ready(calls!(client.lock("force").force_release()))),
+            ],
+            held: &[
+        ("release", false, |client, _| holds!(client.lock("release").lock(), guard => guard.release())),
+                (
+                    "release_read",
+                    false,
+            |client, _| holds!(client.rw_lock("release_read").read(), guard => guard.release()),
+                ),
+                (
+                    "release_permit",
+                    false,
+            |client, _| holds!(client.semaphore("release_permit", 2).acquire(), guard => guard.release()),
+                ),
+                (
+                    "release_all",
+                    false,
+            |client, _| holds!(client.lock_all(["release 1", "release 2"]).acquire(), guard => guard.release()),
+                ),
+                (
+                    "extend",
+                    false,
+            |client, _| holds!(client.lock("extend").lock().expires_after(LEASE), guard => guard.extend(LEASE)),
+                ),
+                (
+                    "downgrade",
+                    false,
+            |client, _| holds!(client.rw_lock("downgrade").write(), guard => guard.downgrade()),
+                ),
+                (
+                    "try_upgrade",
+                    false,
+            |client, _| holds!(client.rw_lock("try_upgrade").read(), guard => guard.try_upgrade()),
+                ),
+            ],
+            queued: &[
+                ("queued", true, |client, timeout| {
+                    Box::pin(async move {
+                        let held = plain(&client).lock("queued").lock().await.unwrap();
+                        behind(held, waits!(timeout, client.lock("queued").lock()))
+                    })
+                }),
+                ("queued_non_fair", true, |client, timeout| {
+                    Box::pin(async move {
+                        let held = plain(&client).lock("queued_non_fair").lock().await.unwrap();
+                        let waiters = [client.clone(), client]
+                            .map(|client| waits!(timeout, client.lock("queued_non_fair").lock().non_fair()));
+                        behind(held, both(waiters))
+                    })
+                }),
+                ("queued_permit", true, |client, timeout| {
+                    Box::pin(async move {
+                        let held = plain(&client).semaphore("queued_permit", 2).acquire_many(2).await.unwrap();
+                        behind(held, waits!(timeout, client.semaphore("queued_permit", 2).acquire()))
+                    })
+                }),
+                ("queued_wait", true, |client, timeout| {
+                    Box::pin(async move {
+                        assert!(plain(&client).latch("queued_wait").try_set(1, LEASE * 60).await.unwrap());
+                        waits!(timeout, client.latch("queued_wait").wait())
+                    })
+                }),
+            ],
+            followers: &[
+                ("follower", true, |client, timeout| {
+                    ready(second(
+                        [client.clone(), client]
+                            .map(|client| waits!(timeout, client.lock("follower").lock().non_fair())),
+                    ))
+                }),
+                ("follower_of_permits", true, |client, timeout| {
+                    ready(second(
+                        [client.clone(), client]
+                            .map(|client| waits!(timeout, client.semaphore("follower", 2).acquire_many(2).non_fair())),
+                    ))
+                }),
+            ],
+        };
+    };
+}
+
+/// Those whose calls are futures.
+pub mod asynchronous {
+    use super::*;
+
+    macro_rules! waits {
+        ($timeout:expr, $acquire:expr) => {{
+            let acquire = $acquire;
+            let acquire = if let Some(timeout) = $timeout { acquire.timeout(timeout) } else { acquire };
+            async move { acquire.await.map(drop) }.boxed()
+        }};
+    }
+
+    macro_rules! calls {
+        ($call:expr) => {
+            #[allow(dropping_copy_types, reason = "some calls return nothing")]
+            async move { $call.await.map(drop) }.boxed()
+        };
+    }
+
+    macro_rules! holds {
+        ($acquire:expr, $guard:ident => $call:expr) => {{
+            let acquire = $acquire;
+            Box::pin(async move {
+                let $guard = acquire.await.unwrap();
+                calls!($call)
+            })
+        }};
+    }
+
+    fn plain(client: &Client) -> &Client {
+        client
+    }
+
+    table!(Client);
+}
+
+/// Those whose calls block a thread: each has one of its own.
+pub mod on_threads {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use futures::channel::oneshot;
+
+    use super::*;
+
+    macro_rules! waits {
+        ($timeout:expr, $acquire:expr) => {{
+            let timeout: Option<Duration> = $timeout;
+            on_a_thread(move || {
+                let acquire = $acquire;
+                let acquire = if let Some(timeout) = timeout { acquire.timeout(timeout) } else { acquire };
+                acquire.block().map(drop)
+            })
+        }};
+    }
+
+    macro_rules! calls {
+        ($call:expr) => {
+            on_a_thread(move || $call.map(drop))
+        };
+    }
+
+    macro_rules! holds {
+        ($acquire:expr, $guard:ident => $call:expr) => {
+            in_two_steps(move || $acquire.block().unwrap(), |$guard| $call.map(drop))
+        };
+    }
+
+    /// Makes a blocking call on a thread of its own, once this is polled. Joining the thread would block the runtime that
+    /// the call waits for.
+    pub fn on_a_thread(call: impl FnOnce() -> Result<()> + Send + 'static) -> Prepared {
+        async move {
+            let (done, outcome) = oneshot::channel();
+            thread::spawn(move || done.send(call()));
+            outcome.await.expect("the thread panicked")
+        }
+        .boxed()
+    }
+
+    /// Both steps are made by the same thread, to which the guard belongs.
+    fn in_two_steps<G>(
+        acquire: impl FnOnce() -> G + Send + 'static,
+        call: impl FnOnce(G) -> Result<()> + Send + 'static,
+    ) -> BoxFuture<'static, Prepared> {
+        async move {
+            let ((prepared, is_prepared), (done, outcome)) = (oneshot::channel(), oneshot::channel());
+            let (begin, begins) = mpsc::channel();
+            thread::spawn(move || {
+                let guard = acquire();
+                let _ = prepared.send(());
+                if begins.recv().is_ok() {
+                    let _ = done.send(call(guard));
+                }
+            });
+            is_prepared.await.expect("the thread panicked");
+            async move {
+                begin.send(()).expect("the thread waits");
+                outcome.await.expect("the thread panicked")
+            }
+            .boxed()
+        }
+        .boxed()
+    }
+
+    fn plain(client: &blocking::Client) -> &Client {
+        client.as_async()
+    }
+
+    table!(blocking::Client);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_has_a_name_of_its_own() {
+        let Operations { plain, held, queued, followers } = asynchronous::OPERATIONS;
+        let mut names: Vec<_> = [plain, held, queued, followers].concat().iter().map(|row| row.0).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
