@@ -8,6 +8,7 @@ use crate::mutex::lock;
 use crate::protocol::Script;
 
 mod acknowledged;
+mod late;
 mod links;
 mod messages;
 
