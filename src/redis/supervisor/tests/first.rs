@@ -175,3 +175,38 @@ fn only_the_first_login_asks_whether_one_side_uses_tls() {
     scene.cut();
     assert_eq!(scene.node(1).sockets(), [3], "the second one hung up, and the next one is a login");
 }
+
+/// A single server at this address, which answers to this command. It is dialled once.
+fn at_a_server(url: &str, to: &'static str, answer: &'static str) -> Result<Vec<Warning>, Failure> {
+    let (lab, target) = (Lab::new(&[1], 1), Target::parse(url).unwrap());
+    let node = &lab.nodes[&1];
+    node.alone.store(true, Ordering::SeqCst);
+    node.dead.store(to.is_empty(), Ordering::SeqCst);
+    node.answers(move |_, words| (words[0] == to).then(|| Said::Now(format!("{answer}\r\n"))));
+    let began = lab.now();
+    let (_link, connecting) = lab.connect(Arc::new(Arc::new(target)), &Config::default());
+    let first = lab.run(&mut Tasks::new(), connecting).unwrap();
+    assert_eq!(lab.now(), began, "{to} {answer}");
+    first
+}
+
+#[test]
+fn what_a_server_says_to_the_checks() {
+    assert!(at_a_server("redis://h:1/5", "SELECT", "+OK").is_ok());
+    let failure = at_a_server("redis://h:1/5", "SELECT", "-ERR DB index is out of range").unwrap_err();
+    assert!(matches!(failure, Failure::Invalid(_)), "the URL is wrong: {failure}");
+    for (to, answer) in [("SELECT", "-NOPERM no"), ("PING", "-LOADING wait"), ("PING", "-ERR out of order")] {
+        let failure = at_a_server("redis://h:1/5", to, answer).unwrap_err();
+        assert!(matches!(failure, Failure::Refused(_)), "{to} {answer}: {failure}");
+    }
+    // Those who may run scripts need no other right.
+    for to in ["PING", "INFO"] {
+        assert_eq!(at_a_server("redis://h:1/5", to, "-NOPERM no").unwrap(), [], "{to}");
+    }
+}
+
+#[test]
+fn no_other_server_takes_the_place_of_a_single_one() {
+    let failure = at_a_server("redis://h:1/", "", "").unwrap_err().to_string();
+    assert!(failure.contains("connection refused"), "{failure}");
+}
