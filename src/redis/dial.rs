@@ -110,6 +110,14 @@ mod tests {
         tune(&stream).unwrap();
         assert!(stream.nodelay().unwrap());
         assert!(SockRef::from(&stream).keepalive().unwrap());
+        // Three probes, the first after 10 s of silence.
+        #[cfg(target_os = "linux")]
+        {
+            let socket = SockRef::from(&stream);
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(5));
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+        }
         #[cfg(target_os = "linux")]
         assert_eq!(SockRef::from(&stream).tcp_user_timeout().unwrap(), Some(Duration::from_secs(25)));
     }

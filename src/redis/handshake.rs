@@ -239,6 +239,20 @@ mod tests {
         }
     }
 
+    /// The server may quote the command that it does not like.
+    #[test]
+    fn a_failed_login_is_not_quoted() {
+        let target = Target::parse("redis://alice:s3cret@h").unwrap();
+        let quoted = "no `HELLO`, with args beginning with: `3` `AUTH` `alice` `s3cret`".to_owned();
+        let refused = ::redis::make_extension_error("OTHER".to_owned(), Some(quoted));
+        let failure = login_failure(&target, &refused);
+        assert!(matches!(&failure, Failure::Refused(ConnectionError::Refused { code, .. }) if code == "OTHER"));
+        assert!(failure.to_string().ends_with("no `HELLO`"), "{failure}");
+        let unread = RedisError::from(std::io::Error::other("cannot read `s3cret`"));
+        let failure = login_failure(&target, &unread).to_string();
+        assert!(failure.contains("cannot read `***`"), "{failure}");
+    }
+
     #[test]
     fn policies() {
         let info = |policy: &str| Reply::Bytes(format!("# Memory\r\nused:1\r\nmaxmemory_policy:{policy}\r\n").into());

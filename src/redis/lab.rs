@@ -18,11 +18,13 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::dial::{Dial, DialError, Dialled};
+use super::failure::Failure;
 use super::link::Shared;
 use super::locate::Locate;
 use super::supervisor;
 use super::target::Target;
 use crate::config::Config;
+use crate::connection::Warning;
 use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{Executor, an_instant};
@@ -31,6 +33,7 @@ pub(super) use self::node::{FakeNode, Said, push};
 
 mod node;
 
+pub(super) type Connecting = oneshot::Receiver<std::result::Result<Vec<Warning>, Failure>>;
 pub(super) type Tasks = FuturesUnordered<BoxFuture<'static, ()>>;
 
 pub(super) struct Lab {
@@ -89,11 +92,17 @@ impl Lab {
     pub(super) fn link(self: &Arc<Self>, tasks: &mut Tasks) -> Arc<Shared> {
         self.nodes[&1].alone.store(true, Ordering::SeqCst);
         let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
-        let link = Arc::new(Shared::new(self.clone(), self.clone(), locate, &Config::default(), 7));
-        let (first, connected) = oneshot::channel();
-        self.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
+        let (link, connected) = self.connect(locate, &Config::default());
         self.run(tasks, connected).unwrap().unwrap();
         link
+    }
+
+    /// A link to where this leads, and the result of its first attempt.
+    pub(super) fn connect(self: &Arc<Self>, locate: Arc<dyn Locate>, config: &Config) -> (Arc<Shared>, Connecting) {
+        let link = Arc::new(Shared::new(self.clone(), self.clone(), locate, config, 7));
+        let (first, connected) = oneshot::channel();
+        self.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
+        (link, connected)
     }
 
     /// The number of timers that were ever set.

@@ -52,3 +52,6 @@ impl fmt::Debug for InBackground {
         self.later.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,8 @@ use crate::runtime::{self, Executor};
 use crate::trace;
 
 mod dialling;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::dialling::attempt;
 

@@ -224,46 +224,4 @@ impl AsyncWrite for Watched {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_late_attempt_says_how_far_it_came() {
-        let (progress, limit) = (Progress::default(), Duration::from_secs(3));
-        assert_eq!(progress.late(limit).to_string(), "unreachable: no connection within 3s");
-        progress.enter(Stage::Login);
-        assert!(progress.late(limit).to_string().contains("use rediss://"));
-        lock(&progress.0).first = b"-LOADING".to_vec();
-        assert_eq!(progress.late(limit).to_string(), "no answer within 3s");
-        #[cfg(feature = "tls")]
-        {
-            let progress = Progress::default();
-            progress.enter(Stage::Tls);
-            assert!(progress.late(limit).to_string().contains("use redis://"));
-            progress.enter(Stage::Login);
-            assert_eq!(progress.late(limit).to_string(), "no answer within 3s", "it is TLS already");
-        }
-    }
-
-    #[test]
-    fn addresses_that_lead_nowhere_are_told_apart() {
-        let of = |kind: io::ErrorKind| dial_failure(DialError::Socket(kind.into())).to_string();
-        assert!(of(io::ErrorKind::ConnectionRefused).starts_with("connection refused"));
-        assert!(of(io::ErrorKind::HostUnreachable).starts_with("unreachable"));
-        assert!(of(io::ErrorKind::NetworkUnreachable).starts_with("unreachable"));
-        let name = dial_failure(DialError::Name(io::Error::other("no such host")));
-        assert_eq!(name.to_string(), "the name is not resolved: no such host");
-    }
-
-    /// A server that has made TLS with the client is no TLS port that was dialled without.
-    #[cfg(feature = "tls")]
-    #[test]
-    fn a_login_over_tls_is_not_dialled_the_other_way() {
-        let progress = Progress::default();
-        assert!(!progress.is_unanswered(), "it is not reached");
-        for (stage, is_unanswered) in [(Stage::Login, true), (Stage::Tls, true), (Stage::Login, false)] {
-            progress.enter(stage);
-            assert_eq!(progress.is_unanswered(), is_unanswered, "{stage:?}");
-        }
-    }
-}
+mod tests;

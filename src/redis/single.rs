@@ -96,3 +96,6 @@ impl fmt::Debug for Single {
         self.shared.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,26 +108,27 @@ async fn open_first(
     limit: &mut Duration,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let started = shared.executor.now();
+    let left = || shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
     let mut before = None;
     loop {
         let progress = Arc::default();
         let opened = open(shared, true, limit, &progress).await;
-        let left = shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
         let failure = match opened {
             Ok(opened) => return Ok(opened),
             Err(failure) => failure,
         };
-        if left.is_zero() {
+        if left().is_zero() {
             // The failure of an attempt that was cut off says less than the one before it.
             return Err(before.unwrap_or(failure));
         }
         let pause = backoff.pause();
-        if left <= pause || !(shared.locate.moves() && progress.has_located() && failure.may_pass()) {
+        if left() <= pause || !(shared.locate.moves() && progress.has_located() && failure.may_pass()) {
             return Err(failure);
         }
         before = Some(failure);
         shared.pause(pause).await;
-        *limit = left - pause;
+        // The pause may have ended early.
+        *limit = left();
     }
 }
 
@@ -148,3 +149,6 @@ async fn open(
     };
     shared.attempt(limit, progress, attempt).await
 }
+
+#[cfg(test)]
+mod tests;

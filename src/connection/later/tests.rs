@@ -1,24 +1,67 @@
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
 
 use super::*;
 use crate::backoff::Pauses;
+use crate::connection::{Notice, Reply, Topology};
 use crate::context::tests::{Played, Setup, finish, poll, setup, unreachable};
 use crate::error::Error;
 use crate::protocol::script;
+use crate::runtime::still::Still;
 use crate::wakers::woken::Woken;
 
 const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(10) };
 
 struct Scene {
+    executor: Arc<Still>,
     later: Arc<Later>,
     played: Arc<Played>,
+    made: Arc<Made>,
+}
+
+/// The connection that is made.
+#[derive(Debug)]
+struct Made {
+    inner: Arc<Played>,
+    is_closed: AtomicBool,
+}
+
+#[async_trait]
+impl Connection for Made {
+    fn inner(&self) -> Option<&dyn Connection> {
+        Some(&*self.inner)
+    }
+
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        self.inner.run(call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        self.inner.run_batch(calls).await
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.inner.subscribe(channel).await
+    }
+
+    fn topology(&self) -> Topology {
+        Topology { sharded_messages: true, ..self.inner.topology() }
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
 }
 
 fn scene() -> Scene {
-    let Setup { executor, connection, .. } = setup();
-    Scene { later: Arc::new(Later::to("h:1".to_owned(), executor, Duration::from_secs(3))), played: connection }
+    let Setup { executor, connection: played, .. } = setup();
+    let made = Arc::new(Made { inner: Arc::clone(&played), is_closed: AtomicBool::new(false) });
+    let later = Arc::new(Later::to("h:1".to_owned(), executor.clone(), Duration::from_secs(3)));
+    Scene { executor, later, played, made }
 }
 
 fn call() -> Call<'static> {
@@ -33,13 +76,13 @@ impl Scene {
     /// Makes the connection after these failures.
     fn make(&self, failures: &[ErrorKind]) -> impl Future<Output = Option<u8>> + use<> {
         let failures = Mutex::new(failures.iter().copied().collect::<VecDeque<_>>());
-        let played = self.played.clone();
+        let made = self.made.clone();
         self.later.clone().make(Backoff::new(PAUSES, 0), move || {
-            let (failure, played) = (lock(&failures).pop_front(), played.clone());
+            let (failure, made) = (lock(&failures).pop_front(), made.clone());
             Box::pin(async move {
                 match failure {
                     Some(kind) => Err(Error::because(kind, "connect", "by the test")),
-                    None => Ok((played as Arc<dyn Connection>, 7)),
+                    None => Ok((made as Arc<dyn Connection>, 7)),
                 }
             })
         })
@@ -51,7 +94,7 @@ fn a_call_that_waited_for_the_connection_is_not_executed() {
     let scene = scene();
     let mut waits = pin!(scene.later.run(call()));
     assert!(poll(waits.as_mut()).is_pending());
-    assert!(scene.later.take_up(scene.played.clone()));
+    assert!(scene.later.take_up(scene.made.clone()));
     let error = finish(waits).unwrap_err();
     assert_eq!((error.kind(), calls(&scene.played)), (ErrorKind::Unavailable, 0), "{error}");
     assert_eq!(finish(scene.later.run(call())), Err(unreachable()));
@@ -60,7 +103,7 @@ fn a_call_that_waited_for_the_connection_is_not_executed() {
 
 #[test]
 fn a_call_fails_with_the_last_failure_when_its_time_is_over() {
-    let Scene { later, .. } = scene();
+    let Scene { later, executor, .. } = scene();
     // Where it leads, why there is no connection, and for how long.
     let told = |reason: &str, secs: u32| {
         Some(ConnectionError::Unreachable(format!(
@@ -76,13 +119,18 @@ fn a_call_fails_with_the_last_failure_when_its_time_is_over() {
     assert_eq!(finish(later.run_batch(&batch)).pop().unwrap().err(), told("by the test", 7), "as long as its calls");
     assert_eq!(finish(later.run_acknowledged(&[call()], 1, one)).pop().unwrap().err(), told("by the test", 8));
     assert_eq!(later.why_down("a"), told("by the test", 8));
+    let began = executor.now();
     assert_eq!(finish(later.subscribe("inbox")).err(), Some(unreachable()));
+    assert_eq!(executor.now() - began, Duration::from_secs(3));
+    later.set_failed(ConnectionError::Unreachable("h:1: connection refused".to_owned()));
+    let why = later.why_down("a").unwrap().to_string();
+    assert_eq!(why.matches("h:1").count(), 1, "where it leads is told once: {why}");
 }
 
 /// The connection below may be made in the background as well.
 #[test]
 fn the_connection_below_knows_more() {
-    let Scene { later: below, played } = scene();
+    let Scene { later: below, made, .. } = scene();
     let Setup { executor, .. } = setup();
     let later = Later::over(&(below.clone() as Arc<dyn Connection>), executor, Duration::from_secs(3));
     assert_eq!(later.why_down("a"), below.why_down("a"));
@@ -90,7 +138,7 @@ fn the_connection_below_knows_more() {
     later.close();
     assert_eq!(later.why_down("a"), Some(ConnectionError::Closed), "but not that this one was closed");
     let later = Later::over(&(below.clone() as Arc<dyn Connection>), setup().executor, Duration::from_secs(3));
-    assert!(below.take_up(played));
+    assert!(below.take_up(made));
     later.set_failed(unreachable());
     assert!(later.why_down("a").unwrap().to_string().contains("by the test"));
 }
@@ -101,6 +149,7 @@ fn attempts_follow_each_other_until_one_succeeds() {
     let made = finish(scene.make(&[ErrorKind::Unavailable, ErrorKind::Denied, ErrorKind::Refused]));
     assert_eq!((made, scene.later.missing()), (Some(7), None));
     assert!(finish(scene.later.subscribe("inbox")).is_ok());
+    assert!(scene.later.topology().sharded_messages, "it is that of what was made");
 }
 
 #[test]
@@ -111,6 +160,7 @@ fn what_time_does_not_mend_is_told_without_a_wait() {
     let denied = Error::because(ErrorKind::Denied, "connect", "wrong password");
     later.set_failed(ConnectionError::until_connected(&denied));
     let task::Poll::Ready(Err(error)) = poll(waits.as_mut()) else { panic!("it waits") };
+    assert!(poll(pin!(later.run(call())).as_mut()).is_ready(), "a second one does not wait at all");
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Denied, "not connected: wrong password".to_owned()));
     later.set_failed(unreachable());
     assert!(poll(pin!(later.run(call())).as_mut()).is_pending(), "an old failure is told");
@@ -135,7 +185,11 @@ fn closing_ends_the_attempts_and_all_calls() {
     assert_eq!(finish(making), None);
     assert_eq!(finish(waits), Err(ConnectionError::Closed));
     assert_eq!(finish(scene.later.subscribe("inbox")).err(), Some(ConnectionError::Closed));
-    assert!(!scene.later.take_up(scene.played.clone()), "an attempt that succeeds too late");
+    assert!(!scene.later.take_up(scene.made.clone()), "an attempt that succeeds too late");
+    assert!(scene.made.is_closed.load(Ordering::SeqCst), "what it has made is of no use");
+    let subscribes = poll(pin!(scene.later.subscribe("inbox")).as_mut());
+    assert!(matches!(subscribes, task::Poll::Ready(Err(ConnectionError::Closed))), "without a wait");
+    assert_eq!(poll(pin!(scene.later.run(call())).as_mut()), task::Poll::Ready(Err(ConnectionError::Closed)));
     assert_eq!(finish(scene.later.run(call())), Err(ConnectionError::Closed));
     assert_eq!(calls(&scene.played), 0);
 }
@@ -152,6 +206,10 @@ fn dropped_attempts_close_it_even_before_they_began() {
     let scene = scene();
     let made = finish(scene.make(&[]));
     assert_eq!((made, scene.later.missing()), (Some(7), None), "the end of the attempts is no drop");
+    assert!(!scene.made.is_closed.load(Ordering::SeqCst));
+    scene.later.close();
+    assert!(scene.made.is_closed.load(Ordering::SeqCst));
+    assert_eq!(scene.later.missing(), None, "from now on, what was made tells why nothing is executed");
 }
 
 #[test]
@@ -180,4 +238,25 @@ fn an_attempt_that_fails_wakes_those_who_wait() {
     let before = woken();
     later.set_failed(ConnectionError::until_connected(&Error::because(ErrorKind::Denied, "connect", "wrong password")));
     assert_eq!(woken(), before.map(|before| before + 1));
+}
+
+#[test]
+fn the_end_of_the_attempts_wakes_all_who_wait() {
+    for closes in [false, true] {
+        let Scene { later, made, .. } = scene();
+        let woken = [(); 2].map(|()| Arc::new(Woken::default()));
+        let wakers = woken.each_ref().map(Woken::waker);
+        let mut calls = [later.run(call()), later.run(call())];
+        for (call, waker) in calls.iter_mut().zip(&wakers) {
+            assert!(call.as_mut().poll(&mut task::Context::from_waker(waker)).is_pending());
+        }
+        let counts = || woken.each_ref().map(|woken| woken.count());
+        let before = counts();
+        if closes {
+            later.close();
+        } else {
+            assert!(later.take_up(made));
+        }
+        assert_eq!(counts(), before.map(|before| before + 1), "{closes}");
+    }
 }

@@ -1,10 +1,13 @@
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join;
 
 use super::super::failure::Failure;
 use super::super::lab::{FakeNode, Lab, Said, Tasks};
+use super::super::target::Target;
 use super::*;
+use crate::config::Config;
 use crate::connection::Reply;
 use crate::protocol::Script;
 use crate::runtime::Executor;
@@ -142,6 +145,28 @@ fn calls_that_are_answered_soon_set_no_timers() {
         scene.call().unwrap();
     }
     assert!(scene.lab.timers() - before <= 1, "{} timers", scene.lab.timers() - before);
+}
+
+/// Also if the user waits for less time than most of them take.
+#[test]
+fn calls_that_may_take_a_short_time_set_no_timers() {
+    let lab = Lab::new(&[1], 1);
+    let (mut tasks, within) = (Tasks::new(), Duration::from_millis(300));
+    lab.nodes[&1].alone.store(true, Ordering::SeqCst);
+    let config = Config::builder().command_timeout(within).build().unwrap();
+    let locate = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
+    let (commands, connecting) = lab.connect(locate, &config);
+    lab.run(&mut tasks, connecting).unwrap().unwrap();
+    let acknowledging = Acknowledging::default();
+    let waiting = Waiting { replicas: 1, within, asking: false };
+    let mut call = || {
+        let calls = [Call::new(Script::all().next().unwrap(), &["a"], &[])];
+        lab.run(&mut tasks, acknowledging.run(&commands, &calls, waiting)).remove(0).unwrap();
+    };
+    call();
+    let before = lab.timers();
+    (0..100).for_each(|_| call());
+    assert!(lab.timers() - before <= 1, "{} timers", lab.timers() - before);
 }
 
 /// A call that is slow still has its whole time, and no more.

@@ -9,6 +9,7 @@ use crate::protocol::Script;
 
 mod acknowledged;
 mod follow;
+mod late;
 mod links;
 mod messages;
 

@@ -29,3 +29,6 @@ pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
     let before = sentinels.look(|board| board.master(name)).ok();
     Some(before.filter(|before| before.epoch > best.epoch).unwrap_or(best))
 }
+
+#[cfg(test)]
+mod tests;

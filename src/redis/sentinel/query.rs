@@ -6,7 +6,6 @@ use super::super::failure::Failure;
 use super::super::handshake::field;
 use super::super::target::{Address, Target};
 use super::board::{Answer, Named, Other};
-use crate::connection::refusal::explain;
 use crate::connection::{ConnectionError, Reply};
 use crate::error::ErrorKind;
 
@@ -91,7 +90,7 @@ pub(super) fn refused(refusal: ConnectionError, at: &Target) -> Failure {
         "WRONGPASS" => "the sentinels' user or password is wrong: see sentinel_user and sentinel_password".to_owned(),
         "NOAUTH" => "the sentinel asks for a password; add sentinel_password to the URL".to_owned(),
         "NOPERM" => "the sentinels' user lacks a right; docs/acl.md lists those that bowline needs".to_owned(),
-        _ => explain(&refusal, "").unwrap_or_else(|| refusal.to_string()),
+        _ => refusal.to_string(),
     };
     match refusal.kind() {
         ErrorKind::Unavailable | ErrorKind::Closed => Failure::Io(reason),
@@ -126,6 +125,31 @@ mod tests {
         for reply in [Reply::Nil, list(&["h"]), list(&["h", "x"]), list(&["h", "99999"])] {
             assert_eq!(read_address(&reply), None);
         }
+    }
+
+    /// What follows the failover must not be said under the epoch before it.
+    #[test]
+    fn the_epoch_is_asked_for_before_the_address() {
+        let words = |command: &Cmd| String::from_utf8(command.get_packed_command()).unwrap();
+        let [first, second] = full("m").each_ref().map(words);
+        assert!(first.contains("MASTER\r\n") && second.contains("GET-MASTER-ADDR-BY-NAME"), "{first} {second}");
+    }
+
+    #[test]
+    fn a_refusal_says_that_it_is_of_a_sentinel() {
+        let at = Target::parse("redis://h:1").unwrap();
+        for (line, says) in [
+            ("WRONGPASS no", "see sentinel_user and sentinel_password"),
+            ("NOAUTH no", "add sentinel_password to the URL"),
+            ("NOPERM no", "the sentinels' user lacks a right"),
+            ("ERR what", "ERR what"),
+        ] {
+            let failure = refused(ConnectionError::refused(line), &at);
+            let Failure::Explained(_, reason) = &failure else { panic!("{failure:?}") };
+            assert!(reason.starts_with("sentinel h:1: ") && reason.contains(says), "{reason}");
+        }
+        let lost = refused(ConnectionError::Unknown("lost".to_owned()), &at);
+        assert!(matches!(&lost, Failure::Io(reason) if reason.contains("lost")), "{lost:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::board::Answer;
 use super::*;
 use crate::config::Config;
+use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::redis::dial::{Dial, Dialled};
 use crate::redis::target::Address;
@@ -137,4 +138,19 @@ fn a_connection_leaves_a_server_that_is_named_no_more() {
     assert!(poll(&mut left).is_pending() && poll(&mut moved).is_pending(), "an older epoch");
     sentinels.post(|board| board.answered(1, 0, names(2, 7)));
     assert!(poll(&mut left).is_ready() && poll(&mut moved).is_ready());
+}
+
+#[test]
+fn a_failure_says_who_has_named_the_server() {
+    let (sentinels, _) = sentinels();
+    let target = Target::parse("redis://h:1").unwrap();
+    let refused = |line: &str| Failure::Refused(ConnectionError::refused(line));
+    let lost = sentinels.explain(&target, Failure::Io("connection refused".to_owned()));
+    assert_eq!(lost.to_string(), "h:1, which the sentinels name as the master, cannot be used: connection refused");
+    let Failure::Explained(_, why) = sentinels.explain(&target, refused("READONLY no")) else {
+        panic!("not explained")
+    };
+    assert_eq!(why, "h:1, which the sentinels name as the master, is a replica; a failover may be under way");
+    assert!(matches!(sentinels.explain(&target, refused("WRONGPASS no")), Failure::Refused(_)), "it is clear enough");
+    assert!(sentinels.moves(), "the next attempt may find another one");
 }

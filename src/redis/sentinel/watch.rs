@@ -159,3 +159,6 @@ impl<'a> Watcher<'a> {
             .unwrap_or_else(|| Err(Failure::Io(format!("no answer within {:?}", self.sentinels.limit))))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,12 @@
 //! The links to the nodes: made anew, left and given up.
 
+use futures::FutureExt;
+
+use super::super::super::link::Shared;
+use super::super::host::Host;
+use super::super::node::{self, Node};
+use super::super::place::Place;
+use super::super::signals::Signals;
 use super::*;
 
 fn ms(ms: u64) -> Duration {
@@ -73,4 +80,76 @@ fn a_slow_node_beside_the_map_makes_no_call_slow() {
     let answer = scene.run(async |cluster| cluster.run(&Call::new(script, &["{a}"], &[]).within(ms(150))).await);
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
     assert_eq!(scene.lab.now() - began, ms(150));
+}
+
+/// The link to the master of all slots.
+fn link(scene: &Scene) -> Arc<Shared> {
+    scene.cluster.router.link_to(0).unwrap()
+}
+
+/// Closes the sockets of the master. Returns after how long the link stands again.
+fn cut(scene: &mut Scene) -> Duration {
+    let (link, node, began) = (link(scene), Arc::clone(&scene.lab.nodes[&1]), scene.lab.now());
+    let generation = link.ready().now_or_never().unwrap().unwrap().generation;
+    node.sockets().into_iter().for_each(|socket| node.cut(socket));
+    let again = async {
+        link.gone(generation).await;
+        link.ready().await.unwrap();
+    };
+    scene.lab.run(&mut scene.tasks, again);
+    scene.lab.now() - began
+}
+
+/// Otherwise a node that hangs up after each login would be dialled all the time, and one that has restarted would be
+/// missed for a second.
+#[test]
+fn the_pauses_grow_until_a_link_has_lasted() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    let gaps = scene.cluster.router.signals.gaps();
+    let pauses: Vec<Duration> = (0..9).map(|_| cut(&mut scene)).collect();
+    assert!((ms(7)..=ms(13)).contains(&pauses[0]), "{pauses:?}");
+    assert!(pauses[7] >= ms(600) && pauses[8] >= ms(600), "{pauses:?}");
+    scene.sleep(ms(999));
+    assert!(cut(&mut scene) >= ms(600), "it did not last for a second");
+    scene.sleep(ms(1000));
+    assert!(cut(&mut scene) <= ms(13), "it has lasted");
+    assert_eq!(scene.cluster.reconnects(), 11);
+    assert_eq!(scene.cluster.router.signals.gaps(), gaps + 11, "messages may have been missed each time");
+}
+
+/// The master may have been replaced. Nobody calls, but waiters must hear of it.
+#[test]
+fn a_lost_link_has_the_map_read_until_it_stands_again() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    scene.sleep(ms(1000));
+    let (link, node) = (link(&scene), Arc::clone(&scene.lab.nodes[&1]));
+    let readings = |scene: &Scene| scene.lab.sum(|node| &node.readings);
+    let before = readings(&scene);
+    node.cut(*node.sockets().last().unwrap());
+    scene.lab.run(&mut scene.tasks, link.gone(1));
+    let why = |link: &Shared| link.why_down().unwrap().to_string();
+    assert!(why(&link).contains("the connection was lost"), "{}", why(&link));
+    scene.sleep(ms(5));
+    assert!(readings(&scene) > before, "at once");
+    node.dead.store(true, Ordering::SeqCst);
+    scene.sleep(ms(500));
+    let before = readings(&scene);
+    scene.sleep(ms(5000));
+    assert!(readings(&scene) > before + 2, "after failed attempts too");
+    assert!(why(&link).contains("connection refused"), "{}", why(&link));
+}
+
+/// A runtime drops its tasks one after the other when it shuts down.
+#[test]
+fn without_its_task_a_link_is_closed() {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let (seeds, host) = (Seeds::parse("redis-cluster://h:1").unwrap().unwrap(), Host::new("h", 1));
+    let place = Arc::new(Place::new(&seeds.access, host.clone()));
+    let link = Arc::new(Shared::new(lab.clone(), lab.clone(), place, &Config::default(), 7));
+    node::start(&Node::new(host, Arc::clone(&link)), Arc::new(Signals::new(lab.clone(), 7)));
+    lab.run(&mut tasks, link.ready()).unwrap();
+    tasks.clear();
+    assert!(link.is_closed());
 }

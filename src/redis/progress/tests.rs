@@ -1,0 +1,110 @@
+use std::task::Waker;
+
+use ::tokio::io::{AsyncWriteExt, duplex};
+use futures::FutureExt;
+
+use super::*;
+
+#[test]
+fn a_late_attempt_says_how_far_it_came() {
+    let (progress, limit) = (Progress::default(), Duration::from_secs(3));
+    assert_eq!(progress.late(limit).to_string(), "unreachable: no connection within 3s");
+    progress.enter(Stage::Login);
+    assert!(progress.late(limit).to_string().contains("use rediss://"));
+    lock(&progress.0).first = b"-LOADING".to_vec();
+    assert_eq!(progress.late(limit).to_string(), "no answer within 3s");
+    #[cfg(feature = "tls")]
+    {
+        let progress = Progress::default();
+        progress.enter(Stage::Tls);
+        assert!(progress.late(limit).to_string().contains("use redis://"));
+        progress.enter(Stage::Login);
+        assert_eq!(progress.late(limit).to_string(), "no answer within 3s", "it is TLS already");
+    }
+}
+
+#[test]
+fn addresses_that_lead_nowhere_are_told_apart() {
+    let of = |kind: io::ErrorKind| dial_failure(DialError::Socket(kind.into())).to_string();
+    assert!(of(io::ErrorKind::ConnectionRefused).starts_with("connection refused"));
+    assert!(of(io::ErrorKind::HostUnreachable).starts_with("unreachable"));
+    assert!(of(io::ErrorKind::NetworkUnreachable).starts_with("unreachable"));
+    assert!(of(io::ErrorKind::TimedOut).starts_with("unreachable"));
+    assert_eq!(of(io::ErrorKind::NotFound), "there is no such socket");
+    let name = dial_failure(DialError::Name(io::Error::other("no such host")));
+    assert_eq!(name.to_string(), "the name is not resolved: no such host");
+}
+
+/// A server that has made TLS with the client is no TLS port that was dialled without.
+#[cfg(feature = "tls")]
+#[test]
+fn a_login_over_tls_is_not_dialled_the_other_way() {
+    let progress = Progress::default();
+    assert!(!progress.is_unanswered(), "it is not reached");
+    for (stage, is_unanswered) in [(Stage::Login, true), (Stage::Tls, true), (Stage::Login, false)] {
+        progress.enter(stage);
+        assert_eq!(progress.is_unanswered(), is_unanswered, "{stage:?}");
+    }
+}
+
+/// Reads along with a stream that brings this, piece by piece.
+fn read_along(pieces: &[&str]) -> Arc<Progress> {
+    let (near, mut far) = duplex(64);
+    let progress = Arc::new(Progress::default());
+    let mut stream = progress.watch(Box::new(near));
+    for piece in pieces {
+        far.write_all(piece.as_bytes()).now_or_never().unwrap().unwrap();
+        let mut buffer = [0; 64];
+        let mut buffer = ReadBuf::new(&mut buffer);
+        // The caller has read something else before.
+        buffer.put_slice(b"+OK");
+        let read = Pin::new(&mut stream).poll_read(&mut Context::from_waker(Waker::noop()), &mut buffer);
+        assert!(matches!(read, Poll::Ready(Ok(()))));
+    }
+    progress
+}
+
+fn hung_up() -> Failure {
+    Failure::Io("closed".to_owned())
+}
+
+#[test]
+fn the_protocol_is_known_however_its_first_bytes_arrive() {
+    let pieces: [&[&str]; 3] =
+        [&["HTTP/1.1 400"], &["HT", "TP/1.1"], &["H", "T", "T", "P", "/", "1", ".", "1", " 400"]];
+    for pieces in pieces {
+        let failure = read_along(pieces).explain(hung_up());
+        assert!(matches!(&failure, Failure::Unsupported(why) if why.contains("HTTP")), "{pieces:?}: {failure}");
+    }
+    let failure = read_along(&["SSH-2.0"]).explain(hung_up());
+    assert!(matches!(&failure, Failure::Unsupported(why) if why.contains("does not speak")), "{failure}");
+    let failure = read_along(&["\x15", "\x03\x01"]).explain(hung_up());
+    assert!(matches!(&failure, Failure::Unsupported(why) if why.contains("use rediss://")), "{failure}");
+}
+
+/// A server that has answered in RESP is neither another one nor one with TLS.
+#[test]
+fn a_server_that_has_answered_is_a_redis() {
+    let progress = read_along(&["-"]);
+    assert!(!progress.is_unanswered());
+    assert_eq!(progress.explain(hung_up()).to_string(), "closed");
+    let progress = read_along(&[]);
+    assert!(progress.is_unanswered());
+    assert!(
+        progress.explain(hung_up()).to_string().contains("hung up before its first answer; if the port is for TLS")
+    );
+    let refused = Failure::Certificate("expired".to_owned());
+    assert!(matches!(progress.explain(refused), Failure::Certificate(_)), "it is explained already");
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn what_tls_says_comes_before_what_follows_from_it() {
+    let progress = read_along(&[]);
+    lock(&progress.0).failure = Some(Failure::Certificate("expired".to_owned()));
+    assert!(matches!(progress.explain(hung_up()), Failure::Certificate(_)));
+    let progress = Arc::new(Progress::default());
+    progress.enter(Stage::Tls);
+    let _stream = progress.watch(Box::new(duplex(64).0));
+    assert_eq!(progress.explain(hung_up()).to_string(), "closed", "the port is for TLS, and is asked for TLS");
+}

@@ -1,0 +1,153 @@
+use std::sync::Mutex;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join, pending, ready};
+
+use super::super::deadline::Deadline;
+use super::super::lab::{FakeNode, Lab, Said, Tasks, push};
+use super::super::locate::Locate;
+use super::super::target::Target;
+use super::*;
+use crate::config::Config;
+use crate::mutex::lock;
+use crate::protocol::Script;
+use crate::runtime::Executor;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A primary whose place another server may take.
+struct Moves(Arc<Target>);
+
+impl Locate for Moves {
+    fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>> {
+        ready(Ok(Arc::clone(&self.0))).boxed()
+    }
+
+    fn left<'a>(&'a self, _: &'a Target) -> BoxFuture<'a, ()> {
+        pending().boxed()
+    }
+
+    fn moved(&self) -> BoxFuture<'_, ()> {
+        pending().boxed()
+    }
+
+    fn locate_blocking(&self, _: Deadline) -> Option<Arc<Target>> {
+        None
+    }
+
+    fn moves(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Display for Moves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the primary")
+    }
+}
+
+struct Scene {
+    lab: Arc<Lab>,
+    tasks: Tasks,
+    node: Arc<FakeNode>,
+    shared: Arc<Shared>,
+}
+
+impl Scene {
+    fn new(moves: bool) -> Self {
+        let lab = Lab::new(&[1], 1);
+        let node = Arc::clone(&lab.nodes[&1]);
+        node.alone.store(true, Ordering::SeqCst);
+        let target = Arc::new(Target::parse("redis://h:1").unwrap());
+        let locate: Arc<dyn Locate> = if moves { Arc::new(Moves(target)) } else { Arc::new(target) };
+        let shared = Arc::new(Shared::new(lab.clone(), lab.clone(), locate, &Config::default(), 7));
+        Self { lab, tasks: Tasks::new(), node, shared }
+    }
+
+    fn connect(&mut self) -> Single {
+        let Ok((single, _)) = self.lab.run(&mut self.tasks, Single::connect(Arc::clone(&self.shared))) else {
+            panic!("it does not connect")
+        };
+        single
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        let sleep = self.lab.sleep(time);
+        self.lab.run(&mut self.tasks, sleep);
+    }
+}
+
+#[test]
+fn closing_it_closes_all_its_sockets() {
+    for is_dropped in [false, true] {
+        let mut scene = Scene::new(false);
+        let single = scene.connect();
+        let calls = [Call::new(Script::all().next().unwrap(), &["a"], &[])];
+        let answers = scene.lab.run(&mut scene.tasks, single.run_acknowledged(&calls, 1, ms(1000)));
+        assert_eq!(answers[0].as_ref().unwrap().replicas, 1);
+        assert_eq!(scene.node.sockets().len(), 2, "one for calls that wait for replicas");
+        let kept = (!is_dropped).then_some(single);
+        kept.iter().for_each(Single::close);
+        scene.sleep(ms(1));
+        assert_eq!(scene.node.sockets().len(), 0);
+    }
+}
+
+#[test]
+fn an_attempt_to_connect_that_is_dropped_leaves_no_socket() {
+    let mut scene = Scene::new(false);
+    scene.node.answers(|_, _| Some(Said::Never));
+    let connecting = Single::connect(Arc::clone(&scene.shared));
+    let waits = scene.lab.sleep(ms(5));
+    let given_up = futures::future::select(Box::pin(connecting), waits);
+    drop(scene.lab.run(&mut scene.tasks, given_up));
+    assert_eq!(scene.node.sockets().len(), 1);
+    scene.sleep(ms(1));
+    assert_eq!(scene.node.sockets().len(), 0);
+}
+
+#[test]
+fn what_is_known_about_the_server() {
+    for moves in [false, true] {
+        let mut scene = Scene::new(moves);
+        let single = scene.connect();
+        assert_eq!((single.fails_over(), single.why_down(), single.reconnects()), (moves, None, 0));
+        scene.node.cut(1);
+        scene.sleep(ms(100));
+        assert_eq!((single.why_down(), single.reconnects()), (None, 1));
+        scene.node.dead.store(true, Ordering::SeqCst);
+        scene.node.cut(2);
+        scene.sleep(ms(100));
+        let why = single.why_down().map(|why| why.to_string()).unwrap_or_default();
+        assert!(why.contains("connection refused"), "{why}");
+    }
+}
+
+/// Otherwise the thousand inboxes of a host would dial their server at the same moments.
+#[test]
+fn subscriptions_do_not_all_come_back_at_the_same_moment() {
+    let mut scene = Scene::new(false);
+    let single = scene.connect();
+    let subscribed = Arc::<Mutex<Vec<_>>>::default();
+    let (clock, all) = (Arc::clone(&scene.lab.clock), Arc::clone(&subscribed));
+    scene.node.answers(move |socket, words| match words {
+        ["SUBSCRIBE", channels @ ..] => {
+            lock(&all).push((socket, clock.now()));
+            Some(Said::Now(channels.iter().map(|channel| push("subscribe", channel)).collect()))
+        }
+        ["PUBSUB", ..] => Some(Said::Now("*2\r\n$1\r\np\r\n:1\r\n".to_owned())),
+        _ => None,
+    });
+    let both = join(single.subscribe("a"), single.subscribe("b"));
+    let (Ok(_first), Ok(_second)) = scene.lab.run(&mut scene.tasks, both) else { panic!("they do not subscribe") };
+    for _ in 0..3 {
+        let sockets: Vec<usize> = lock(&subscribed).drain(..).map(|(socket, _)| socket).collect();
+        assert_eq!(sockets.len(), 2);
+        sockets.into_iter().for_each(|socket| scene.node.cut(socket));
+        scene.sleep(ms(2000));
+    }
+    let [(_, first), (_, second)] = lock(&subscribed)[..] else { panic!("two have come back") };
+    assert_ne!(first, second);
+}
