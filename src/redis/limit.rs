@@ -11,6 +11,12 @@ use crate::connection::{Call, ConnectionError};
 /// A server that gives no answer for so long may be gone.
 pub(super) const SLOW: Duration = Duration::from_millis(500);
 
+/// Whether a call that ran out of its `limit` says that the connection is dead. What counts is the time since it was
+/// handed to the connection: before, it may have waited for a connection, or been refused again and again.
+pub(super) fn is_silent(time: Duration, limit: Duration) -> bool {
+    time >= limit.min(SLOW)
+}
+
 /// The time that calls have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
@@ -62,9 +68,8 @@ impl Shared {
             return ConnectionError::Closed;
         }
         let Some((generation, since)) = handed else { return self.unavailable() };
-        // The other side may have vanished silently, and would then answer no later call either. What counts is the
-        // time since the call was handed over: before, it may have waited, or been refused again and again.
-        if now.saturating_duration_since(since) >= limit.limit.min(SLOW) {
+        // The other side may have vanished silently, and would then answer no later call either.
+        if is_silent(now.saturating_duration_since(since), limit.limit) {
             self.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
         }
         ConnectionError::Unknown(format!("nothing within {:?}", limit.limit))

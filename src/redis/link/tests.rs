@@ -5,6 +5,7 @@ use futures::FutureExt;
 use futures::future::{join, join3};
 
 use super::super::lab::{Lab, Tasks};
+use super::super::limit::is_silent;
 use super::super::progress::{Progress, Stage};
 use super::*;
 
