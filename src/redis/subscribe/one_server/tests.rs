@@ -3,8 +3,9 @@ use std::sync::atomic::AtomicUsize;
 
 use futures::{FutureExt, StreamExt};
 
-use super::super::super::lab::{FakeNode, Lab, Said, Tasks, push};
+use super::super::super::lab::{FakeNode, Lab, Named, Said, Tasks, push};
 use super::*;
+use crate::config::Config;
 use crate::connection::Notice;
 use crate::mutex::lock;
 
@@ -220,4 +221,38 @@ fn a_replica_is_no_refusal() {
     assert!(matches!(scene.next(&mut subscription), Notice::Refused(_)));
     assert!(matches!(scene.next(&mut subscription), Notice::Gap));
     assert_eq!(scene.link.current.load(Ordering::SeqCst), 2);
+}
+
+/// The new primary does not have it, and need not be asked.
+#[test]
+fn a_subscription_at_a_server_that_is_left_goes_at_once() {
+    let (lab, mut tasks, named) = (Lab::new(&[1, 2], 1), Tasks::new(), Arc::new(Named::new(1)));
+    let asked = Arc::new(AtomicUsize::new(0));
+    for node in lab.nodes.values() {
+        node.alone.store(true, Ordering::SeqCst);
+        let (asked, mut probes) = (Arc::clone(&asked), Vec::new());
+        node.answers(move |_, words| match words {
+            ["SUBSCRIBE", channels @ ..] => {
+                probes.extend(channels.last().map(|probe| (*probe).to_owned()));
+                Some(Said::Now(channels.iter().map(|channel| push("subscribe", channel)).collect()))
+            }
+            ["PUBSUB", "NUMSUB", probe] => {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let is_here = probes.iter().any(|known| known == probe);
+                Some(Said::Now(format!("*2\r\n$1\r\np\r\n:{}\r\n", i32::from(is_here))))
+            }
+            _ => None,
+        });
+    }
+    let (link, connecting) = lab.connect(named.clone(), &Config::default());
+    lab.run(&mut tasks, connecting).unwrap().unwrap();
+    let Ok(mut subscription) = lab.run(&mut tasks, at_one_server(&link, "a", 1)) else { panic!("not subscribed") };
+    assert_eq!(lab.nodes[&1].sockets().len(), 2);
+    named.name(2);
+    for _ in 0..2 {
+        assert!(matches!(lab.run(&mut tasks, subscription.next()), Some(Notice::Gap)));
+    }
+    lab.run(&mut tasks, lab.sleep(ms(1)));
+    assert_eq!((lab.nodes[&1].sockets().len(), lab.nodes[&2].sockets().len()), (0, 2));
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "once for each socket");
 }
