@@ -2,8 +2,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use event_listener::Event;
-use futures::future::{BoxFuture, join, pending, ready};
+use futures::future::{BoxFuture, join, pending};
 
 use super::super::calls;
 use super::super::deadline::Deadline;
