@@ -136,3 +136,6 @@ impl fmt::Debug for Blocking {
         f.debug_struct("Blocking").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,3 +28,22 @@ impl Deadline {
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_has_passed_or_leaves_time() {
+        assert!(Deadline::after(Duration::ZERO).is_none());
+        assert!(Deadline::after(Duration::MAX).is_none());
+        let hour = Duration::from_secs(3600);
+        let left = Deadline::after(hour).unwrap().share(4).unwrap().left().unwrap();
+        assert!(left <= hour / 4 && left > hour / 8);
+        let soon = Deadline::after(Duration::from_micros(50)).unwrap();
+        while let Ok(left) = soon.left() {
+            assert!(!left.is_zero(), "a socket would take that for no limit");
+        }
+        assert!(soon.share(4).is_err());
+    }
+}

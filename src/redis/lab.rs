@@ -29,8 +29,10 @@ use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{Executor, an_instant};
 
+pub(super) use self::named::Named;
 pub(super) use self::node::{FakeNode, Said, push};
 
+mod named;
 mod node;
 
 pub(super) type Connecting = oneshot::Receiver<std::result::Result<Vec<Warning>, Failure>>;

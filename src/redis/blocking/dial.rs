@@ -100,3 +100,6 @@ impl Write for Timed {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,8 @@
 use std::sync::Mutex;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, join, pending, ready};
+use futures::future::join;
 
-use super::super::deadline::Deadline;
-use super::super::lab::{FakeNode, Lab, Said, Tasks, push};
-use super::super::locate::Locate;
-use super::super::target::Target;
+use super::super::lab::{FakeNode, Lab, Named, Said, Tasks, push};
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
@@ -15,37 +11,6 @@ use crate::runtime::Executor;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
-}
-
-/// A primary whose place another server may take.
-struct Moves(Arc<Target>);
-
-impl Locate for Moves {
-    fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>> {
-        ready(Ok(Arc::clone(&self.0))).boxed()
-    }
-
-    fn left<'a>(&'a self, _: &'a Target) -> BoxFuture<'a, ()> {
-        pending().boxed()
-    }
-
-    fn moved(&self) -> BoxFuture<'_, ()> {
-        pending().boxed()
-    }
-
-    fn locate_blocking(&self, _: Deadline) -> Option<Arc<Target>> {
-        None
-    }
-
-    fn moves(&self) -> bool {
-        true
-    }
-}
-
-impl fmt::Display for Moves {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the primary")
-    }
 }
 
 struct Scene {
@@ -60,9 +25,8 @@ impl Scene {
         let lab = Lab::new(&[1], 1);
         let node = Arc::clone(&lab.nodes[&1]);
         node.alone.store(true, Ordering::SeqCst);
-        let target = Arc::new(Target::parse("redis://h:1").unwrap());
-        let locate: Arc<dyn Locate> = if moves { Arc::new(Moves(target)) } else { Arc::new(target) };
-        let shared = Arc::new(Shared::new(lab.clone(), lab.clone(), locate, &Config::default(), 7));
+        let named = Arc::new(Named { moves, ..Named::new(1) });
+        let shared = Arc::new(Shared::new(lab.clone(), lab.clone(), named, &Config::default(), 7));
         Self { lab, tasks: Tasks::new(), node, shared }
     }
 

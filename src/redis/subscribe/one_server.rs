@@ -182,3 +182,6 @@ impl Socket {
         Some(proof)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,17 @@ fn the_old_master_does_not_come_back_with_the_sentinel_that_missed_the_failover(
 }
 
 #[test]
+fn half_of_the_sentinels_cannot_be_set_up_anew_for_all() {
+    let mut board = board(4);
+    (0..4).for_each(|n| board.answered(n, 0, names(2, 7)));
+    (0..2).for_each(|n| board.failed(n, io("gone")));
+    (2..4).for_each(|n| board.answered(n, 1, names(1, 0)));
+    assert_eq!(master(&board), Some((2, 7)), "the other half may still name it");
+    board.answered(0, 1, names(1, 0));
+    assert_eq!(master(&board), Some((1, 0)));
+}
+
+#[test]
 fn of_two_masters_under_one_epoch_the_one_that_more_name_wins_and_then_the_current_one() {
     let mut board = board(4);
     board.answered(0, 0, names(1, 6));

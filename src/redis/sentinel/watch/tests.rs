@@ -12,6 +12,8 @@ use crate::config::Config;
 use crate::mutex::lock;
 use crate::runtime::Executor;
 
+mod connections;
+
 /// What a sentinel says, and what it was asked.
 struct Says {
     /// Where the master is, and under which epoch.
@@ -131,7 +133,7 @@ fn a_dial_has_the_sentinels_asked_at_once() {
     let mut scene = Scene::new(&[1, 2], &[1, 2]);
     assert_eq!(at(&scene.locate().unwrap()), "h:101");
     scene.sleep(ms(5000));
-    [1, 2].map(|port| scene.says(port).master = (102, 2));
+    (1..3).for_each(|port| scene.says(port).master = (102, 2));
     let began = scene.lab.now();
     assert_eq!(at(&scene.locate().unwrap()), "h:102");
     assert_eq!(scene.lab.now(), began);
@@ -231,71 +233,6 @@ fn a_server_is_no_sentinel() {
     scene.node(1).answers(move |_, words| (words == ["HELLO"]).then(|| Said::Now(server())));
     let failure = scene.locate().unwrap_err();
     assert!(matches!(&failure, Failure::Unsupported(why) if why.contains("not a sentinel")), "{failure}");
-}
-
-#[test]
-fn the_pauses_grow_until_a_connection_to_a_sentinel_has_lasted() {
-    let mut scene = Scene::new(&[1], &[1]);
-    scene.locate().unwrap();
-    let cut = |scene: &mut Scene| {
-        let (node, began) = (scene.node(1), scene.lab.now());
-        let asked = scene.asked(1, "SENTINEL MASTER").len();
-        node.cut(node.sockets()[0]);
-        while scene.asked(1, "SENTINEL MASTER").len() == asked {
-            scene.sleep(ms(1));
-        }
-        scene.lab.now() - began
-    };
-    let pauses: Vec<Duration> = (0..9).map(|_| cut(&mut scene)).collect();
-    assert!((ms(7)..=ms(14)).contains(&pauses[0]), "{pauses:?}");
-    assert!(pauses[7] >= ms(600) && pauses[8] >= ms(600), "{pauses:?}");
-    scene.sleep(ms(990));
-    assert!(cut(&mut scene) >= ms(600), "it did not last for a second");
-    scene.sleep(ms(1000));
-    assert!(cut(&mut scene) <= ms(14), "it has lasted");
-}
-
-/// It may be one with TLS, and is asked once more over another socket. One that has been logged in to is not.
-#[test]
-fn only_the_first_login_asks_whether_a_sentinel_uses_tls() {
-    for was_up in [false, true] {
-        let mut scene = Scene::new(&[1], &[1]);
-        let node = scene.node(1);
-        if was_up {
-            scene.locate().unwrap();
-        }
-        let before = *lock(&node.logins);
-        let hangs_up = Arc::downgrade(&node);
-        node.answers(move |socket, _| {
-            hangs_up.upgrade().unwrap().cut(socket);
-            Some(Said::Now(String::new()))
-        });
-        if was_up {
-            node.cut(1);
-        }
-        // Time for the first attempt, or for the pause before another one and for that.
-        scene.sleep(if was_up { ms(14) } else { ms(6) });
-        assert_eq!(*lock(&node.logins) - before, if was_up { 1 } else { 2 }, "{was_up}");
-    }
-}
-
-#[test]
-fn a_sentinel_that_another_one_names_is_watched_until_it_is_gone() {
-    let mut scene = Scene::new(&[1, 2, 9], &[1]);
-    scene.says(1).others = vec![("id2", 2)];
-    // The first one, by another of its addresses.
-    scene.says(2).others = vec![("id1", 9)];
-    scene.locate().unwrap();
-    scene.sleep(ms(1));
-    assert_eq!([1, 2, 9].map(|port| scene.node(port).sockets().len()), [1, 1, 0]);
-    let node = scene.node(2);
-    node.dead.store(true, Ordering::SeqCst);
-    node.cut(node.sockets()[0]);
-    scene.says(1).others.clear();
-    scene.sleep(ms(60_000));
-    node.dead.store(false, Ordering::SeqCst);
-    scene.sleep(ms(5000));
-    assert_eq!([1, 2, 9].map(|port| scene.node(port).sockets().len()), [1, 0, 0]);
 }
 
 /// A refusal is no answer, and the user is told.

@@ -17,6 +17,18 @@ fn a_server_that_is_gone_is_dialled_for_as_long_as_there_is_time() {
     assert!(scene.named.asked.load(Ordering::SeqCst) > 5, "each dial asks where to");
 }
 
+/// It has just become the primary, or loads its data.
+#[test]
+fn a_server_that_says_later_is_asked_again() {
+    let mut scene = Scene::new();
+    let (clock, ready) = (Arc::clone(&scene.lab.clock), scene.lab.now() + ms(500));
+    scene.node(1).answers(move |_, words| {
+        (words[0] == "HELLO" && clock.now() < ready).then(|| Said::Now("-LOADING wait\r\n".to_owned()))
+    });
+    scene.first().unwrap();
+    assert!(scene.lab.now() >= ready);
+}
+
 /// "No answer within 2 ms" would be no help.
 #[test]
 fn an_attempt_that_was_cut_off_does_not_hide_the_cause() {
