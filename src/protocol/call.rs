@@ -8,6 +8,7 @@ use super::fields::{Fields, decode};
 use super::key::{Keys, inbox_prefix_in};
 use super::script::Script;
 use super::ticket::Ticket;
+use super::wrong_type::is_about_types;
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
 
@@ -39,7 +40,7 @@ pub(crate) struct ScriptCall<'a, T> {
     pub(super) args: Vec<Word<'a>>,
     /// The number of entries in the reply, for calls about several holds or tickets.
     entries: usize,
-    read: Read<T>,
+    pub(super) read: Read<T>,
 }
 
 /// Reads a reply.
@@ -69,7 +70,7 @@ impl<'a> Scripts<'a> {
     pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
         let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
         let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await;
-        Ok(decode(call.script, &named(&call, reply)?, call.entries, call.read)?)
+        Ok(decode(call.script, &self.named(&call, reply).await?, call.entries, call.read)?)
     }
 }
 
@@ -80,8 +81,8 @@ impl Scripts<'_> {
         let args = words(calls);
         let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
         let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
-        let read = |(call, reply): (&ScriptCall<'_, T>, _)| {
-            Ok(decode(call.script, &named(call, reply)?, call.entries, call.read)?)
+        let read = |(call, reply): (&ScriptCall<'_, T>, Result<_, _>)| {
+            Ok(decode(call.script, &reply?, call.entries, call.read)?)
         };
         calls.iter().zip(replies).map(read).collect()
     }
@@ -93,7 +94,11 @@ impl Scripts<'_> {
         within: Duration,
     ) -> Result<(T, u32), Failure> {
         let answer = self.send_acknowledged(std::slice::from_ref(&call), replicas, within).await.pop();
-        answer.unwrap_or_else(|| Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()))
+        match answer {
+            Some(Err(Failure::Connection(error))) => self.named(&call, Err(error)).await.map_err(Failure::from),
+            Some(answer) => answer,
+            None => Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()),
+        }
     }
 
     /// Like [`send_each`](Self::send_each). Each answer comes with the number of replicas that have acknowledged the
@@ -109,28 +114,23 @@ impl Scripts<'_> {
             calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args)).collect();
         let answers = self.connection.run_acknowledged(&batch, replicas, within).await;
         let read = |(call, answer): (&ScriptCall<'_, T>, Result<Acknowledged, ConnectionError>)| {
-            let Acknowledged { reply, replicas } = named(call, answer)?;
+            let Acknowledged { reply, replicas } = answer?;
             Ok((decode(call.script, &reply, call.entries, call.read)?, replicas))
         };
         calls.iter().zip(answers).map(read).collect()
     }
-}
 
-/// A server says that a key has a wrong type, and names the script and the line, but not the key.
-fn named<T, R>(call: &ScriptCall<'_, T>, answer: Result<R, ConnectionError>) -> Result<R, ConnectionError> {
-    answer.map_err(|error| match error {
-        ConnectionError::Refused { code, .. } if code == "WRONGTYPE" => {
-            let message = match &call.keys[..] {
-                [key] => format!("the key {key} holds a value of a type that bowline does not write there"),
-                keys => {
-                    let keys = keys.join(", ");
-                    format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
-                }
-            };
-            ConnectionError::Refused { code, message }
+    /// Says more about a key of a wrong type than the server does. That is on the heap, because it is rare and large.
+    async fn named<T, R>(
+        self,
+        call: &ScriptCall<'_, T>,
+        answer: Result<R, ConnectionError>,
+    ) -> Result<R, ConnectionError> {
+        match answer {
+            Err(error) if is_about_types(&error) => Err(Box::pin(self.explained(call, error)).await),
+            answer => answer,
         }
-        error => error,
-    })
+    }
 }
 
 fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {
