@@ -8,7 +8,6 @@ use super::fields::{Fields, decode};
 use super::key::{Keys, inbox_prefix_in};
 use super::script::Script;
 use super::ticket::Ticket;
-use super::wrong_type::is_about_types;
 use crate::connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Topology};
 use crate::mutant::{self, Mutant};
 
@@ -62,15 +61,40 @@ impl<'a> Scripts<'a> {
         Site { inbox_prefix: self.inbox_prefix, slot, counts_everyone, listens: true }
     }
 
-    pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
-        self.send_within(call, None).await
+    pub(super) fn send<T>(self, call: ScriptCall<'a, T>) -> impl Future<Output = Result<T, Failure>> {
+        self.send_within(call, None)
     }
 
     /// Like [`send`](Self::send), for an answer that is of no use after `within`.
-    pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
-        let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
-        let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await;
-        Ok(decode(call.script, &self.named(&call, reply).await?, call.entries, call.read)?)
+    pub(super) fn send_within<T>(
+        self,
+        call: ScriptCall<'a, T>,
+        within: Option<Duration>,
+    ) -> impl Future<Output = Result<T, Failure>> {
+        self.send_told(call, within, true)
+    }
+
+    /// Like [`send`](Self::send), for a caller that shows no error to anyone. A key of a wrong type costs no other call,
+    /// and no time.
+    pub(super) fn send_quietly<T>(self, call: ScriptCall<'a, T>) -> impl Future<Output = Result<T, Failure>> {
+        self.send_told(call, None, false)
+    }
+
+    /// With `is_told`, the error of a key of a wrong type says which key.
+    async fn send_told<T>(
+        self,
+        call: ScriptCall<'a, T>,
+        within: Option<Duration>,
+        is_told: bool,
+    ) -> Result<T, Failure> {
+        let explained = {
+            let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
+            match self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await {
+                Err(error) if is_told && is_about_types(&error) => self.explained(&call.keys, error),
+                reply => return Ok(decode(call.script, &reply?, call.entries, call.read)?),
+            }
+        };
+        Err(explained.await.into())
     }
 }
 
@@ -93,12 +117,22 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Result<(T, u32), Failure> {
-        let answer = self.send_acknowledged(std::slice::from_ref(&call), replicas, within).await.pop();
-        match answer {
-            Some(Err(Failure::Connection(error))) => self.named(&call, Err(error)).await.map_err(Failure::from),
-            Some(answer) => answer,
-            None => Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()),
-        }
+        let explained = match self.send_one_acknowledged_quietly(&call, replicas, within).await {
+            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(&call.keys, error),
+            answer => return answer,
+        };
+        Err(explained.await.into())
+    }
+
+    /// See [`send_quietly`](Self::send_quietly).
+    pub(super) async fn send_one_acknowledged_quietly<T>(
+        self,
+        call: &ScriptCall<'_, T>,
+        replicas: u32,
+        within: Duration,
+    ) -> Result<(T, u32), Failure> {
+        let answer = self.send_acknowledged(std::slice::from_ref(call), replicas, within).await.pop();
+        answer.unwrap_or_else(|| Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()))
     }
 
     /// Like [`send_each`](Self::send_each). Each answer comes with the number of replicas that have acknowledged the
@@ -119,18 +153,10 @@ impl Scripts<'_> {
         };
         calls.iter().zip(answers).map(read).collect()
     }
+}
 
-    /// Says more about a key of a wrong type than the server does. That is on the heap, because it is rare and large.
-    async fn named<T, R>(
-        self,
-        call: &ScriptCall<'_, T>,
-        answer: Result<R, ConnectionError>,
-    ) -> Result<R, ConnectionError> {
-        match answer {
-            Err(error) if is_about_types(&error) => Err(Box::pin(self.explained(call, error)).await),
-            answer => answer,
-        }
-    }
+fn is_about_types(error: &ConnectionError) -> bool {
+    matches!(error, ConnectionError::Refused { code, .. } if code == "WRONGTYPE")
 }
 
 fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {

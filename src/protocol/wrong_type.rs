@@ -1,6 +1,8 @@
 //! What is told of a key that another program wrote.
 
-use super::call::{ScriptCall, Scripts};
+use futures::future::BoxFuture;
+
+use super::call::Scripts;
 use super::client::types;
 use super::fields::decode;
 use crate::connection::{Call, ConnectionError};
@@ -10,29 +12,32 @@ const TYPES: [(&str, &str); 4] =
     [("string", "a string"), ("hash", "a hash"), ("list", "a list"), ("zset", "a sorted set")];
 
 impl Scripts<'_> {
-    /// A server says that a key has a wrong type, and names the script and the line, but not the key. Asks for the types
-    /// of the keys. If there is no answer, all keys are named.
-    pub(super) async fn explained<T>(self, call: &ScriptCall<'_, T>, error: ConnectionError) -> ConnectionError {
-        let ConnectionError::Refused { code, .. } = error else { return error };
-        let asked = types(&call.keys);
-        let answer = self.connection.run(Call::new(asked.script, &asked.keys, &[])).await.ok();
-        let found = answer.and_then(|reply| decode(asked.script, &reply, call.keys.len(), asked.read).ok());
-        let wrong: Vec<_> =
-            found.into_iter().flatten().zip(&call.keys).filter_map(|(found, key)| told(key, &found)).collect();
-        let message = match (&wrong[..], &call.keys[..]) {
-            ([], [key]) => format!("the key {key} holds a value of a type that bowline does not write there"),
-            ([], keys) => {
-                let keys = keys.join(", ");
-                format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
-            }
-            (wrong, _) => wrong.join("; "),
-        };
-        ConnectionError::Refused { code, message }
+    /// A server says that a key has a wrong type, and names the script and the line, but not the key. Asks for the
+    /// types of the keys. If there is no answer, all keys are named.
+    ///
+    /// On the heap, because it is rare, and every call would have to carry it.
+    pub(super) fn explained<'a>(self, keys: &'a [&str], error: ConnectionError) -> BoxFuture<'a, ConnectionError>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let ConnectionError::Refused { code, .. } = error else { return error };
+            let asked = types(keys);
+            let answer = self.connection.run(Call::new(asked.script, &asked.keys, &[])).await.ok();
+            let found = answer.and_then(|reply| decode(asked.script, &reply, keys.len(), asked.read).ok());
+            let wrong = found.into_iter().flatten().zip(keys).filter_map(|(found, key)| told(key, &found));
+            let wrong = wrong.collect::<Vec<_>>().join("; ");
+            let message = match keys {
+                _ if !wrong.is_empty() => wrong,
+                [key] => format!("the key {key} holds a value of a type that bowline does not write there"),
+                keys => {
+                    let keys = keys.join(", ");
+                    format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
+                }
+            };
+            ConnectionError::Refused { code, message }
+        })
     }
-}
-
-pub(super) fn is_about_types(error: &ConnectionError) -> bool {
-    matches!(error, ConnectionError::Refused { code, .. } if code == "WRONGTYPE")
 }
 
 /// `None`: the key has the right type, or has gone.

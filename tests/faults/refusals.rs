@@ -162,6 +162,7 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         // The ticket without an owner is granted, and ended then.
         until_free(&env, line).await;
         assert_eq!(faults.calls("lock_cancel"), 2, "{line}");
+        assert_eq!(faults.calls("client_types"), 0, "{line}: no one is told");
     }))
     .await;
 }
