@@ -29,5 +29,6 @@ pub(crate) mod token;
 pub(crate) mod vote;
 #[cfg(feature = "_wire")]
 pub mod wire;
+mod wrong_type;
 
 pub use script::Script;

@@ -92,6 +92,7 @@ fn every_call_passes_what_the_header_says() {
     calls.add(vote::view(&keys));
 
     calls.add(client::listeners("scratch", "p:inbox:c"));
+    calls.add(client::types(&["a", "b", "c"]));
 
     for script in Script::all() {
         assert!(calls.0.iter().any(|(called, ..)| called.name() == script.name()), "{} has no call", script.name());

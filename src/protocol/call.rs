@@ -39,7 +39,7 @@ pub(crate) struct ScriptCall<'a, T> {
     pub(super) args: Vec<Word<'a>>,
     /// The number of entries in the reply, for calls about several holds or tickets.
     entries: usize,
-    read: Read<T>,
+    pub(super) read: Read<T>,
 }
 
 /// Reads a reply.
@@ -61,15 +61,40 @@ impl<'a> Scripts<'a> {
         Site { inbox_prefix: self.inbox_prefix, slot, counts_everyone, listens: true }
     }
 
-    pub(super) async fn send<T>(self, call: ScriptCall<'_, T>) -> Result<T, Failure> {
-        self.send_within(call, None).await
+    pub(super) fn send<T>(self, call: ScriptCall<'a, T>) -> impl Future<Output = Result<T, Failure>> {
+        self.send_within(call, None)
     }
 
     /// Like [`send`](Self::send), for an answer that is of no use after `within`.
-    pub(super) async fn send_within<T>(self, call: ScriptCall<'_, T>, within: Option<Duration>) -> Result<T, Failure> {
-        let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
-        let reply = self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await;
-        Ok(decode(call.script, &named(&call, reply)?, call.entries, call.read)?)
+    pub(super) fn send_within<T>(
+        self,
+        call: ScriptCall<'a, T>,
+        within: Option<Duration>,
+    ) -> impl Future<Output = Result<T, Failure>> {
+        self.send_told(call, within, true)
+    }
+
+    /// Like [`send`](Self::send), for a caller that shows no error to anyone. A key of a wrong type costs no other call,
+    /// and no time.
+    pub(super) fn send_quietly<T>(self, call: ScriptCall<'a, T>) -> impl Future<Output = Result<T, Failure>> {
+        self.send_told(call, None, false)
+    }
+
+    /// With `is_told`, the error of a key of a wrong type says which key.
+    async fn send_told<T>(
+        self,
+        call: ScriptCall<'a, T>,
+        within: Option<Duration>,
+        is_told: bool,
+    ) -> Result<T, Failure> {
+        let explained = {
+            let args: Vec<Arg<'_>> = call.args.iter().map(Word::as_arg).collect();
+            match self.connection.run(Call { within, ..Call::new(call.script, &call.keys, &args) }).await {
+                Err(error) if is_told && is_about_types(&error) => self.explained(&call.keys, error),
+                reply => return Ok(decode(call.script, &reply?, call.entries, call.read)?),
+            }
+        };
+        Err(explained.await.into())
     }
 }
 
@@ -80,8 +105,8 @@ impl Scripts<'_> {
         let args = words(calls);
         let batch = calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args).within(within));
         let replies = self.connection.run_batch(&batch.collect::<Vec<_>>()).await;
-        let read = |(call, reply): (&ScriptCall<'_, T>, _)| {
-            Ok(decode(call.script, &named(call, reply)?, call.entries, call.read)?)
+        let read = |(call, reply): (&ScriptCall<'_, T>, Result<_, _>)| {
+            Ok(decode(call.script, &reply?, call.entries, call.read)?)
         };
         calls.iter().zip(replies).map(read).collect()
     }
@@ -92,7 +117,21 @@ impl Scripts<'_> {
         replicas: u32,
         within: Duration,
     ) -> Result<(T, u32), Failure> {
-        let answer = self.send_acknowledged(std::slice::from_ref(&call), replicas, within).await.pop();
+        let explained = match self.send_one_acknowledged_quietly(&call, replicas, within).await {
+            Err(Failure::Connection(error)) if is_about_types(&error) => self.explained(&call.keys, error),
+            answer => return answer,
+        };
+        Err(explained.await.into())
+    }
+
+    /// See [`send_quietly`](Self::send_quietly).
+    pub(super) async fn send_one_acknowledged_quietly<T>(
+        self,
+        call: &ScriptCall<'_, T>,
+        replicas: u32,
+        within: Duration,
+    ) -> Result<(T, u32), Failure> {
+        let answer = self.send_acknowledged(std::slice::from_ref(call), replicas, within).await.pop();
         answer.unwrap_or_else(|| Err(ConnectionError::Unknown("the answer is missing".to_owned()).into()))
     }
 
@@ -109,28 +148,15 @@ impl Scripts<'_> {
             calls.iter().zip(&args).map(|(call, args)| Call::new(call.script, &call.keys, args)).collect();
         let answers = self.connection.run_acknowledged(&batch, replicas, within).await;
         let read = |(call, answer): (&ScriptCall<'_, T>, Result<Acknowledged, ConnectionError>)| {
-            let Acknowledged { reply, replicas } = named(call, answer)?;
+            let Acknowledged { reply, replicas } = answer?;
             Ok((decode(call.script, &reply, call.entries, call.read)?, replicas))
         };
         calls.iter().zip(answers).map(read).collect()
     }
 }
 
-/// A server says that a key has a wrong type, and names the script and the line, but not the key.
-fn named<T, R>(call: &ScriptCall<'_, T>, answer: Result<R, ConnectionError>) -> Result<R, ConnectionError> {
-    answer.map_err(|error| match error {
-        ConnectionError::Refused { code, .. } if code == "WRONGTYPE" => {
-            let message = match &call.keys[..] {
-                [key] => format!("the key {key} holds a value of a type that bowline does not write there"),
-                keys => {
-                    let keys = keys.join(", ");
-                    format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
-                }
-            };
-            ConnectionError::Refused { code, message }
-        }
-        error => error,
-    })
+fn is_about_types(error: &ConnectionError) -> bool {
+    matches!(error, ConnectionError::Refused { code, .. } if code == "WRONGTYPE")
 }
 
 fn words<'a, T>(calls: &'a [ScriptCall<'_, T>]) -> Vec<Vec<Arg<'a>>> {

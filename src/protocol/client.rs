@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::fields::Fields;
 use super::script::scripts;
 
-scripts! { "client", "client": LISTENERS = "listeners" }
+scripts! { "client", "client": LISTENERS = "listeners", TYPES = "types" }
 
 impl Scripts<'_> {
     /// The number of subscribers of an inbox: its client, once it has subscribed, and others with the same id.
@@ -21,4 +21,12 @@ pub(super) fn listeners<'a>(scratch: &'a str, inbox: &'a str) -> ScriptCall<'a, 
 fn counted(fields: &mut Fields<'_>) -> Option<u64> {
     let (listeners, _now) = (fields.number()?, fields.number()?);
     Some(listeners)
+}
+
+pub(super) fn types<'a>(keys: &[&'a str]) -> ScriptCall<'a, Vec<String>> {
+    ScriptCall::new(&TYPES, keys.iter().copied(), each)
+}
+
+fn each(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+    (0..fields.entries()).map(|_| fields.word().map(str::to_owned)).collect()
 }

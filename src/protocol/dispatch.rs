@@ -58,7 +58,8 @@ impl Scripts<'_> {
     }
 
     pub(crate) async fn cancel(self, keys: &Keys, ticket: Ticket, from_tail: bool) -> Result<Cancelled, Failure> {
-        self.send(keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail))).await
+        let call = keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail));
+        self.send_quietly(call).await
     }
 
     /// Like [`cancel`](Self::cancel), over the connection for calls that wait for `replicas` replicas, and after the
@@ -72,7 +73,7 @@ impl Scripts<'_> {
         within: Duration,
     ) -> Result<Cancelled, Failure> {
         let call = keys.kind.with(|resource| resource.cancel(keys, self.site(keys), ticket, from_tail));
-        self.send_one_acknowledged(call, replicas, within).await.map(|(cancelled, _)| cancelled)
+        self.send_one_acknowledged_quietly(&call, replicas, within).await.map(|(cancelled, _)| cancelled)
     }
 
     pub(crate) async fn heartbeat(self, keys: &Keys, tickets: &[TicketArgs]) -> Result<HeartbeatReply, Failure> {

@@ -1,6 +1,8 @@
 //! The operations of both APIs, prepared while the server is well. What becomes of them when it is not is for tests to
 //! see.
 
+#![expect(clippy::async_yields_async, reason = "an operation is prepared first, and begins later")]
+
 use std::time::Duration;
 
 use bowline::{Client, Result, blocking};
@@ -244,8 +246,8 @@ pub mod on_threads {
         };
     }
 
-    /// Makes a blocking call on a thread of its own, once this is polled. Joining the thread would block the runtime that
-    /// the call waits for.
+    /// Makes a blocking call on a thread of its own, once this is polled. Joining the thread would block the runtime
+    /// that the call waits for.
     pub fn on_a_thread(call: impl FnOnce() -> Result<()> + Send + 'static) -> Prepared {
         async move {
             let (done, outcome) = oneshot::channel();

@@ -1,6 +1,6 @@
 //! The bounds that a user can set hold on real servers, for every operation of both APIs, whatever is wrong with the
-//! server. `tests/sim/bounds.rs` has the same operations in virtual time, where the bounds hold to the millisecond. Here
-//! an operation that ignores its bound takes a minute, and one that respects it has far more time than it needs.
+//! server. `tests/sim/bounds.rs` has the same operations in virtual time, where the bounds hold to the millisecond.
+//! Here an operation that ignores its bound takes a minute, and one that respects it has far more time than it needs.
 
 use std::time::Duration;
 
@@ -85,12 +85,10 @@ impl Trouble {
             (Self::Demoted, Bound::Retry) => &[(Refused, "READONLY")],
             (Self::Demoted, Bound::Timeout) => &[(TimedOut, "READONLY")],
             (Self::Full, Bound::Command) => &[(Refused, "OOM")],
-            // The last request may be sent so late that a busy machine does not answer it in time.
-            (Self::Full, Bound::Retry) => &[(Refused, "OOM"), (Unavailable, "no answer")],
+            (Self::Full, Bound::Retry) => &[(Refused, "OOM")],
             (Self::Full, Bound::Timeout) => &[(TimedOut, "OOM")],
             (Self::Silent | Self::Absent, Bound::Command) => &[(Unavailable, "")],
-            // The first attempt of a client that connects in the background has not ended.
-            (Self::Silent, Bound::Retry) => &[(Unavailable, "no answer"), (Unavailable, "first attempt to connect")],
+            (Self::Silent, Bound::Retry) => &[(Unavailable, "")],
             // The first request of most has not ended.
             (Self::Silent, Bound::Timeout) => &[(TimedOut, "")],
             (Self::Absent, Bound::Retry) => &[(Unavailable, "connection refused")],
@@ -257,5 +255,11 @@ fn wrong(trouble: Trouble, bound: Bound, operation: &str, outcome: Result<()>) -
     };
     let shown = format!("{error:#}");
     let is_due = trouble.told(bound).iter().any(|(kind, told)| error.kind() == *kind && shown.contains(told));
-    (!is_due).then(|| format!("{:?}: {shown}", error.kind()))
+    // The last request, or the first attempt to connect, may be so late that a busy machine does not answer in time.
+    let is_late = bound == Bound::Retry
+        && error.kind() == ErrorKind::Unavailable
+        && ["no answer: nothing within", "the first attempt to connect has not ended"]
+            .iter()
+            .any(|why| shown.contains(why));
+    (!is_due && !is_late).then(|| format!("{:?}: {shown}", error.kind()))
 }

@@ -129,7 +129,11 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         let (acquires, releases) = (calls("lock_acquire"), calls("lock_release"));
         faults.next("lock_acquire", [Fault::Refuse(line), Fault::Refuse(line)]);
         assert_eq!(lock.lock().await.unwrap_err().kind(), kind, "{line}");
-        assert_eq!(lock.try_lock().await.unwrap_err().kind(), kind, "{line}");
+        let error = lock.try_lock().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{line}");
+        // The keys have the right types, or are not there.
+        let names_all = format!("{error:#}").contains("one of these keys");
+        assert_eq!(names_all, kind == ErrorKind::WrongType, "{error:#}");
         assert_eq!(calls("lock_acquire"), acquires + 2, "{line}");
 
         let guard = lock.lock().await.unwrap();
@@ -158,6 +162,7 @@ async fn refusals_that_cannot_pass_are_errors_at_once(env: Env) {
         // The ticket without an owner is granted, and ended then.
         until_free(&env, line).await;
         assert_eq!(faults.calls("lock_cancel"), 2, "{line}");
+        assert_eq!(faults.calls("client_types"), 0, "{line}: no one is told");
     }))
     .await;
 }

@@ -120,6 +120,7 @@ pub(super) fn script() -> impl Strategy<Value = Step> {
         2 => renewed.prop_map(|(keys, args)| ("lock_renew", keys, args)),
         1 => of("lock_force_release", vec![attempt_id(), inbox(), counts_everyone()].boxed()),
         1 => of("lock_inspect", Just(Vec::new()).boxed()),
+        1 => (0..KEYS.len()).prop_map(|n| ("client_types", keys_from(n, KEYS.len() - n), Vec::new())),
         1 => select(vec!["c1", "c2", "c4"])
             .prop_map(move |client| ("client_listeners", keys_from(a, 1), vec![format!("{INBOX}{client}")])),
     ];

@@ -1,0 +1,92 @@
+//! What is told of a key that another program wrote.
+
+use futures::future::BoxFuture;
+
+use super::call::Scripts;
+use super::client::types;
+use super::fields::decode;
+use crate::connection::{Call, ConnectionError};
+
+/// The types of values, as the script `client_types` calls them, and in words.
+const TYPES: [(&str, &str); 4] =
+    [("string", "a string"), ("hash", "a hash"), ("list", "a list"), ("zset", "a sorted set")];
+
+impl Scripts<'_> {
+    /// A server says that a key has a wrong type, and names the script and the line, but not the key. Asks for the
+    /// types of the keys. If there is no answer, all keys are named.
+    ///
+    /// On the heap, because it is rare, and every call would have to carry it.
+    pub(super) fn explained<'a>(self, keys: &'a [&str], error: ConnectionError) -> BoxFuture<'a, ConnectionError>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let ConnectionError::Refused { code, .. } = error else { return error };
+            let asked = types(keys);
+            let answer = self.connection.run(Call::new(asked.script, &asked.keys, &[])).await.ok();
+            let found = answer.and_then(|reply| decode(asked.script, &reply, keys.len(), asked.read).ok());
+            let wrong = found.into_iter().flatten().zip(keys).filter_map(|(found, key)| told(key, &found));
+            let wrong = wrong.collect::<Vec<_>>().join("; ");
+            let message = match keys {
+                _ if !wrong.is_empty() => wrong,
+                [key] => format!("the key {key} holds a value of a type that bowline does not write there"),
+                keys => {
+                    let keys = keys.join(", ");
+                    format!("one of these keys holds a value of a type that bowline does not write there: {keys}")
+                }
+            };
+            ConnectionError::Refused { code, message }
+        })
+    }
+}
+
+/// `None`: the key has the right type, or has gone.
+fn told(key: &str, found: &str) -> Option<String> {
+    let expected = type_of(key);
+    if [expected, "none"].contains(&found) {
+        return None;
+    }
+    let in_words =
+        |word| TYPES.iter().find(|(name, _)| *name == word).map_or("a value of another type", |(_, words)| words);
+    Some(format!("the key {key} holds {}, where bowline writes {}", in_words(found), in_words(expected)))
+}
+
+/// What the scripts write to the key. Its last part is behind the name, which has no colon at its end.
+fn type_of(key: &str) -> &'static str {
+    match key.rsplit(':').next() {
+        Some("queue") => "list",
+        Some("tickets" | "leases" | "calls") => "zset",
+        Some("fence") => "string",
+        _ => "hash",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::key::Keys;
+    use crate::protocol::kind::Kind;
+
+    #[test]
+    fn a_name_that_ends_like_a_key_is_a_name() {
+        let keys = Keys::new("p", Kind::Lock, "a:queue").unwrap();
+        assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "list", "zset", "string"]);
+        let keys = Keys::new("p", Kind::ReadWrite, "fence").unwrap();
+        assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "list", "zset", "string"]);
+        let keys = Keys::new("p", Kind::Latch, "calls").unwrap();
+        assert_eq!(keys.all().map(type_of).collect::<Vec<_>>(), ["hash", "zset", "zset"]);
+    }
+
+    #[test]
+    fn the_key_and_both_types_are_told() {
+        assert_eq!(told("p:lock:{a}", "none"), None);
+        assert_eq!(told("p:lock:{a}", "hash"), None);
+        let list = told("p:lock:{a}", "list").unwrap();
+        assert_eq!(list, "the key p:lock:{a} holds a list, where bowline writes a hash");
+        let other = told("p:lock:{a}:tickets", "other").unwrap();
+        assert_eq!(
+            other,
+            "the key p:lock:{a}:tickets holds a value of another type, where bowline writes a sorted set"
+        );
+    }
+}
