@@ -15,7 +15,7 @@ mod steps;
 
 pub use flaw::Flaw;
 pub use rollout::{ADDED, FIXED, FOUR_TO_FIVE, Order, REPLACED, Rollout, THREE_TO_FIVE};
-pub use scheme::{Bounds, Scheme};
+pub use scheme::{Bounds, Losses, Scheme};
 pub use state::State;
 pub use steps::Step;
 

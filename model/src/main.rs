@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use bowline_model::{Bounds, FIXED, REPLACED, Rollout, Scheme, THREE_TO_FIVE};
+use bowline_model::{Bounds, FIXED, Losses, REPLACED, Rollout, Scheme, THREE_TO_FIVE};
 use stateright::report::WriteReporter;
 use stateright::{Checker, Model};
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         restarts: 1,
         jumps: 0,
         late_requests: true,
-        losses: true,
+        losses: Losses::Answers,
     };
     let mut arguments = std::env::args().skip(1).peekable();
     let change = arguments.next_if(|argument| ["replaced", "five"].contains(&&**argument));
@@ -63,7 +63,6 @@ fn set(bounds: &mut Bounds, argument: &str) -> bool {
         "restarts" => bounds.restarts = value,
         "jumps" => bounds.jumps = value,
         "late" => bounds.late_requests = value > 0,
-        "losses" => bounds.losses = value > 0,
         _ => return false,
     }
     true

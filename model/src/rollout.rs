@@ -5,8 +5,8 @@ use crate::master::Master;
 /// What those who roll a set out keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The procedure: a program with the next version starts when no program of the version before the present one
-    /// runs, and the longest lease has passed since.
+    /// The procedure: a program starts when the versions of all that run are next to its own or the same, and the
+    /// longest lease has passed since the last one with another version has ended.
     Kept,
     /// The same, but for the lease.
     WithoutWaiting,

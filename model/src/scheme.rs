@@ -31,8 +31,19 @@ pub struct Bounds {
     pub jumps: u8,
     /// Whether requests are executed after the client has given up.
     pub late_requests: bool,
-    /// Whether requests and answers are lost. Otherwise each round is counted when all masters have answered.
-    pub losses: bool,
+    /// What is lost.
+    pub losses: Losses,
+}
+
+/// What the network loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Losses {
+    /// Nothing: each round is counted when all masters have answered.
+    Nothing,
+    /// Requests. A client counts whenever it likes, but hears of what was executed.
+    Requests,
+    /// Requests and answers.
+    Answers,
 }
 
 /// The scheme within bounds, perhaps with a flaw.

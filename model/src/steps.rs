@@ -1,10 +1,10 @@
 //! What can happen next, and what comes of it.
 
-use crate::client::{Client, LateWrite, Phase, Verdict, deadline, tally};
+use crate::client::{LateWrite, Phase, Verdict, deadline, tally};
 use crate::flaw::Flaw;
 use crate::master::{Answer, Request, Vote};
 use crate::rollout::Order;
-use crate::scheme::Scheme;
+use crate::scheme::{Losses, Scheme};
 use crate::state::{Attempt, CLIENTS, State, Written};
 
 /// Tokens per tick of the clock.
@@ -43,8 +43,13 @@ pub enum Step {
     Free(usize),
     /// A master restarts without its data.
     Restart(usize),
-    /// A program ends, and starts with the next set of masters.
-    Update(usize),
+    /// A program ends, and starts with the next set of masters, or with the one before.
+    Start {
+        /// Which program.
+        client: usize,
+        /// The version of the set.
+        version: u8,
+    },
     /// Those who roll the sets out believe that a program has ended.
     Stop(usize),
     /// Time passes.
@@ -61,7 +66,7 @@ impl<const M: usize> Scheme<M> {
             for client in 0..CLIENTS {
                 if master.links[client].asked.is_some() {
                     steps.push(Step::Execute { client, master: n, heard: true });
-                    if self.bounds.losses {
+                    if self.bounds.losses == Losses::Answers {
                         steps.push(Step::Execute { client, master: n, heard: false });
                     }
                 }
@@ -81,8 +86,10 @@ impl<const M: usize> Scheme<M> {
 
     fn steps_of_client(&self, state: &State<M>, n: usize, steps: &mut Vec<Step>) {
         let client = &state.clients[n];
-        if self.may_update(state, n) {
-            steps.push(Step::Update(n));
+        if client.phase == Phase::Idle && !client.stopped && self.rollout.sets.len() > 1 {
+            let steps_to = [client.version.checked_sub(1), client.version.checked_add(1)].into_iter().flatten();
+            let versions = steps_to.filter(|version| self.may_start(state, n, *version));
+            steps.extend(versions.map(|version| Step::Start { client: n, version }));
         }
         if client.phase != Phase::Idle && !client.stopped && !self.rollout.is_last(client.version) {
             steps.push(Step::Stop(n));
@@ -99,7 +106,7 @@ impl<const M: usize> Scheme<M> {
             }
             Phase::Idle => {}
             Phase::Voting { is_second, .. } => {
-                let may_count = !client.told && (self.bounds.losses || state.has_answers(n));
+                let may_count = !client.told && (self.bounds.losses != Losses::Nothing || state.has_answers(n));
                 match tally(state.answers(n), self.rollout.majority(client.version), self.flaw) {
                     Verdict::Held(_) if may_count => steps.push(Step::Count(n)),
                     Verdict::Propose(_) if may_count && !is_second && !client.stopped => steps.push(Step::Count(n)),
@@ -119,18 +126,16 @@ impl<const M: usize> Scheme<M> {
         }
     }
 
-    /// Whether the program may end and start with the next set.
-    fn may_update(&self, state: &State<M>, n: usize) -> bool {
-        let Client { phase, version, stopped, .. } = state.clients[n];
-        if phase != Phase::Idle || stopped || self.rollout.is_last(version) {
-            return false;
-        }
-        let older = state.clients.iter().any(|client| client.version < version && !client.stopped);
-        match self.rollout.order {
-            Order::Kept => !older && state.wait == 0,
-            Order::WithoutWaiting => !older,
-            Order::TooFar => true,
-        }
+    /// Whether the program may start anew with that version: those of all others are next to it or the same.
+    fn may_start(&self, state: &State<M>, n: usize, version: u8) -> bool {
+        let others = state.clients.iter().enumerate().filter(|(other, client)| *other != n && !client.stopped);
+        let are_near = others.clone().all(|(_, client)| client.version.abs_diff(version) < 2);
+        usize::from(version) < self.rollout.sets.len()
+            && match self.rollout.order {
+                Order::Kept => are_near && state.wait == 0,
+                Order::WithoutWaiting => are_near,
+                Order::TooFar => version > state.clients[n].version,
+            }
     }
 
     /// What a turn may propose: any clock of a master, or with the flaw, the next of any counter.
@@ -173,10 +178,8 @@ impl<const M: usize> Scheme<M> {
                 state.crashes += 1;
                 state.masters[n].restart(self.bounds.lease);
             }
-            Step::Update(n) => {
-                let client = &mut state.clients[n];
-                let before = client.version;
-                client.version += 1;
+            Step::Start { client, version } => {
+                let before = std::mem::replace(&mut state.clients[client].version, version);
                 self.has_ended(state, before);
             }
             Step::Stop(n) => {
@@ -189,7 +192,7 @@ impl<const M: usize> Scheme<M> {
 
     /// A program of that version has ended. If it was the last one, the longest lease begins that it may have had.
     fn has_ended(&self, state: &mut State<M>, version: u8) {
-        let is_last = !state.clients.iter().any(|client| client.version <= version && !client.stopped);
+        let is_last = !state.clients.iter().any(|client| client.version == version && !client.stopped);
         if is_last && self.rollout.order == Order::Kept {
             state.wait = self.bounds.lease;
         }

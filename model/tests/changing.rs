@@ -1,7 +1,7 @@
 //! Going from one set of masters to another one, as `docs/quorum.md` says and otherwise.
 
 use bowline_model::{
-    ADDED, Bounds, EXCLUSION, FOUR_TO_FIVE, Flaw, GROWTH, ORDER, Order, REGISTER, REPLACED, Rollout, Scheme,
+    ADDED, Bounds, EXCLUSION, FOUR_TO_FIVE, Flaw, GROWTH, Losses, ORDER, Order, REGISTER, REPLACED, Rollout, Scheme,
     THREE_TO_FIVE,
 };
 use stateright::{Checker, HasDiscoveries, Model};
@@ -17,7 +17,7 @@ const SMALL: Bounds = Bounds {
     restarts: 0,
     jumps: 0,
     late_requests: false,
-    losses: true,
+    losses: Losses::Requests,
 };
 
 fn holds<const M: usize>(rollout: Rollout<M>, flaw: Option<Flaw>, bounds: Bounds) {
@@ -40,12 +40,12 @@ fn is_found<const M: usize>(rollout: Rollout<M>, flaw: Option<Flaw>, bounds: Bou
 
 #[test]
 fn one_master_more_and_a_master_that_loses_its_data() {
-    holds(ADDED, None, Bounds { restarts: 1, losses: false, ..SMALL });
+    holds(ADDED, None, Bounds { restarts: 1, losses: Losses::Nothing, ..SMALL });
 }
 
 #[test]
 fn four_masters_and_five() {
-    holds(FOUR_TO_FIVE, None, Bounds { losses: false, ..SMALL });
+    holds(FOUR_TO_FIVE, None, Bounds { losses: Losses::Nothing, ..SMALL });
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_master_is_replaced() {
 
 #[test]
 fn three_masters_become_five() {
-    holds(THREE_TO_FIVE, None, Bounds { losses: false, ..SMALL });
+    holds(THREE_TO_FIVE, None, Bounds { losses: Losses::Nothing, ..SMALL });
 }
 
 #[test]
@@ -66,13 +66,13 @@ fn the_next_step_waits_for_the_leases_of_the_one_before() {
 
 #[test]
 fn a_step_too_far_is_told_if_a_common_master_answers() {
-    holds(Rollout { order: Order::TooFar, ..REPLACED }, None, Bounds { losses: false, ..SMALL });
+    holds(Rollout { order: Order::TooFar, ..REPLACED }, None, Bounds { losses: Losses::Nothing, ..SMALL });
 }
 
 #[test]
 fn a_step_too_far_is_not_told_without_the_check() {
     let rollout = Rollout { order: Order::TooFar, ..REPLACED };
-    is_found(rollout, Some(Flaw::SetNotChecked), Bounds { losses: false, ..SMALL }, &[EXCLUSION]);
+    is_found(rollout, Some(Flaw::SetNotChecked), Bounds { losses: Losses::Nothing, ..SMALL }, &[EXCLUSION]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_step_too_far_is_no_less_harmful_if_no_common_master_answers() {
 
 #[test]
 fn a_common_master_orders_the_tokens_without_clocks() {
-    holds(ADDED, Some(Flaw::NoClock), Bounds { losses: false, ..SMALL });
+    holds(ADDED, Some(Flaw::NoClock), Bounds { losses: Losses::Nothing, ..SMALL });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The scheme holds within small bounds, and each of its broken variants is found.
 
-use bowline_model::{Bounds, EXCLUSION, FIXED, Flaw, GROWTH, ORDER, REGISTER, Scheme};
+use bowline_model::{Bounds, EXCLUSION, FIXED, Flaw, GROWTH, Losses, ORDER, REGISTER, Scheme};
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// Clocks agree, and a lease is two ticks.
@@ -14,7 +14,7 @@ const SMALL: Bounds = Bounds {
     restarts: 1,
     jumps: 0,
     late_requests: false,
-    losses: true,
+    losses: Losses::Answers,
 };
 
 fn holds(bounds: Bounds) {
@@ -111,7 +111,7 @@ fn a_vote_that_is_given_again_lowers_no_counter() {
         renewals: 1,
         restarts: 0,
         late_requests: true,
-        losses: false,
+        losses: Losses::Nothing,
         ..SMALL
     };
     let scheme = Scheme { bounds, flaw: Some(Flaw::CounterLowered), rollout: FIXED };

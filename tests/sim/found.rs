@@ -55,6 +55,7 @@ const FOUND: &[(Workload, Faults, u64, &str)] = &[
         "a hold whose cohort had asked ahead was evicted, and not checked when that ticket was granted: mutant \
          ahead_not_checked",
     ),
+    (Locks, LOSSES, 12_000_744, "the same"),
     (Locks, SHARDED_ACKNOWLEDGED, 12_000_223, "the judge: a slot moves back to where old keys of it were left"),
     (Latches, NETWORK, 4, "a late count-down counted for the next latch: mutant call_forgotten_with_its_latch"),
     (Latches, EVERYTHING, 3, "a refused call was not remembered: mutant refused_call_forgotten"),
