@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline::{Acquire, Client, Config, ErrorKind, Result, TryAcquire, dialled};
 use futures::FutureExt;
-use futures::future::{BoxFuture, try_join};
+use futures::future::{BoxFuture, join};
 
 use self::place::{Place, TROUBLES, Trouble, Wires};
 use crate::executor::on_new_machine;
@@ -78,7 +78,7 @@ const ROWS: &[Row] = &[
     ("non_fair", true, |client, timeout| {
         let lock = client.lock("non_fair");
         let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
-        ready(try_join_all(one, other))
+        ready(both(one, other))
     }),
     ("fixed", true, |client, timeout| ready(waits(client.lock("fixed").lock().expires_after(LEASE), timeout))),
     ("read", true, |client, timeout| ready(waits(client.rw_lock("read").read(), timeout))),
@@ -171,7 +171,7 @@ const QUEUED: &[Row] = &[
         Box::pin(async move {
             let lock = client.lock("queued_non_fair");
             let [one, other] = [(); 2].map(|()| waits(lock.lock().non_fair(), timeout));
-            behind(lock.lock().await.unwrap(), try_join_all(one, other))
+            behind(lock.lock().await.unwrap(), both(one, other))
         })
     }),
     ("queued_permit", true, |client, timeout| {
@@ -194,6 +194,34 @@ const QUEUED: &[Row] = &[
     }),
 ];
 
+fn member(client: Client, timeout: Option<Duration>) -> BoxFuture<'static, Prepared> {
+    ready(waits(client.lock("cohort").lock().non_fair(), timeout))
+}
+
+/// Members of one cohort. Those with a timeout of their own leave their requests to the next one.
+const COHORT: &[Row] = &[
+    ("member 1", true, member),
+    ("member 2", false, member),
+    ("member 3", true, member),
+    ("member 4", true, member),
+    ("member 5", false, member),
+    ("member 6", false, member),
+];
+
+/// Members of one cohort that wait for its ticket.
+const COHORT_QUEUED: &[Row] = &[
+    ("queued member 1", true, |client, timeout| {
+        Box::pin(async move {
+            let lock = client.lock("cohort");
+            behind(lock.lock().await.unwrap(), waits(lock.lock().non_fair(), timeout))
+        })
+    }),
+    ("queued member 2", false, member),
+    ("queued member 3", true, member),
+    ("queued member 4", false, member),
+    ("queued member 5", false, member),
+];
+
 /// Keeps what the work waits for.
 fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
     async move {
@@ -208,8 +236,12 @@ fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
     Box::pin(std::future::ready(prepared))
 }
 
-fn try_join_all(one: Prepared, other: Prepared) -> Prepared {
-    async move { try_join(one, other).await.map(drop) }.boxed()
+fn both(one: Prepared, other: Prepared) -> Prepared {
+    async move {
+        let (one, other) = join(one, other).await;
+        one.and(other)
+    }
+    .boxed()
 }
 
 /// What an operation came to, and how long that took.
@@ -224,8 +256,13 @@ enum When {
     First(Option<Duration>),
 }
 
-/// All of these operations at once.
-fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), bounds: Bounds) -> Vec<Outcome> {
+/// All of these operations, at once or each one that long after the one before.
+fn outcomes(
+    seed: u64,
+    (rows, apart): (&'static [Row], Duration),
+    (trouble, when): (Trouble, When),
+    bounds: Bounds,
+) -> Vec<Outcome> {
     on_new_machine(seed, |machine| {
         let places = [(); 1].map(|()| Place::new(machine, seed));
         let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
@@ -250,9 +287,13 @@ fn outcomes(seed: u64, rows: &'static [Row], (trouble, when): (Trouble, When), b
             if matches!(when, When::After(Duration::ZERO)) {
                 place.set(Some(trouble));
             }
-            for (name, work) in all {
-                let (clock, told, start) = (clock.clone(), told.clone(), clock.now());
+            for (later, (name, work)) in (0..).map(|n| n * apart).zip(all) {
+                let (clock, told, own) = (clock.clone(), told.clone(), executor.clone());
                 executor.spawn(Box::pin(async move {
+                    if !later.is_zero() {
+                        own.sleep(later).await;
+                    }
+                    let start = clock.now();
                     let outcome = work.await;
                     told.lock().unwrap().push((name, clock.now() - start, outcome));
                 }));
@@ -289,19 +330,24 @@ fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
         Trouble::Absent => error.contains("h:1/0: connection refused"),
         Trouble::Unreachable => error.contains("h:1/0: "),
         // Those that wait in the queue have asked for nothing since, nor do those behind others of their cohort.
-        Trouble::Refuses(_) if name.contains("queued") || name == "non_fair" => true,
+        Trouble::Refuses(_) if name.contains("queued") || name.contains("member") || name == "non_fair" => true,
         Trouble::Refuses(line) => error.contains(line),
         Trouble::Silent | Trouble::Demoted => true,
     }
 }
 
-/// The operations begin that long before the trouble, which is noticed after `noticed` at the latest.
-fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duration) {
+/// The first operation begins that long before the trouble, which is noticed after `noticed` at the latest, and each of
+/// the others that much after the one before.
+fn judge(rows: &'static [Row], (began_before, apart): (Duration, Duration), noticed: fn(Trouble) -> Duration) {
     let mut wrong = Vec::new();
     for trouble in TROUBLES {
         for (seed, bounds) in (0..).zip(BOUNDS) {
-            for (name, took, outcome) in outcomes(seed, rows, (trouble, When::After(before)), bounds) {
-                let has_timeout = rows.iter().any(|row| row.0 == name && row.1);
+            let when = When::After(began_before);
+            for (name, took, outcome) in outcomes(seed, (rows, apart), (trouble, when), bounds) {
+                let number = rows.iter().position(|row| row.0 == name).unwrap();
+                let (_, has_timeout, _) = rows[number];
+                let later = apart * u32::try_from(number).unwrap();
+                let before = began_before.saturating_sub(later);
                 let (timeout, patience) = (bounds.timeout.filter(|_| has_timeout), bounds.patience());
                 let mut cell = |what: String| wrong.push(format!("{trouble:?}, {bounds:?}, {name}: {took:?}, {what}"));
                 let error = match outcome {
@@ -313,8 +359,10 @@ fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duratio
                 };
                 let longest = timeout.unwrap_or(Duration::MAX).min(before + patience + noticed(trouble));
                 let is_timed_out = timeout.is_some_and(|timeout| took == timeout && error.is_retryable());
-                // Not given up before its time either.
-                let is_early = took < timeout.unwrap_or(Duration::MAX).min(before + patience);
+                // Not given up before its time either. A ticket that gets no answers fails one member, whichever that is.
+                let own = if name.starts_with("queued") { Duration::ZERO } else { before + patience };
+                let least = (began_before + patience).saturating_sub(later).max(own);
+                let is_early = took < timeout.unwrap_or(Duration::MAX).min(least);
                 let may_be_early = !error.is_retryable() || bounds.retry_timeout.is_zero();
                 if took > longest
                     || (is_early && !may_be_early)
@@ -331,16 +379,30 @@ fn judge(rows: &'static [Row], before: Duration, noticed: fn(Trouble) -> Duratio
 
 #[test]
 fn every_bound_of_a_request_holds_whatever_is_wrong() {
-    judge(ROWS, Duration::ZERO, |_| Duration::ZERO);
+    judge(ROWS, (Duration::ZERO, Duration::ZERO), |_| Duration::ZERO);
 }
 
 /// The time counts from the first heartbeat without an answer. One is due when a socket is lost.
 #[test]
 fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
-    judge(QUEUED, Duration::from_millis(50), |trouble| match trouble {
+    judge(QUEUED, (Duration::from_millis(50), Duration::ZERO), heartbeat);
+}
+
+/// When the first heartbeat is sent that gets no answer.
+fn heartbeat(trouble: Trouble) -> Duration {
+    match trouble {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
         Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
-    });
+    }
+}
+
+/// Each member's time counts from when it joined, if that is later than the first request without an answer.
+#[test]
+fn every_bound_of_a_member_of_a_cohort_holds_whatever_is_wrong() {
+    for apart in [1, 30, 130, 500].map(Duration::from_millis) {
+        judge(COHORT, (Duration::ZERO, apart), |_| Duration::ZERO);
+        judge(COHORT_QUEUED, (Duration::from_millis(50), apart), heartbeat);
+    }
 }
 
 /// The operations that need nothing to be prepared.
@@ -355,7 +417,9 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
     for (retry_timeout, over) in [(0, 500), (700, 400), (10_000, 7000)] {
         for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent] {
             let when = When::First(Some(Duration::from_millis(over)));
-            for (name, took, outcome) in outcomes(1, unprepared(), (trouble, when), bounds(retry_timeout, 3000, None)) {
+            for (name, took, outcome) in
+                outcomes(1, (unprepared(), Duration::ZERO), (trouble, when), bounds(retry_timeout, 3000, None))
+            {
                 // The latch and the semaphore of the other operations may be there or not.
                 assert!(outcome.is_ok(), "{trouble:?}, {retry_timeout} ms, {name}: {took:?}, {outcome:?}");
             }
@@ -368,7 +432,7 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
 fn a_wait_for_the_first_connect_in_vain_is_bounded_and_says_so() {
     for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent, Trouble::Denies] {
         let bounds = bounds(700, 3000, None);
-        for (name, took, outcome) in outcomes(1, unprepared(), (trouble, When::First(None)), bounds) {
+        for (name, took, outcome) in outcomes(1, (unprepared(), Duration::ZERO), (trouble, When::First(None)), bounds) {
             let error = format!("{:#}", outcome.unwrap_err());
             let told: &[&str] = match trouble {
                 Trouble::Absent => &["h:1/0: connection refused", "(connecting for 700ms)"],

@@ -121,7 +121,7 @@ fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
         Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt && handoff.is_decided),
         turn => panic!("{turn:?}"),
     }
-    cohort.setup.engine.drop_pending(ask.attempt, cohort.setup.now);
+    cohort.setup.engine.drop_pending(ask.attempt, None, cohort.setup.now);
     cohort.ends(&hold);
 }
 
@@ -220,7 +220,7 @@ fn a_hold_that_is_gone_is_lost_whether_a_member_has_it_or_not() {
         cohort.answer(&ask, Some(AskedAhead::NotHeld { now: 1 }));
         let loss = if parked { None } else { Some(Loss::Gone) };
         assert_eq!(hold.loss(cohort.setup.now), loss);
-        assert!(matches!(cohort.poll(1), Some(Turn::Lead)));
+        assert!(matches!(cohort.poll(1), Some(Turn::Lead { .. })));
         cohort.ends(&hold);
     }
 }
