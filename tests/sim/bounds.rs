@@ -359,7 +359,7 @@ fn judge(rows: &'static [Row], (began_before, apart): (Duration, Duration), noti
                 };
                 let longest = timeout.unwrap_or(Duration::MAX).min(before + patience + noticed(trouble));
                 let is_timed_out = timeout.is_some_and(|timeout| took == timeout && error.is_retryable());
-                // Not given up before its time either. A ticket that gets no answers fails one member, whichever that is.
+                // Not given up before its time either. A ticket without answers fails one member, whichever that is.
                 let own = if name.starts_with("queued") { Duration::ZERO } else { before + patience };
                 let least = (began_before + patience).saturating_sub(later).max(own);
                 let is_early = took < timeout.unwrap_or(Duration::MAX).min(least);

@@ -104,8 +104,8 @@ impl HandoffHandler<'_> {
     }
 
     /// Called when the owner of an attempt is gone before the outcome is known. `true`: the next member continues the
-    /// attempt. `false`: every waiting member has a ticket, or the attempt belongs to no cohort. `since`: the time since
-    /// which its requests have had no usable answer.
+    /// attempt. `false`: every waiting member has a ticket, or the attempt belongs to no cohort. `since`: the time
+    /// since which its requests have had no usable answer.
     pub(in crate::engine) fn hand_on(&mut self, id: AttemptId, since: Option<Instant>, now: Instant) -> bool {
         let Some(attempt) = self.assets.attempts.get(id.n).filter(|attempt| attempt.member.is_some()) else {
             return false;
