@@ -75,7 +75,7 @@ impl Masters {
         configure: impl Fn(ConfigBuilder) -> ConfigBuilder,
         build: impl FnOnce(RedLockBuilder) -> RedLockBuilder,
     ) -> Program {
-        let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(2000));
+        let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(3000));
         let config = configure(config).build().unwrap();
         let (mut clients, mut counts, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for n in known {

@@ -13,6 +13,7 @@ use self::place::{Place, TROUBLES, Trouble, Wires};
 use crate::executor::on_new_machine;
 
 mod place;
+mod red_lock;
 
 /// The process under test.
 const PROCESS: usize = 1;
@@ -332,7 +333,7 @@ fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
         // Those that wait in the queue have asked for nothing since, nor do those behind others of their cohort.
         Trouble::Refuses(_) if name.contains("queued") || name.contains("member") || name == "non_fair" => true,
         Trouble::Refuses(line) => error.contains(line),
-        Trouble::Silent | Trouble::Demoted => true,
+        Trouble::Silent | Trouble::Demoted | Trouble::Slow(_) => true,
     }
 }
 
@@ -392,7 +393,7 @@ fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
 fn heartbeat(trouble: Trouble) -> Duration {
     match trouble {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
-        Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
+        Trouble::Refuses(_) | Trouble::Silent | Trouble::Slow(_) | Trouble::Demoted => LEASE / 3,
     }
 }
 
