@@ -219,7 +219,7 @@ async fn elect(
 /// token that it proposed.
 async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Proposal) -> (Round<'a>, Verdict, Token) {
     let all = masters.all.len();
-    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease / 10);
+    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
     let round = masters.cast(masters.ballots(keys, 0..all, first.lease), first).await;
     let verdict = count(&round);
     let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };

@@ -190,8 +190,19 @@ impl Master {
 
     /// Sets the clock of an embedded server back.
     pub(crate) fn set_clock_back(&self, by: Duration) {
-        let Kind::Embedded(server) = &self.server else { panic!("the clock of a real server is the machine's") };
+        let server = self.embedded();
         server.set_clock(server.now() - by);
+    }
+
+    /// Sets the clock of an embedded server forward.
+    pub(crate) fn set_clock_forward(&self, by: Duration) {
+        let server = self.embedded();
+        server.set_clock(server.now() + by);
+    }
+
+    fn embedded(&self) -> &embedded::Server {
+        let Kind::Embedded(server) = &self.server else { panic!("the clock of a real server is the machine's") };
+        server
     }
 
     /// Runs Lua past everything that is tested.

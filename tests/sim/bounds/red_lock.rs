@@ -157,6 +157,8 @@ fn results(
             while outcomes.lock().unwrap().len() < rows.len() {
                 executor.sleep(Duration::from_millis(100)).await;
             }
+            // What still waits at the silent servers is too late to be executed then.
+            executor.sleep(bounds.patience() + Duration::from_millis(200)).await;
             wires.0.iter().for_each(|place| place.set(None));
             // Well within the lease.
             executor.sleep(LEASE / 4).await;
