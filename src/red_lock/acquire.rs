@@ -174,7 +174,7 @@ async fn vote(
                     return Ok(Outcome::TurnLost);
                 }
                 // A majority has answered.
-                patience.wait(masters.now());
+                patience.wait_for_votes(masters.now());
                 left.max(SHORTEST_PAUSE)
             }
             Lack::TooFew => {

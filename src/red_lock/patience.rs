@@ -30,30 +30,37 @@ pub(super) struct Patience {
 struct State {
     /// The last time at which the acquisition got on.
     last: Instant,
-    /// Whether it waits for others, as far as is known.
-    waits: bool,
+    /// Since when it waits for others, as far as is known.
+    waits: Option<Instant>,
 }
 
 impl Patience {
     pub(super) fn new(masters: &Masters) -> Self {
         let now = masters.now();
-        let state = Mutex::new(State { last: now, waits: false });
+        let state = Mutex::new(State { last: now, waits: None });
         Self { began: now, state, changed: Event::new() }
     }
 
-    /// The acquisition waits for others: its queue is served, or a majority has answered.
+    /// The acquisition waits in a queue that is served.
     pub(super) fn wait(&self, now: Instant) {
-        self.set(State { last: now, waits: true });
+        let State { last, waits } = *lock(&self.state);
+        self.set(State { last, waits: waits.or(Some(now)) });
+    }
+
+    /// A majority has answered that others are in the way.
+    pub(super) fn wait_for_votes(&self, now: Instant) {
+        self.set(State { last: now, waits: Some(now) });
     }
 
     /// The acquisition asks the masters. If it has waited for others until now, its time begins now. Returns when it
     /// began.
     pub(super) fn ask(&self, now: Instant) -> Instant {
         let State { last, waits } = *lock(&self.state);
-        if waits {
-            self.set(State { last: now, waits: false });
+        if waits.is_none() {
+            return last;
         }
-        if waits { now } else { last }
+        self.set(State { last: now, waits: None });
+        now
     }
 
     fn set(&self, state: State) {
@@ -68,8 +75,10 @@ impl Patience {
         let State { last, waits } = *lock(&self.state);
         let retry_timeout = masters.retry_timeout();
         let gone = masters.majority_gone(votes, masters.now()).map(|gone| gone.max(self.began));
-        if waits {
-            return gone.map(|gone| gone + retry_timeout);
+        if let Some(waits) = waits {
+            // Without a majority from the beginning, the wait was none.
+            let since = |gone: Instant| if gone <= waits { gone.min(last) } else { gone };
+            return gone.map(|gone| since(gone) + retry_timeout);
         }
         // Without retries, each request has its time all the same.
         let since = gone.filter(|_| !retry_timeout.is_zero()).map_or(last, |gone| gone.min(last));
