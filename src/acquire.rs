@@ -160,10 +160,10 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
             let turn;
             (turn, began) = match &mut member {
                 Some(member) => member.turn(request).await?,
-                None => (Turn::Lead, context.now()),
+                None => (Turn::Lead { since: None }, context.now()),
             };
             attempt = match turn {
-                Turn::Lead => open(context, request, member.as_ref(), began)?,
+                Turn::Lead { since } => open(context, request, member.as_ref(), (since, began))?,
                 Turn::Attempt(handoff) => PendingAttempt::resume(context, handoff),
                 Turn::Held { hold, budget } => {
                     if hold.loss(began).is_some() {
@@ -178,12 +178,13 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
                 }
             };
         }
-        let decision = {
+        let (decision, since) = {
             let mut waiter = Waiter::new(context, attempt, *until, last);
-            attempt::run(request, &mut waiter).await
+            let decision = attempt::run(request, &mut waiter).await;
+            (decision, waiter.attempt.state.since)
         };
-        let failed = |error: &Error| member.iter().for_each(|member| member.fail(error));
-        match decision.inspect_err(failed)? {
+        let failed = |error: &Error, since| member.iter().for_each(|member| member.fail(error, since));
+        match decision.inspect_err(|error| failed(error, since))? {
             Decision::Held { hold, is_acknowledged } => {
                 // In no cohort yet: a grant that is given up here is released, and not handed off.
                 let mut owned = acquisition.owned(hold);
@@ -193,7 +194,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
                     // On the heap, as it is rare.
                     let (kept, is_confirmed) = Box::pin(confirmed(context, request, owned)).await;
                     owned = kept;
-                    if !is_confirmed.inspect_err(failed)? {
+                    if !is_confirmed.inspect_err(|error| failed(error, None))? {
                         continue;
                     }
                 }
@@ -202,8 +203,10 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
                 return Ok(Some(Arc::new(owned)));
             }
             Decision::Busy => return Ok(None),
-            // Not shared: other members have not waited for as long as the ticket.
-            Decision::Unanswered(error) => return Err(error),
+            Decision::Unanswered(error, since) => {
+                failed(&error, Some(since));
+                return Err(error);
+            }
             Decision::Again | Decision::LeftToCohort => {}
             Decision::GrantExpired if !request.wait => return Ok(None),
             Decision::GrantExpired => expired += 1,
@@ -225,14 +228,15 @@ fn open<'a>(
     context: &'a Context,
     request: &Request,
     member: Option<&Member<'_>>,
-    now: Instant,
+    (since, now): (Option<Instant>, Instant),
 ) -> Result<PendingAttempt<'a>> {
     let Request { keys, amount, lease, .. } = request;
     let opened = match member {
         Some(member) => member.open(request, now),
         None => context.engine.open(keys, *amount, *lease, now).map(|id| AttemptHandoff::new(id, *amount)),
     };
-    opened.map(|handoff| PendingAttempt::resume(context, handoff)).map_err(|Closed| request.error(ErrorKind::Closed))
+    let open = |handoff| PendingAttempt::resume(context, AttemptHandoff { since, ..handoff });
+    opened.map(open).map_err(|Closed| request.error(ErrorKind::Closed))
 }
 
 #[cfg(test)]

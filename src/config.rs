@@ -122,8 +122,9 @@ impl ConfigBuilder {
     /// that is the first heartbeat of its ticket without an answer: one is sent when a connection is lost, and every
     /// few seconds otherwise. The setting does not limit the wait for a lock that others hold: see
     /// [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with both limits, the one that is over first
-    /// decides. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) and the masters of a
-    /// [`RedLock`](crate::RedLock) have limits of their own.
+    /// decides. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) has a limit of its own. A
+    /// [`RedLock`](crate::RedLock) counts the time without a majority of its masters, and asks each of them for at most
+    /// a quarter of it.
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self

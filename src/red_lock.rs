@@ -153,7 +153,8 @@ impl RedLock {
     ///
     /// # Errors
     /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the
-    /// `retry_timeout`: too few masters answer, or have been up for long enough. All that wait then fail together.
+    /// `retry_timeout`: too few masters answer, or have been up for long enough. All that wait then fail together, at
+    /// the end of that time whatever they are waiting for.
     /// [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting does not
     /// check. If what masters deny, and what keeps clients from
     /// [connecting](crate::ConfigBuilder::connect_in_background), leaves no majority, and time does not mend it, that
@@ -191,7 +192,8 @@ impl RedLock {
             let turn = LockState::of(scripts.inspect_lock(turn).await.map_err(failed)?);
             Ok::<_, Error>((turn, LockState::of(scripts.inspect_lock(vote).await.map_err(failed)?)))
         });
-        let answers = together(masters.executor(), masters.settings.node_timeout, read).await;
+        let limit = masters.settings.node_timeout.min(masters.patience());
+        let answers = together(masters.executor(), limit, read).await;
         let now = masters.now();
         let mut state = RedLockState { masters: Vec::new() };
         for (n, answer) in answers.into_iter().enumerate() {

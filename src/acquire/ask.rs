@@ -42,7 +42,14 @@ pub(super) enum Answer {
 /// Sends requests about the attempt until there is an answer.
 pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Answer> {
     let context = waiter.context;
-    let mut retry = context.retry(request.operation, &request.keys);
+    let mut retry = match waiter.attempt.state.since {
+        Some(since) => context.retry_from(request.operation, &request.keys, since).resumed(),
+        None => {
+            let now = context.now();
+            waiter.attempt.state.since = Some(now);
+            context.retry_from(request.operation, &request.keys, now)
+        }
+    };
     loop {
         let sent = waiter.next_request(&mut retry).await?.ok_or_else(|| request.error(ErrorKind::Closed))?;
         let answer = match waiter.attempt.state.before.clone() {
@@ -50,6 +57,7 @@ pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<An
             None => acquire(request, waiter, &mut retry, sent).await?,
         };
         if let Some(answer) = answer {
+            waiter.attempt.state.since = None;
             return Ok(answer);
         }
     }

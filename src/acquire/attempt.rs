@@ -25,8 +25,8 @@ pub(super) enum Decision {
     Again,
     /// Its ticket waits, and belongs to the cohort.
     LeftToCohort,
-    /// The heartbeats of its ticket got no usable answer for too long.
-    Unanswered(Error),
+    /// The heartbeats of its ticket have got no usable answer since then, which is too long.
+    Unanswered(Error, Instant),
     /// The lease had expired when the grant became known.
     GrantExpired,
 }
@@ -108,9 +108,10 @@ fn decided(request: &Request, waiter: &mut Waiter<'_>, outcome: Outcome) -> Resu
             }
             Ok(Some(Decision::Again))
         }
-        Outcome::Failed(failure) => {
+        Outcome::Failed(failure, since) => {
             waiter.attempt.alone = true;
-            Ok(Some(Decision::Unanswered(failure.into_error(request.operation).with_name(&request.keys.name))))
+            let error = failure.into_error(request.operation).with_name(&request.keys.name);
+            Ok(Some(Decision::Unanswered(error, since)))
         }
         Outcome::Closed => Err(request.error(ErrorKind::Closed)),
     }

@@ -12,7 +12,7 @@ use crate::cohort::table::Joined;
 use crate::context::Context;
 use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::Hold;
-use crate::engine::turn::{AttemptHandoff, SharedFailure, Turn};
+use crate::engine::turn::{AttemptHandoff, Reach, SharedFailure, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Membership in a cohort, which lasts while an acquisition waits or asks. When it is dropped before the member
@@ -22,6 +22,7 @@ pub(super) struct Member<'a> {
     context: &'a Context,
     cohort: &'a CohortId,
     number: u64,
+    joined: Instant,
     /// The last member that fails if this one does: the last one that had joined when this one began to ask.
     last: u64,
     /// Whether the member holds.
@@ -33,15 +34,17 @@ pub(super) struct Member<'a> {
 impl<'a> Member<'a> {
     /// Joins the cohort. The function is async to get the waker of the task; it never suspends.
     pub(super) async fn join(context: &'a Context, cohort: &'a CohortId, request: &Request) -> Result<Self> {
+        let now = context.now();
         let joined = poll_fn(|task| Poll::Ready(context.engine.join(cohort, request.max_waiters, task.waker()))).await;
         let Joined { number, waits } = joined.map_err(|error| match error {
             CannotJoin::Closed => request.error(ErrorKind::Closed),
             CannotJoin::Full => request.error(ErrorKind::QueueFull),
         })?;
-        Ok(Self { context, cohort, number, last: number, holds: false, has_just_joined: waits })
+        Ok(Self { context, cohort, number, joined: now, last: number, holds: false, has_just_joined: waits })
     }
 
-    /// Waits for the turn of the member. Returns the turn, and the time at which the member got it.
+    /// Waits for the turn of the member. Returns the turn, and the time at which the member got it. If the server has
+    /// given the members before no usable answer, the time of this one is limited by when it joined.
     pub(super) async fn turn(&mut self, request: &Request) -> Result<(Turn, Instant)> {
         let mut has_just_joined = std::mem::take(&mut self.has_just_joined);
         let Self { context, cohort, number, .. } = *self;
@@ -55,15 +58,25 @@ impl<'a> Member<'a> {
         });
         let ((given, last), now) = given.await.map_err(|Closed| request.error(ErrorKind::Closed))?;
         self.last = last;
-        match given {
-            Err(failure) if self.number <= failure.last => {
-                let error = failure.error.clone();
-                self.share(failure);
-                Err(error)
+        let turn = match given {
+            Err(SharedFailure { error, reach }) => {
+                let (is_own, since) = match reach {
+                    Reach::JoinedBy(since) => (self.joined <= since, Some(self.joined)),
+                    Reach::Last(last) => (self.number <= last, None),
+                };
+                if is_own {
+                    self.share(SharedFailure { error: error.clone(), reach });
+                    return Err(error);
+                }
+                Turn::Lead { since }
             }
-            Err(SharedFailure { .. }) => Ok((Turn::Lead, now)),
-            Ok(turn) => Ok((turn, now)),
-        }
+            Ok(Turn::Attempt(mut attempt)) => {
+                attempt.since = attempt.since.map(|since| since.max(self.joined));
+                Turn::Attempt(attempt)
+            }
+            Ok(turn) => turn,
+        };
+        Ok((turn, now))
     }
 
     /// Opens an attempt for the member.
@@ -74,12 +87,17 @@ impl<'a> Member<'a> {
 
     /// The member has failed. After a failure to reach the server or its replicas, or a request for more than the
     /// limit, those that waited when the member began to ask would fail for the same reason. They fail now, and not one
-    /// after the other.
-    pub(super) fn fail(&self, error: &Error) {
-        use ErrorKind::{OverLimit, Refused, Unacknowledged, Unavailable};
-        if matches!(error.kind(), Unavailable | Refused | Unacknowledged | OverLimit) {
-            self.share(SharedFailure { error: error.clone(), last: self.last });
-        }
+    /// after the other. `since`: the time since which the member has had no usable answer.
+    pub(super) fn fail(&self, error: &Error, since: Option<Instant>) {
+        use ErrorKind::{Certificate, Denied, OverLimit, Refused, Unacknowledged, Unavailable, Unsupported};
+        let reach = match error.kind() {
+            Unavailable | Refused | Denied | Certificate | Unsupported => {
+                since.map_or(Reach::Last(self.last), Reach::JoinedBy)
+            }
+            Unacknowledged | OverLimit => Reach::Last(self.last),
+            _ => return,
+        };
+        self.share(SharedFailure { error: error.clone(), reach });
     }
 
     fn share(&self, failure: SharedFailure) {

@@ -89,7 +89,7 @@ impl Drop for PendingAttempt<'_> {
         if self.alone {
             self.context.engine.abandon(self.id(), self.context.now());
         } else {
-            self.context.engine.drop_pending(self.id(), self.context.now());
+            self.context.engine.drop_pending(self.id(), self.state.since, self.context.now());
         }
     }
 }

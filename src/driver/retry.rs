@@ -54,6 +54,12 @@ impl<'a> Retry<'a> {
         Self { asker, operation, keys: keys.clone(), backoff: None, give_up, began: Some(began), is_last: false }
     }
 
+    /// The series began before this caller continues it: the next request is not sent at that time.
+    pub(crate) fn resumed(mut self) -> Self {
+        self.began = None;
+        self
+    }
+
     /// The server has answered, and has more to do for the same operation: the series begins anew.
     pub(crate) fn gets_on(&mut self) {
         let Asker { executor, retry_timeout, .. } = self.asker;
@@ -86,8 +92,9 @@ impl<'a> Retry<'a> {
     /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection.
     pub(crate) fn limit(&self, sent: Instant) -> Option<Duration> {
         let Asker { retry_timeout, command_timeout, .. } = self.asker;
-        let left = self.give_up.saturating_duration_since(sent);
-        (left < command_timeout && !retry_timeout.is_zero()).then_some(left)
+        let end = if retry_timeout.is_zero() { self.give_up + command_timeout } else { self.give_up };
+        let left = end.saturating_duration_since(sent);
+        (left < command_timeout).then_some(left)
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -21,9 +21,9 @@ pub(crate) enum Outcome {
     Granted { token: Token, counted_from: Instant },
     /// The server has no ticket of the attempt any more.
     Gone,
-    /// The server gave no usable answer for too long, or refused. Boxed, because each waiting attempt has room for an
-    /// outcome.
-    Failed(Box<Failure>),
+    /// The server has given no usable answer since then, or refused. Boxed, because each waiting attempt has room for
+    /// an outcome.
+    Failed(Box<Failure>, Instant),
     /// The client was closed.
     Closed,
 }

@@ -193,7 +193,8 @@ impl Attempts {
         }
     }
 
-    /// Records that a heartbeat got no usable answer. Returns the attempts that have had no answer for `retry_timeout`.
+    /// Records that a heartbeat got no usable answer. Returns the attempts that have had no answer for `retry_timeout`,
+    /// with the time since which they have had none.
     pub(super) fn set_unanswered(
         &mut self,
         keys: &Arc<Keys>,
@@ -201,7 +202,7 @@ impl Attempts {
         sent: Instant,
         now: Instant,
         (failure, retry_timeout): (&Failure, Duration),
-    ) -> Vec<u64> {
+    ) -> Vec<(u64, Instant)> {
         // The next heartbeat is due before a ticket expires.
         let (mut longest, mut least) = (Duration::MAX, Duration::MAX);
         let mut failed = Vec::new();
@@ -213,7 +214,7 @@ impl Attempts {
             let left = give_up.saturating_duration_since(now);
             if left.is_zero() {
                 self.heartbeats.remove(keys, id);
-                failed.push(id);
+                failed.push((id, since));
             } else {
                 (longest, least) = (longest.min(ticket_ttl(attempt.lease) / 6), least.min(left));
             }

@@ -10,6 +10,7 @@
 //! | failure | a member failed, and waiting members would fail for the same reason | fails, or asks the server |
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::cohort::budget::HandoffBudget;
 use crate::engine::lease::Hold;
@@ -18,8 +19,14 @@ use crate::protocol::attempt_id::AttemptId;
 
 #[derive(Debug)]
 pub(crate) enum Turn {
-    Lead,
-    Held { hold: Arc<Hold>, budget: HandoffBudget },
+    Lead {
+        /// Since when there has been no usable answer, as far as that counts for the member. `None`: it does not.
+        since: Option<Instant>,
+    },
+    Held {
+        hold: Arc<Hold>,
+        budget: HandoffBudget,
+    },
     Attempt(AttemptHandoff),
 }
 
@@ -27,8 +34,16 @@ pub(crate) enum Turn {
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFailure {
     pub(crate) error: Error,
-    /// The last member that had joined then.
-    pub(crate) last: u64,
+    pub(crate) reach: Reach,
+}
+
+/// Which members waited when the one that has failed began to ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reach {
+    /// The server gives no usable answer. For those that have joined since then, there has been none for less time.
+    JoinedBy(Instant),
+    /// The server has answered. This was the last member that had joined.
+    Last(u64),
 }
 
 /// What a cohort gives to a member as its turn.
@@ -45,11 +60,13 @@ pub(crate) struct AttemptHandoff {
     pub(crate) asked: u32,
     /// Whether the attempt has waited and the engine knows its outcome.
     pub(crate) is_decided: bool,
+    /// Since when there has been no usable answer to a request. `None`: no request is under way.
+    pub(crate) since: Option<Instant>,
 }
 
 impl AttemptHandoff {
     /// An attempt whose first request has not been sent yet.
     pub(crate) fn new(id: AttemptId, amount: u32) -> Self {
-        Self { id, amount, before: None, asked: 0, is_decided: false }
+        Self { id, amount, before: None, asked: 0, is_decided: false, since: None }
     }
 }

@@ -116,18 +116,18 @@ impl State {
         failure: &Failure,
         retry_timeout: Duration,
     ) {
-        let failed = self.attempts.set_unanswered(keys, ids, sent, now, (failure, retry_timeout));
-        self.fail(&failed, failure, now);
+        for (n, since) in self.attempts.set_unanswered(keys, ids, sent, now, (failure, retry_timeout)) {
+            self.fail(n, (failure, since), now);
+        }
         if let Some(since) = self.attempts.silent_since(failure, sent, now, retry_timeout) {
-            let failed = self.attempts.set_silent(since);
-            self.fail(&failed, failure, now);
+            for n in self.attempts.set_silent(since) {
+                self.fail(n, (failure, since), now);
+            }
         }
     }
 
-    fn fail(&mut self, attempts: &[u64], failure: &Failure, now: Instant) {
-        for n in attempts {
-            let id = self.attempts.id(*n);
-            self.handoff_handler().decide(id, Outcome::Failed(Box::new(failure.clone())), now);
-        }
+    fn fail(&mut self, attempt: u64, (failure, since): (&Failure, Instant), now: Instant) {
+        let id = self.attempts.id(attempt);
+        self.handoff_handler().decide(id, Outcome::Failed(Box::new(failure.clone()), since), now);
     }
 }

@@ -62,7 +62,7 @@ async fn until_open(
             let reason = "the latch ended, and it is not known whether it was counted down before";
             Err(Error::because(ErrorKind::Lost, OPERATION, reason).with_name(&keys.name))
         }
-        Outcome::Failed(failure) => Err(failure.into_error(OPERATION).with_name(&keys.name)),
+        Outcome::Failed(failure, _) => Err(failure.into_error(OPERATION).with_name(&keys.name)),
         Outcome::Closed => Err(error(keys, ErrorKind::Closed)),
     }
 }

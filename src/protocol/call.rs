@@ -74,8 +74,8 @@ impl<'a> Scripts<'a> {
         self.send_told(call, within, true)
     }
 
-    /// Like [`send`](Self::send), for a caller that shows no error to anyone. A key of a wrong type costs no other call,
-    /// and no time.
+    /// Like [`send`](Self::send), for a caller that shows no error to anyone. A key of a wrong type costs no other
+    /// call, and no time.
     pub(super) fn send_quietly<T>(self, call: ScriptCall<'a, T>) -> impl Future<Output = Result<T, Failure>> {
         self.send_told(call, None, false)
     }

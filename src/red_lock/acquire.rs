@@ -1,9 +1,10 @@
 //! One acquisition: first the turn, then rounds of votes until a majority has accepted the token.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 
 use crate::acquire::member::InCohort;
 use crate::acquire::pending::Terms;
@@ -21,7 +22,7 @@ use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, majority, tally
 use crate::red_lock::keeper::Keeper;
 use crate::red_lock::kept::{Kept, Slot};
 use crate::red_lock::masters::Masters;
-use crate::red_lock::patience::{Patience, reason};
+use crate::red_lock::patience::{Patience, reason, unavailable};
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
 
@@ -34,7 +35,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 impl Quorum for Masters {
     fn lack(&self, name: &str) -> Option<String> {
         let votes = self.keys(Kind::Vote, name).ok()?;
-        self.majority_gone(&votes, self.now()).map(|_| reason(self, &votes))
+        self.majority_gone(&votes, self.now()).map(|_| reason(self, name))
     }
 
     fn acquire<'a>(
@@ -64,22 +65,37 @@ async fn acquire(masters: &Arc<Masters>, request: &Request, until: Option<Instan
     check(masters, request)?;
     let name = &request.keys.name;
     let keys = |kind| masters.keys(kind, name).map_err(|error| error.during(request.operation));
-    let (turns, votes) = (keys(Kind::Turn)?, keys(Kind::Vote)?);
-    let mut patience = Patience::new(masters);
+    let keys = (&*keys(Kind::Turn)?, &*keys(Kind::Vote)?);
+    let patience = Patience::new(masters);
+    let asking = pin!(ask(masters, request, keys, until, &patience));
+    // What is under way is dropped, and so cancelled in the background.
+    match select(asking, pin!(patience.over(masters, keys.1))).await {
+        Either::Left((granted, _)) => granted,
+        Either::Right(_) => Err(unavailable(masters, request)),
+    }
+}
+
+/// Takes the turn and asks for votes, until the request is granted.
+async fn ask(
+    masters: &Arc<Masters>,
+    request: &Request,
+    (turns, votes): (&[Arc<Keys>], &[Arc<Keys>]),
+    until: Option<Instant>,
+    patience: &Patience,
+) -> Result<Option<QuorumGrant>> {
     let mut contested = false;
     loop {
-        let Some(turn) = take_turn(masters, request, (&turns, &votes), until, &mut patience).await? else {
+        let Some(turn) = take_turn(masters, request, (turns, votes), until, patience).await? else {
             return Ok(None);
         };
-        patience.renew(masters.now());
         // Not the attempt id of the turn: members of a cohort share a turn, and a master accepts a token once more from
         // its owner.
         let owner = masters.all[0].context().engine.fresh().map_err(|Closed| request.error(ErrorKind::Closed))?;
-        match vote(masters, request, (&turns, &votes), (&turn, owner), (&mut patience, &mut contested)).await? {
+        match vote(masters, request, (turns, votes), (&turn, owner), (patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
                 let kept = Arc::new(Kept::new(masters.clone(), Arc::new(hold), slots));
-                Keeper::start(kept.clone(), votes, turn);
+                Keeper::start(kept.clone(), votes.to_vec(), turn);
                 let hold = kept.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: kept as Arc<dyn Ends> }));
             }
@@ -116,7 +132,7 @@ async fn vote(
     request: &Request,
     (turns, keys): (&[Arc<Keys>], &[Arc<Keys>]),
     (turn, owner): (&OwnedHold, AttemptId),
-    (patience, contested): (&mut Patience, &mut bool),
+    (patience, contested): (&Patience, &mut bool),
 ) -> Result<Outcome> {
     // A turn that was handed off has one of the tokens that the first member of the cohort got.
     let taken = turn.in_cohort.as_ref().map_or(masters.now(), InCohort::tokens_since);
@@ -149,7 +165,6 @@ async fn vote(
             Lack::Contested(left) => {
                 *contested = true;
                 masters.change_stats(|stats| stats.contested_rounds += 1);
-                patience.renew(masters.now());
                 if !request.wait {
                     return Ok(Outcome::Busy);
                 }
@@ -158,19 +173,22 @@ async fn vote(
                 if !masters.is_first(turn.context(), turns) {
                     return Ok(Outcome::TurnLost);
                 }
+                // A majority has answered.
+                patience.wait_for_votes(masters.now());
                 left.max(SHORTEST_PAUSE)
             }
             Lack::TooFew => {
                 masters.change_stats(|stats| stats.failed_rounds += 1);
+                masters.check_usable(request, keys, majority(masters.all.len()))?;
+                patience.check(masters, request)?;
                 Duration::MAX
             }
         };
-        masters.check_usable(request, keys, majority(masters.all.len()))?;
-        patience.check(masters, request, keys)?;
         // The background cancels the votes during the pause.
         let (shortest, longest) = PAUSES;
         let jittered = shortest + masters.jitter().up_to(longest - shortest);
         masters.executor().sleep(jittered.min(pause)).await;
+        patience.ask(masters.now());
     }
 }
 
@@ -201,7 +219,7 @@ async fn elect(
 /// token that it proposed.
 async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Proposal) -> (Round<'a>, Verdict, Token) {
     let all = masters.all.len();
-    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease / 10);
+    let count = |round: &Round<'_>| tally(all, &round.answers(), masters.now(), first.lease);
     let round = masters.cast(masters.ballots(keys, 0..all, first.lease), first).await;
     let verdict = count(&round);
     let Verdict::Propose(token) = verdict else { return (round, verdict, first.token) };

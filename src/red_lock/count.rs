@@ -74,8 +74,10 @@ pub(super) fn majority(masters: usize) -> usize {
     masters / 2 + 1
 }
 
-/// Counts the answers of a round. A vote counts if more than `least` of its lease is left.
-pub(super) fn tally(masters: usize, answers: &[Answer], now: Instant, least: Duration) -> Verdict {
+/// Counts the answers of a round. A vote counts if more than a tenth of its lease is left, so that there is time to do
+/// something with the hold.
+pub(super) fn tally(masters: usize, answers: &[Answer], now: Instant, lease: Duration) -> Verdict {
+    let least = lease / 10;
     let (mut accepted, mut taken, mut busy) = (0, 0, 0);
     let (mut highest, mut left) = (Token::NONE, None::<Duration>);
     for answer in answers {

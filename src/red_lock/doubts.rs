@@ -21,7 +21,7 @@ const LEAST_SWEPT: usize = 64;
 pub(super) struct Doubt {
     /// What the master has answered. `None`: nothing in time.
     pub(super) why: Option<Why>,
-    /// When the first of the answers came that are alike.
+    /// When the first of the requests was sent whose answers are alike.
     pub(super) since: Instant,
     /// Until then, acquisitions pass the master over.
     until: Instant,
@@ -35,12 +35,13 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    pub(super) fn add(&mut self, keys: &Arc<Keys>, why: Option<Why>, now: Instant, until: Instant) {
+    /// `since`: when the request was sent.
+    pub(super) fn add(&mut self, keys: &Arc<Keys>, why: Option<Why>, (since, now, until): (Instant, Instant, Instant)) {
         if self.of.len() >= self.full {
             self.of.retain(|_, doubt| !doubt.is_over(now));
             self.full = LEAST_SWEPT.max(2 * self.of.len());
         }
-        let since = self.lately(keys, now).map_or(now, |doubt| doubt.since);
+        let since = self.lately(keys, now).map_or(since, |doubt| doubt.since);
         self.of.insert(keys.clone(), Doubt { why, since, until });
     }
 
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_doubt_is_about_one_name_for_a_time_and_remembered_for_longer() {
         let (mut doubts, now) = (Doubts::default(), an_instant());
-        doubts.add(&keys("a"), denied(), now, now + SECOND);
+        doubts.add(&keys("a"), denied(), (now, now, now + SECOND));
         assert!(doubts.about(&keys("a"), now).is_some() && doubts.about(&keys("b"), now).is_none());
         let later = now + SECOND;
         assert!(doubts.about(&keys("a"), later).is_none() && doubts.lately(&keys("a"), later).is_some());
@@ -104,20 +105,21 @@ mod tests {
         let (mut doubts, now) = (Doubts::default(), an_instant());
         let since = |doubts: &Doubts, now| doubts.lately(&keys("a"), now).unwrap().since;
         for n in 0..9 {
-            doubts.add(&keys("a"), denied(), now + n * SECOND, now + (n + 1) * SECOND);
+            let later = now + n * SECOND;
+            doubts.add(&keys("a"), denied(), (later, later, later + SECOND));
             assert_eq!(since(&doubts, now + n * SECOND), now);
         }
         doubts.served(&keys("a"));
         let later = now + 9 * SECOND;
-        doubts.add(&keys("a"), denied(), later, later + SECOND);
-        assert_eq!(since(&doubts, later), later);
+        doubts.add(&keys("a"), denied(), (later - SECOND / 2, later, later + SECOND));
+        assert_eq!(since(&doubts, later), later - SECOND / 2, "when it was asked");
     }
 
     #[test]
     fn an_answer_ends_what_silence_has_begun() {
         let (mut doubts, now) = (Doubts::default(), an_instant());
-        doubts.add(&keys("a"), denied(), now, now + SECOND);
-        doubts.add(&keys("b"), None, now, now + SECOND);
+        doubts.add(&keys("a"), denied(), (now, now, now + SECOND));
+        doubts.add(&keys("b"), None, (now, now, now + SECOND));
         doubts.answered();
         assert!(doubts.about(&keys("a"), now).is_some() && doubts.lately(&keys("b"), now).is_none());
     }
@@ -127,7 +129,7 @@ mod tests {
         let (mut doubts, mut now) = (Doubts::default(), an_instant());
         for n in 0..10_000 {
             now += SECOND;
-            doubts.add(&keys(&n.to_string()), denied(), now, now + SECOND);
+            doubts.add(&keys(&n.to_string()), denied(), (now, now, now + SECOND));
             assert!(doubts.of.len() <= LEAST_SWEPT, "{}", doubts.of.len());
         }
     }

@@ -3,11 +3,11 @@
 //! | cause | the master is passed over |
 //! |---|---|
 //! | no answer within the node timeout, no connection, or a refusal such as `OOM` or `READONLY` | for all names, until it has answered a probe: a write that needs memory |
-//! | no answer within the shorter time that a short lease leaves | for that name, until it has answered a probe; for all, if it does not |
+//! | no answer within the shorter time that a short lease or a short retry timeout leaves | for that name, until it has answered a probe; for all, if it does not |
 //! | a denial, or an answer that makes no sense | for that name and for a second; for all, if a probe is denied too |
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
@@ -30,19 +30,24 @@ pub(super) const LOOK: Duration = Duration::from_secs(1);
 const PROBED: Duration = Duration::from_millis(1);
 
 impl Masters {
-    /// A master gave no usable answer to a request with these keys, which could wait for `limit`. `false`: the answer
-    /// is not about the master.
-    pub(super) fn set_failed(self: &Arc<Self>, n: usize, keys: &Arc<Keys>, why: Why, limit: Duration) -> bool {
+    /// A master gave no usable answer to a request with these keys, which was sent at `sent` and could wait for
+    /// `limit`. `false`: the answer is not about the master.
+    pub(super) fn set_failed(
+        self: &Arc<Self>,
+        n: usize,
+        keys: &Arc<Keys>,
+        why: Why,
+        (sent, limit): (Instant, Duration),
+    ) -> bool {
         match why.0 {
-            ErrorKind::Unavailable => self.set_silent(n, keys, Some(why), limit),
-            ErrorKind::Refused => self.set_down(n, Some(why)),
+            ErrorKind::Unavailable => self.set_silent(n, keys, Some(why), (sent, limit)),
+            ErrorKind::Refused => self.set_down(n, Some(why), sent),
             ErrorKind::Denied
             | ErrorKind::Certificate
             | ErrorKind::WrongType
             | ErrorKind::Unsupported
             | ErrorKind::Protocol => {
-                let now = self.now();
-                self.all[n].add_doubt(keys, Some(why), now, now + LOOK);
+                self.add_doubt(n, keys, Some(why), (sent, LOOK));
                 self.check(n, Some(LOOK));
             }
             _ => return false,
@@ -50,24 +55,35 @@ impl Masters {
         true
     }
 
-    /// A master left a request with these keys unanswered for `limit`.
-    pub(super) fn set_silent(self: &Arc<Self>, n: usize, keys: &Arc<Keys>, why: Option<Why>, limit: Duration) {
+    /// A master left a request with these keys, which was sent at `sent`, unanswered for `limit`.
+    pub(super) fn set_silent(
+        self: &Arc<Self>,
+        n: usize,
+        keys: &Arc<Keys>,
+        why: Option<Why>,
+        (sent, limit): (Instant, Duration),
+    ) {
         let longest = self.settings.node_timeout;
         if limit >= longest {
-            return self.set_down(n, why);
+            return self.set_down(n, why, sent);
         }
         // What one request can wait for says nothing about a master.
-        let now = self.now();
-        self.all[n].add_doubt(keys, None, now, now + longest);
+        self.add_doubt(n, keys, None, (sent, longest));
         self.check(n, None);
     }
 
-    /// Marks a master as down, whatever the name. It is not asked again until it has answered a probe in the
-    /// background.
-    pub(super) fn set_down(self: &Arc<Self>, n: usize, why: Option<Why>) {
+    fn add_doubt(&self, n: usize, keys: &Arc<Keys>, why: Option<Why>, (since, time): (Instant, Duration)) {
         let now = self.now();
-        let counts = self.counts_from(n).is_none_or(|from| from <= now);
-        if !self.all[n].set_down(why, counts, now) {
+        self.all[n].add_doubt(keys, why, (since, now, now + time));
+        // There may be no majority for the name any more.
+        self.changed.notify(usize::MAX);
+    }
+
+    /// Marks a master as down since then, whatever the name. It is not asked again until it has answered a probe in the
+    /// background.
+    pub(super) fn set_down(self: &Arc<Self>, n: usize, why: Option<Why>, since: Instant) {
+        let counts = self.counts_from(n).is_none_or(|from| from <= since);
+        if !self.all[n].set_down(why, counts, since) {
             return;
         }
         self.changed.notify(usize::MAX);
@@ -116,7 +132,7 @@ impl Masters {
             let masters = &checked.masters;
             match masters.probe(n, masters.settings.node_timeout).await {
                 Ok(()) => drop(masters.changed.notify(usize::MAX)),
-                Err(why) => masters.set_down(n, why),
+                Err(why) => masters.set_down(n, why, now),
             }
         }));
     }

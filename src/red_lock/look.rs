@@ -22,7 +22,7 @@ impl Masters {
         let looks = together(self.executor(), limit, looks).await;
         let answers = asked.into_iter().zip(looks);
         let seen: Vec<Seen> =
-            answers.filter_map(|(master, look)| self.answered(master, &keys[master], look, limit)).collect();
+            answers.filter_map(|(master, look)| self.answered(master, &keys[master], look, (now, limit))).collect();
         survey(self.all.len(), &seen, self.now())
     }
 

@@ -95,19 +95,24 @@ impl Master {
             state.unable = None;
             return state.doubts.lately(keys, now).map(|doubt| doubt.since);
         }
-        Some(*state.unable.get_or_insert(now))
+        let unable = *state.unable.get_or_insert(now);
+        let doubted = state.doubts.lately(keys, now).map_or(unable, |doubt| doubt.since);
+        Some(unable.min(doubted))
     }
 
-    /// Marks the master as down. `false`: it was down already. `counts`: whether it had been up for long enough.
-    pub(super) fn set_down(&self, why: Option<Why>, counts: bool, now: Instant) -> bool {
+    /// Marks the master as down since then. `false`: it was down already. `counts`: whether it had been up for long
+    /// enough.
+    pub(super) fn set_down(&self, why: Option<Why>, counts: bool, since: Instant) -> bool {
         let mut state = lock(&self.state);
+        if counts && state.down.is_none() {
+            state.unable = None;
+        }
+        // Of several requests without an answer, the first one counts.
+        let unable = state.unable.get_or_insert(since);
+        *unable = since.min(*unable);
         if state.down.is_some() {
             return false;
         }
-        if counts {
-            state.unable = None;
-        }
-        state.unable.get_or_insert(now);
         state.down = Some(Down { why });
         true
     }
@@ -124,9 +129,9 @@ impl Master {
         (state.down, state.unable) = (None, None);
     }
 
-    /// The master does not serve these keys.
-    pub(super) fn add_doubt(&self, keys: &Arc<Keys>, why: Option<Why>, now: Instant, until: Instant) {
-        lock(&self.state).doubts.add(keys, why, now, until);
+    /// The master has not served these keys since then.
+    pub(super) fn add_doubt(&self, keys: &Arc<Keys>, why: Option<Why>, times: (Instant, Instant, Instant)) {
+        lock(&self.state).doubts.add(keys, why, times);
     }
 
     /// The master has served these keys.
@@ -141,9 +146,9 @@ impl Master {
         state.doubts.answered();
     }
 
-    /// Whether the master has answered since.
-    pub(super) fn is_heard_since(&self, since: Instant) -> bool {
-        lock(&self.state).heard.is_some_and(|heard| heard >= since)
+    /// Whether the master has answered after that.
+    pub(super) fn is_heard_after(&self, time: Instant) -> bool {
+        lock(&self.state).heard.is_some_and(|heard| heard > time)
     }
 
     /// Begins a check, unless one is under way or the last one began after `since`. The caller ends it.

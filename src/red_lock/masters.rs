@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use event_listener::Event;
 
 use crate::acquire::request::Request;
+use crate::config::Config;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jitter::Jitter;
@@ -62,9 +63,20 @@ impl Masters {
         self.executor().now()
     }
 
-    /// The time limit for a request about a hold with that lease.
+    pub(super) fn retry_timeout(&self) -> Duration {
+        self.all[0].context().config.retry_timeout
+    }
+
+    /// For how long an operation continues while no majority answers.
+    pub(super) fn patience(&self) -> Duration {
+        let Config { retry_timeout, command_timeout, .. } = self.all[0].context().config;
+        if retry_timeout.is_zero() { command_timeout } else { retry_timeout }
+    }
+
+    /// The time limit for a request about a hold with that lease. An operation can pass over two silent masters and go
+    /// on.
     pub(super) fn node_timeout(&self, lease: Duration) -> Duration {
-        self.settings.node_timeout.min(lease / 4)
+        self.settings.node_timeout.min(lease / 4).min(self.patience() / 4)
     }
 
     pub(super) fn jitter(&self) -> Jitter {
@@ -138,7 +150,7 @@ impl Masters {
         let mut refused = Vec::new();
         for (n, master) in self.all.iter().enumerate() {
             if master.unusable().is_some() {
-                self.set_down(n, None);
+                self.set_down(n, None, now);
             }
             let Some((kind, reason)) = master.refusal(&keys[n], now) else { continue };
             if !kind.is_retryable() {

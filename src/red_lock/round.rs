@@ -98,13 +98,13 @@ impl Masters {
     /// Sends the ballots. A master that gives no usable answer within the node timeout is not asked again for a while,
     /// and its ballot is dropped.
     pub(super) async fn cast<'a>(self: &Arc<Self>, ballots: Vec<Ballot<'a>>, proposal: Proposal) -> Round<'a> {
-        let limit = self.node_timeout(proposal.lease);
+        let times = (self.now(), self.node_timeout(proposal.lease));
         let asked: Vec<_> = ballots.iter().map(|ballot| (ballot.master, ballot.keys)).collect();
-        let votes = ballots.into_iter().map(|ballot| self.vote(ballot, proposal, limit));
-        let votes = together(self.executor(), limit, votes).await;
+        let votes = ballots.into_iter().map(|ballot| self.vote(ballot, proposal, times.1));
+        let votes = together(self.executor(), times.1, votes).await;
         let mut round = Round::default();
         for ((master, keys), vote) in asked.into_iter().zip(votes) {
-            match self.answered(master, keys, vote, limit) {
+            match self.answered(master, keys, vote, times) {
                 Some(Returned::Cast(cast)) => round.casts.push(cast),
                 Some(Returned::Other(set)) => round.other = Some((master, set)),
                 Some(Returned::Late) | None => {}
@@ -113,14 +113,14 @@ impl Masters {
         round
     }
 
-    /// The usable answer of a master to a request with these keys, which could wait for `limit`. Without one, the
-    /// master is not asked again for a while.
+    /// The usable answer of a master to a request with these keys, which was sent at `sent` and could wait for `limit`.
+    /// Without one, the master is not asked again for a while.
     pub(super) fn answered<T>(
         self: &Arc<Self>,
         master: usize,
         keys: &Arc<Keys>,
         answer: Option<Result<T, Failure>>,
-        limit: Duration,
+        (sent, limit): (Instant, Duration),
     ) -> Option<T> {
         match answer {
             Some(Ok(answer)) => {
@@ -128,9 +128,9 @@ impl Masters {
                 return Some(answer);
             }
             Some(Err(failure)) => {
-                self.set_failed(master, keys, (failure.kind(), failure.to_string()), limit);
+                self.set_failed(master, keys, (failure.kind(), failure.to_string()), (sent, limit));
             }
-            None => self.set_silent(master, keys, None, limit),
+            None => self.set_silent(master, keys, None, (sent, limit)),
         }
         None
     }

@@ -2,14 +2,14 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
 use crate::acquire::request::Request;
 use crate::acquire::wait::LastFailure;
 use crate::acquire::{Acquisition, own};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::owned::OwnedHold;
 use crate::protocol::key::Keys;
 use crate::red_lock::count::majority;
@@ -24,7 +24,7 @@ pub(super) async fn take_turn(
     request: &Request,
     (turns, votes): (&[Arc<Keys>], &[Arc<Keys>]),
     until: Option<Instant>,
-    patience: &mut Patience,
+    patience: &Patience,
 ) -> Result<Option<Arc<OwnedHold>>> {
     let limit = masters.node_timeout(request.lease);
     loop {
@@ -42,73 +42,68 @@ pub(super) async fn take_turn(
                 holder: None,
                 ..request.clone()
             };
-            let last = LastFailure::default();
+            let (asked, last) = (masters.now(), LastFailure::default());
             let acquisition = Acquisition { source: &master.source, request: &turn, until, last: &last };
             let acquiring = Box::pin(own(&acquisition));
-            let watched = pin!(watch(masters, n, request, votes, patience));
-            match select(acquiring, watched).await {
+            let watched = pin!(watch(masters, n, (request.lease, votes), patience));
+            let taken = select(acquiring, watched).await;
+            let times = (asked.max(patience.ask(masters.now())), limit);
+            match taken {
                 Either::Left((Ok(turn), _)) => {
                     master.served(&turns[n]);
                     return Ok(turn);
                 }
                 Either::Left((Err(error), _)) => {
-                    if !masters.set_failed(n, &turns[n], (error.kind(), error.details()), limit) {
+                    if !masters.set_failed(n, &turns[n], (error.kind(), error.details()), times) {
                         return Err(error);
                     }
                 }
-                Either::Right((watched, _)) => {
-                    watched?;
-                    masters.set_silent(n, &turns[n], None, limit);
-                }
+                // It would leave a request for a vote unanswered as well.
+                Either::Right(_) => [turns, votes].iter().for_each(|keys| masters.set_silent(n, &keys[n], None, times)),
             }
             masters.check_usable(request, votes, majority(masters.all.len()))?;
         }
         masters.check_usable(request, turns, 1)?;
-        patience.check(masters, request, votes)?;
+        patience.check(masters, request)?;
         // For a master that answers again, or until it is time to look at the clients again.
-        let pause = patience.left(masters, votes).min(LOOK);
-        select(masters.changed.listen(), masters.executor().sleep(pause)).await;
+        select(masters.changed.listen(), masters.executor().sleep(LOOK)).await;
     }
 }
 
 /// Resolves when the master of the turn leaves a question unanswered for as long as the request can wait, or is down.
-/// While it has answered other requests lately, it is not asked.
-///
-/// # Errors
-/// There has been no majority for too long. The other masters are looked at as well: without one, no turn is of any
-/// use.
-async fn watch(
-    masters: &Arc<Masters>,
-    n: usize,
-    request: &Request,
-    votes: &[Arc<Keys>],
-    patience: &mut Patience,
-) -> Result<(), Error> {
-    let limit = masters.node_timeout(request.lease);
+/// While it has answered other requests lately, it is not asked. The other masters are looked at as well: without a
+/// majority, no turn is of any use.
+async fn watch(masters: &Arc<Masters>, n: usize, (lease, votes): (Duration, &[Arc<Keys>]), patience: &Patience) {
+    let limit = masters.node_timeout(lease);
     let mut since = masters.now();
     let mut due = since + limit / 2;
+    let mut is_served = false;
     loop {
         // Before the look, so that no change is missed after it.
         let changed = masters.changed.listen();
         let now = masters.now();
-        let end = patience.without_majority(masters, votes);
-        if end.is_some_and(|end| end <= now) {
-            patience.check(masters, request, votes)?;
-        }
         if !masters.all[n].is_up() {
-            return Ok(());
+            return;
         }
-        let pause = end.map_or(due, |end| end.min(due)).saturating_duration_since(now);
-        select(changed, masters.executor().sleep(pause)).await;
+        select(changed, masters.executor().sleep(due.saturating_duration_since(now))).await;
         if masters.now() < due {
             continue;
         }
-        if !(masters.all[n].is_heard_since(since) || masters.probe(n, limit / 2).await.is_ok()) {
-            return Ok(());
+        if !masters.all[n].is_heard_after(since) {
+            if is_served {
+                // Until this question, the queue was served as far as is known.
+                patience.ask(masters.now());
+            }
+            if masters.probe(n, limit / 2).await.is_err() {
+                return;
+            }
         }
-        // The queue is served.
-        patience.renew(masters.now());
-        let others = (0..masters.all.len()).filter(|other| *other != n && !masters.all[*other].is_heard_since(since));
+        is_served = true;
+        // Without a majority, to wait is no use.
+        if masters.majority_gone(votes, masters.now()).is_none() {
+            patience.wait(masters.now());
+        }
+        let others = (0..masters.all.len()).filter(|other| *other != n && !masters.all[*other].is_heard_after(since));
         others.for_each(|other| masters.check(other, Some(LOOK / 2)));
         // Many acquisitions may wait for the same master, and one of them asks for all.
         since = masters.now();

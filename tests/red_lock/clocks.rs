@@ -7,6 +7,7 @@ use crate::support::env::{Env, on_the_embedded_server};
 
 on_the_embedded_server! {
     renewals_and_extensions_take_back_what_the_clocks_added,
+    a_request_that_a_clock_makes_late_is_sent_again_at_once,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -38,5 +39,24 @@ async fn renewals_and_extensions_take_back_what_the_clocks_added(env: Env) {
     assert!(renewed.is_valid());
     renewed.release().await.unwrap();
     fixed.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// All clocks are set forward, so every request is too late by the clock that the program has seen.
+async fn a_request_that_a_clock_makes_late_is_sent_again_at_once(env: Env) {
+    let masters = Masters::three(&env);
+    let program = masters.program().await;
+    program.locks.lock("a").await.unwrap().release().await.unwrap();
+    masters.nothing_is_left().await;
+    program.counts.iter().for_each(|counts| counts.reset());
+    masters.all.iter().for_each(|master| master.set_clock_forward(HOUR));
+    let guard = program.locks.lock("a").await.unwrap();
+    // An answer tells what the clock shows: at the first master that to the request for the turn.
+    assert_eq!(program.locks.stats().failed_rounds, 0);
+    let votes: Vec<_> = program.counts.iter().map(|counts| counts.of("lock_vote")).collect();
+    assert_eq!(votes, [1, 2, 2]);
+    let state = program.locks.inspect("a").await.unwrap();
+    assert!(state.masters.iter().all(|master| master.vote.is_some()), "{state:?}");
+    guard.release().await.unwrap();
     masters.nothing_is_left().await;
 }

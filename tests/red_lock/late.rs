@@ -44,7 +44,7 @@ async fn clients(env: &Env, urls: &[String; 3], configure: impl Fn(ConfigBuilder
 
 /// Its acquisitions wait for 2 s.
 fn hasty(builder: ConfigBuilder) -> ConfigBuilder {
-    config(builder).retry_timeout(ms(2000))
+    config(builder).retry_timeout(ms(3000))
 }
 
 /// The masters have lost nothing, although they have just been started.

@@ -75,7 +75,7 @@ impl Masters {
         configure: impl Fn(ConfigBuilder) -> ConfigBuilder,
         build: impl FnOnce(RedLockBuilder) -> RedLockBuilder,
     ) -> Program {
-        let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(2000));
+        let config = Config::builder().lease(ms(3000)).command_timeout(ms(1000)).retry_timeout(ms(3000));
         let config = configure(config).build().unwrap();
         let (mut clients, mut counts, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for n in known {
@@ -190,8 +190,19 @@ impl Master {
 
     /// Sets the clock of an embedded server back.
     pub(crate) fn set_clock_back(&self, by: Duration) {
-        let Kind::Embedded(server) = &self.server else { panic!("the clock of a real server is the machine's") };
+        let server = self.embedded();
         server.set_clock(server.now() - by);
+    }
+
+    /// Sets the clock of an embedded server forward.
+    pub(crate) fn set_clock_forward(&self, by: Duration) {
+        let server = self.embedded();
+        server.set_clock(server.now() + by);
+    }
+
+    fn embedded(&self) -> &embedded::Server {
+        let Kind::Embedded(server) = &self.server else { panic!("the clock of a real server is the machine's") };
+        server
     }
 
     /// Runs Lua past everything that is tested.

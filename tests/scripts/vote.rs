@@ -336,6 +336,32 @@ fn a_second_copy_changes_nothing() {
     assert!(matches!((&first, &second), (Vote::Busy(_), Vote::Busy(_))), "{first:?} {second:?}");
 }
 
+/// The network has kept it back until after the hold was extended.
+#[test]
+fn a_late_copy_of_a_vote_takes_nothing_from_the_hold() {
+    let mut lab = lab();
+    let key = lab.keys[0].clone();
+    vote(&mut lab, &attempt(3, 1), 20);
+    lab.expire_hold();
+    let a = attempt(1, 1);
+    assert_eq!(vote(&mut lab, &a, 7), Vote::Refused(20));
+    assert_eq!(vote(&mut lab, &a, 21), Vote::Accepted(21));
+    assert_eq!(lab.renew(&[(&key, &a.id, 3 * LEASE)]), [1]);
+    let extended = format!("21 {}", 3 * LEASE);
+    lab.raw(&["HSET", &key, &a.id, &extended]);
+    // Of both rounds.
+    for proposal in [7, 21] {
+        vote(&mut lab, &a, proposal);
+        assert!(lab.ttl(0) > 2 * LEASE as i64, "{proposal} shortens it");
+        let stored = lab.raw(&["HGET", &key, &a.id]);
+        assert_eq!(redis::from_redis_value::<String>(stored).unwrap(), extended, "{proposal}");
+    }
+    // A lease that is nearly over begins anew.
+    lab.raw(&["PEXPIRE", &key, "1000"]);
+    vote(&mut lab, &a, 22);
+    assert!(lab.ttl(0) > LEASE as i64 / 2);
+}
+
 #[test]
 fn the_scripts_of_the_lock_renew_release_and_cancel_a_vote() {
     let mut lab = lab();

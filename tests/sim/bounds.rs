@@ -4,12 +4,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Client, Config, ErrorKind, Result, dialled};
-use bowline_testkit::operations::{LEASE, Operations, Row, asynchronous};
+use bowline_testkit::operations::{LEASE, Operations, Prepared, Row, asynchronous};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 use self::place::{Place, TROUBLES, Trouble, Wires};
+use self::rows::{COHORT, COHORT_QUEUED, both, ready, tries, waits};
 use crate::executor::on_new_machine;
 
 mod place;
+mod red_lock;
+mod rows;
 
 /// The process under test.
 const PROCESS: usize = 1;
@@ -61,8 +66,13 @@ enum When {
     First(Option<Duration>),
 }
 
-/// All of these operations at once.
-fn outcomes(seed: u64, rows: &[Row<Client>], (trouble, when): (Trouble, When), bounds: Bounds) -> Vec<Outcome> {
+/// All of these operations, at once or each one that long after the one before.
+fn outcomes(
+    seed: u64,
+    (rows, apart): (&[Row<Client>], Duration),
+    (trouble, when): (Trouble, When),
+    bounds: Bounds,
+) -> Vec<Outcome> {
     on_new_machine(seed, |machine| {
         let places = [(); 1].map(|()| Place::new(machine, seed));
         let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
@@ -88,9 +98,13 @@ fn outcomes(seed: u64, rows: &[Row<Client>], (trouble, when): (Trouble, When), b
             if matches!(when, When::After(Duration::ZERO)) {
                 place.set(Some(trouble));
             }
-            for (name, work) in all {
-                let (clock, told, start) = (clock.clone(), told.clone(), clock.now());
+            for (later, (name, work)) in (0..).map(|n| n * apart).zip(all) {
+                let (clock, told, own) = (clock.clone(), told.clone(), executor.clone());
                 executor.spawn(Box::pin(async move {
+                    if !later.is_zero() {
+                        own.sleep(later).await;
+                    }
+                    let start = clock.now();
                     let outcome = work.await;
                     told.lock().unwrap().push((name, clock.now() - start, outcome));
                 }));
@@ -129,17 +143,22 @@ fn tells(error: &str, name: &str, trouble: Trouble) -> bool {
         // Those that wait in the queue have asked for nothing since.
         Trouble::Refuses(_) if name.contains("queued") => true,
         Trouble::Refuses(line) => error.contains(line),
-        Trouble::Silent | Trouble::Demoted => true,
+        Trouble::Silent | Trouble::Demoted | Trouble::Slow(_) => true,
     }
 }
 
-/// The operations begin that long before the trouble, which is noticed after `noticed` at the latest.
-fn judge(rows: &[Row<Client>], before: Duration, noticed: fn(Trouble) -> Duration) {
+/// The first operation begins that long before the trouble, which is noticed after `noticed` at the latest, and each of
+/// the others that much after the one before.
+fn judge(rows: &[Row<Client>], (began_before, apart): (Duration, Duration), noticed: fn(Trouble) -> Duration) {
     let mut wrong = Vec::new();
     for trouble in TROUBLES {
         for (seed, bounds) in (0..).zip(BOUNDS) {
-            for (name, took, outcome) in outcomes(seed, rows, (trouble, When::After(before)), bounds) {
-                let has_timeout = rows.iter().any(|row| row.0 == name && row.1);
+            let when = When::After(began_before);
+            for (name, took, outcome) in outcomes(seed, (rows, apart), (trouble, when), bounds) {
+                let number = rows.iter().position(|row| row.0 == name).unwrap();
+                let (_, has_timeout, _) = rows[number];
+                let later = apart * u32::try_from(number).unwrap();
+                let before = began_before.saturating_sub(later);
                 let (timeout, patience) = (bounds.timeout.filter(|_| has_timeout), bounds.patience());
                 let mut cell = |what: String| wrong.push(format!("{trouble:?}, {bounds:?}, {name}: {took:?}, {what}"));
                 let error = match outcome {
@@ -151,8 +170,10 @@ fn judge(rows: &[Row<Client>], before: Duration, noticed: fn(Trouble) -> Duratio
                 };
                 let longest = timeout.unwrap_or(Duration::MAX).min(before + patience + noticed(trouble));
                 let is_timed_out = timeout.is_some_and(|timeout| took == timeout && error.is_retryable());
-                // Not given up before its time either.
-                let is_early = took < timeout.unwrap_or(Duration::MAX).min(before + patience);
+                // Not given up before its time either. A ticket without answers fails one member, whichever that is.
+                let own = if name.starts_with("queued") { Duration::ZERO } else { before + patience };
+                let least = (began_before + patience).saturating_sub(later).max(own);
+                let is_early = took < timeout.unwrap_or(Duration::MAX).min(least);
                 let may_be_early = !error.is_retryable() || bounds.retry_timeout.is_zero();
                 if took > longest
                     || (is_early && !may_be_early)
@@ -169,16 +190,30 @@ fn judge(rows: &[Row<Client>], before: Duration, noticed: fn(Trouble) -> Duratio
 
 #[test]
 fn every_bound_of_a_request_holds_whatever_is_wrong() {
-    judge(&[ALL.plain, ALL.held].concat(), Duration::ZERO, |_| Duration::ZERO);
+    judge(&[ALL.plain, ALL.held].concat(), (Duration::ZERO, Duration::ZERO), |_| Duration::ZERO);
 }
 
 /// The time counts from the first heartbeat without an answer. One is due when a socket is lost.
 #[test]
 fn every_bound_of_a_wait_in_the_queue_holds_whatever_is_wrong() {
-    judge(ALL.queued, Duration::from_millis(50), |trouble| match trouble {
+    judge(ALL.queued, (Duration::from_millis(50), Duration::ZERO), heartbeat);
+}
+
+/// When the first heartbeat is sent that gets no answer.
+fn heartbeat(trouble: Trouble) -> Duration {
+    match trouble {
         Trouble::Absent | Trouble::Unreachable | Trouble::Denies => Duration::ZERO,
-        Trouble::Refuses(_) | Trouble::Silent | Trouble::Demoted => LEASE / 3,
-    });
+        Trouble::Refuses(_) | Trouble::Silent | Trouble::Slow(_) | Trouble::Demoted => LEASE / 3,
+    }
+}
+
+/// Each member's time counts from when it joined, if that is later than the first request without an answer.
+#[test]
+fn every_bound_of_a_member_of_a_cohort_holds_whatever_is_wrong() {
+    for apart in [1, 30, 130, 500].map(Duration::from_millis) {
+        judge(COHORT, (Duration::ZERO, apart), |_| Duration::ZERO);
+        judge(COHORT_QUEUED, (Duration::from_millis(50), apart), heartbeat);
+    }
 }
 
 /// A ticket is refreshed after a third of its lease. The answer to that is the cause if the caller's time ends later. A
@@ -191,14 +226,14 @@ fn a_waiter_whose_time_is_over_says_what_those_were_answered_that_ask_for_it() {
     for trouble in TROUBLES.into_iter().filter(|trouble| *trouble != Trouble::Denies) {
         let queue_up = When::After(Duration::from_millis(50));
         let outcomes = [(ALL.queued, queue_up), (ALL.followers, When::After(Duration::ZERO))]
-            .map(|(rows, when)| outcomes(1, rows, (trouble, when), bounds));
+            .map(|(rows, when)| outcomes(1, (rows, Duration::ZERO), (trouble, when), bounds));
         for (name, took, outcome) in outcomes.into_iter().flatten() {
             let error = outcome.unwrap_err();
             let shown = format!("{error:#}");
             let told = match trouble {
                 Trouble::Refuses(line) => line,
                 Trouble::Demoted => "READONLY",
-                Trouble::Silent => "no answer",
+                Trouble::Silent | Trouble::Slow(_) => "no answer",
                 Trouble::Absent | Trouble::Unreachable | Trouble::Denies => "h:1/0: ",
             };
             if (Some(took), error.kind()) != (bounds.timeout, ErrorKind::TimedOut) || !shown.contains(told) {
@@ -215,7 +250,9 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
     for (retry_timeout, over) in [(0, 500), (700, 400), (10_000, 7000)] {
         for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent] {
             let when = When::First(Some(Duration::from_millis(over)));
-            for (name, took, outcome) in outcomes(1, ALL.plain, (trouble, when), bounds(retry_timeout, 3000, None)) {
+            for (name, took, outcome) in
+                outcomes(1, (ALL.plain, Duration::ZERO), (trouble, when), bounds(retry_timeout, 3000, None))
+            {
                 // The latch and the semaphore of the other operations may be there or not.
                 assert!(outcome.is_ok(), "{trouble:?}, {retry_timeout} ms, {name}: {took:?}, {outcome:?}");
             }
@@ -228,7 +265,7 @@ fn an_operation_that_waits_for_the_first_connect_goes_on_when_it_succeeds() {
 fn a_wait_for_the_first_connect_in_vain_is_bounded_and_says_so() {
     for trouble in [Trouble::Absent, Trouble::Unreachable, Trouble::Silent, Trouble::Denies] {
         let bounds = bounds(700, 3000, None);
-        for (name, took, outcome) in outcomes(1, ALL.plain, (trouble, When::First(None)), bounds) {
+        for (name, took, outcome) in outcomes(1, (ALL.plain, Duration::ZERO), (trouble, When::First(None)), bounds) {
             let error = format!("{:#}", outcome.unwrap_err());
             let told: &[&str] = match trouble {
                 Trouble::Absent => &["h:1/0: connection refused", "(connecting for 700ms)"],

@@ -113,15 +113,45 @@ fn grants_that_expired_before_they_were_known_fail_one_member_only() {
 }
 
 #[test]
-fn a_ticket_without_an_answer_fails_one_member_only() {
+fn a_ticket_without_an_answer_fails_those_that_have_waited_for_as_long() {
     let setup = setup();
     let [mut first, mut second] = setup.two_members();
     setup.answer([Answer::Queued, Answer::Granted]);
     assert!(poll(first.as_mut()).is_pending());
-    let (ids, now, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
-    setup.context.engine.heartbeat_failed(&setup.keys, &ids, now, now, &failure, Duration::ZERO);
-    assert!(matches!(poll(first.as_mut()), Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
-    owned(poll(second.as_mut()));
+    let (ids, since, failure) = ([first_id().n], setup.context.now(), Failure::Connection(unreachable()));
+    let time = Duration::from_secs(1);
+    setup.executor.advance(time);
+    let mut late = pin!(setup.acquire(setup.request(None)));
+    assert!(poll(late.as_mut()).is_pending());
+    setup.context.engine.heartbeat_failed(&setup.keys, &ids, since, setup.context.now(), &failure, time);
+    for acquired in [poll(first.as_mut()), poll(second.as_mut())] {
+        assert!(matches!(acquired, Poll::Ready(Err(error)) if error.kind() == ErrorKind::Unavailable));
+    }
+    assert_eq!(setup.calls(), 1);
+    owned(poll(late.as_mut()));
+}
+
+/// It joined while the request of the member before had no answer, so it has as much less time left.
+#[test]
+fn the_time_of_a_member_counts_from_when_it_joined() {
+    for is_dropped in [false, true] {
+        let setup = setup();
+        let retry_timeout = setup.context.config.retry_timeout;
+        let mut first: Acquiring<'_> = Box::pin(setup.acquire(setup.request(None)));
+        assert!(poll(first.as_mut()).is_pending());
+        setup.executor.advance(retry_timeout / 2);
+        let joined = setup.context.now();
+        let mut second: Acquiring<'_> = Box::pin(setup.acquire(setup.request(None)));
+        assert!(poll(second.as_mut()).is_pending());
+        setup.executor.advance(retry_timeout / 4);
+        if is_dropped {
+            drop(first);
+        } else {
+            assert_eq!(finish(first).unwrap_err().kind(), ErrorKind::Unavailable);
+        }
+        assert_eq!(finish(second).unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(setup.context.now() - joined, retry_timeout);
+    }
 }
 
 /// The grant became known so late that the member asks once more.

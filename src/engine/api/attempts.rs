@@ -79,14 +79,14 @@ impl Engine {
     }
 
     /// The future that waited for the attempt is gone. The next member of its cohort continues the attempt; without
-    /// one, it is given up.
-    pub(crate) fn drop_pending(&self, id: AttemptId, now: Instant) {
+    /// one, it is given up. `since`: the time since which its requests have had no usable answer.
+    pub(crate) fn drop_pending(&self, id: AttemptId, since: Option<Instant>, now: Instant) {
         self.change(|state| {
             if mutant::on(Mutant::NoCleanUpOnDrop) {
                 state.attempts.remove(id.n);
                 return;
             }
-            if !state.handoff_handler().hand_on(id, now) {
+            if !state.handoff_handler().hand_on(id, since, now) {
                 state.attempt_handler().give_up(id, now);
             }
         });

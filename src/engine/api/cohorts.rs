@@ -44,7 +44,7 @@ impl Engine {
                 if self.is_closed() {
                     return Poll::Ready(Err(Closed));
                 }
-                let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead));
+                let given = ready!(state.cohorts.poll(cohort, member, waker)).unwrap_or(Ok(Turn::Lead { since: None }));
                 if let Ok(Turn::Held { hold, .. }) = &given {
                     state.stats.acquired += 1;
                     state.stats.passed_on += 1;
@@ -84,7 +84,7 @@ impl Engine {
         })
     }
 
-    /// The member has failed. Every other member up to [`SharedFailure::last`] fails too.
+    /// The member has failed. Every other member within its [`Reach`](SharedFailure::reach) fails too.
     pub(crate) fn fail(&self, cohort: &CohortId, member: u64, failure: SharedFailure, now: Instant) {
         self.change(|state| state.handoff_handler().fail(cohort, member, failure, now));
     }

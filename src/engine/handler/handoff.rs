@@ -104,8 +104,9 @@ impl HandoffHandler<'_> {
     }
 
     /// Called when the owner of an attempt is gone before the outcome is known. `true`: the next member continues the
-    /// attempt. `false`: every waiting member has a ticket, or the attempt belongs to no cohort.
-    pub(in crate::engine) fn hand_on(&mut self, id: AttemptId, now: Instant) -> bool {
+    /// attempt. `false`: every waiting member has a ticket, or the attempt belongs to no cohort. `since`: the time
+    /// since which its requests have had no usable answer.
+    pub(in crate::engine) fn hand_on(&mut self, id: AttemptId, since: Option<Instant>, now: Instant) -> bool {
         let Some(attempt) = self.assets.attempts.get(id.n).filter(|attempt| attempt.member.is_some()) else {
             return false;
         };
@@ -118,7 +119,7 @@ impl HandoffHandler<'_> {
         let handed_on = self.cohorts.change(&cohort, |cohort| {
             let needs_turn = cohort.needs_turn();
             if needs_turn {
-                let handoff = AttemptHandoff { id, amount, before, asked: 1, is_decided: false };
+                let handoff = AttemptHandoff { id, amount, before, asked: 1, is_decided: false, since };
                 self.assets.give(cohort, Ok(Turn::Attempt(handoff)), now);
             }
             needs_turn
@@ -155,7 +156,7 @@ impl Assets<'_> {
                     attempt.member = Some(member);
                 }
             }
-            Err(Ok(Turn::Lead) | Err(SharedFailure { .. })) => {}
+            Err(Ok(Turn::Lead { .. }) | Err(SharedFailure { .. })) => {}
             Err(Ok(Turn::Held { hold, .. })) => {
                 if self.holds.remove(hold.id.n).is_some() {
                     cohort.end_hold(hold.id.n);
@@ -187,7 +188,7 @@ impl Assets<'_> {
         let (amount, asked) = (attempt.amount, attempt.asked);
         let is_granted = matches!(attempt.outcome, Some(Outcome::Granted { .. }));
         if cohort.take_ticket(id) {
-            let handoff = AttemptHandoff { id, amount, before: None, asked, is_decided: true };
+            let handoff = AttemptHandoff { asked, is_decided: true, ..AttemptHandoff::new(id, amount) };
             self.give(cohort, Ok(Turn::Attempt(handoff)), now);
         } else if is_granted {
             self.verify_before(cohort, id, now);

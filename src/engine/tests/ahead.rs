@@ -129,7 +129,7 @@ fn a_ticket_queued_ahead_is_the_cohorts_once_the_hold_ends() {
         Some(Turn::Attempt(handoff)) => assert!(handoff.id == ask.attempt && handoff.is_decided),
         turn => panic!("{turn:?}"),
     }
-    cohort.setup.engine.drop_pending(ask.attempt, cohort.setup.now);
+    cohort.setup.engine.drop_pending(ask.attempt, None, cohort.setup.now);
     cohort.ends(&hold);
 }
 
@@ -163,10 +163,10 @@ fn a_ticket_queued_ahead_that_is_granted_has_the_hold_checked_at_once() {
         match cohort.poll(1) {
             None => assert!(is_held),
             Some(Turn::Attempt(turn)) => assert!(queued && !is_held && turn.id == ask.attempt && turn.is_decided),
-            turn => assert!(matches!(turn, Some(Turn::Lead)) && !queued && !is_held, "{turn:?}"),
+            turn => assert!(matches!(turn, Some(Turn::Lead { .. })) && !queued && !is_held, "{turn:?}"),
         }
         assert!(cohort.asked(now).is_empty(), "the server is asked once");
-        cohort.setup.engine.drop_pending(ask.attempt, now);
+        cohort.setup.engine.drop_pending(ask.attempt, None, now);
         cohort.ends(&hold);
     }
 }
@@ -266,7 +266,7 @@ fn a_hold_that_is_gone_is_lost_whether_a_member_has_it_or_not() {
         cohort.answer(&ask, Some(AskedAhead::NotHeld { now: 1 }));
         let loss = if parked { None } else { Some(Loss::Gone) };
         assert_eq!(hold.loss(cohort.setup.now), loss);
-        assert!(matches!(cohort.poll(1), Some(Turn::Lead)));
+        assert!(matches!(cohort.poll(1), Some(Turn::Lead { .. })));
         cohort.ends(&hold);
     }
 }

@@ -16,7 +16,7 @@ fn nothing_is_left_of_an_attempt() {
     let endings: [fn(&Setup, AttemptId); 7] = [
         |setup, id| setup.engine.forget(id),
         |setup, id| setup.engine.abandon(id, setup.now),
-        |setup, id| setup.engine.drop_pending(id, setup.now),
+        |setup, id| setup.engine.drop_pending(id, None, setup.now),
         |setup, id| setup.engine.release(&setup.grant(id, true), setup.now),
         |setup, id| setup.engine.release_later(&setup.grant(id, false), setup.now),
         |setup, _| setup.engine.close(setup.now),

@@ -141,7 +141,7 @@ fn an_attempt_that_was_handed_on_and_dropped_is_cleaned_up_with_the_hold_before_
     assert!(cohort.hand_off_first(cohort.budget()));
     let handoff = cohort.attempt(0);
     cohort.setup.engine.leave(&cohort.id, cohort.others[0], now);
-    cohort.setup.engine.drop_pending(handoff.id, now);
+    cohort.setup.engine.drop_pending(handoff.id, None, now);
     let work = cohort.setup.engine.work(now);
     let cleanups: Vec<_> = work.cleanups.iter().map(|(_, cleanup)| cleanup.ticket).collect();
     let ticket = |id, amount| Kind::Lock.ticket(id, LEASE, amount);
@@ -157,7 +157,7 @@ fn tickets_of_the_name_are_asked_about_when_a_request_that_releases_is_dropped()
     assert!(cohort.hand_off_first(cohort.budget()));
     let handoff = cohort.attempt(0);
     assert!(setup.engine.work(setup.now).heartbeat.is_empty());
-    setup.engine.drop_pending(handoff.id, setup.now);
+    setup.engine.drop_pending(handoff.id, None, setup.now);
     setup.engine.leave(&cohort.id, cohort.others[0], setup.now);
     let heartbeat = setup.engine.work(setup.now).heartbeat;
     let asked: Vec<_> = heartbeat.iter().flat_map(|heartbeat| &heartbeat.tickets).map(|(n, _)| *n).collect();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::closed::{CannotJoin, Closed};
-use crate::engine::turn::SharedFailure;
+use crate::engine::turn::{Reach, SharedFailure};
 use crate::error::{Error, ErrorKind};
 use crate::protocol::message::Message;
 use crate::wakers::woken::Woken;
@@ -49,7 +49,7 @@ impl Cohort {
     }
 
     fn drop_pending(&self, id: AttemptId) {
-        self.setup.engine.drop_pending(id, self.setup.now);
+        self.setup.engine.drop_pending(id, None, self.setup.now);
     }
 
     fn leave(&self, member: u64) {
@@ -166,11 +166,11 @@ fn a_failure_is_for_the_next_member_too() {
     let cohort = cohort(Kind::Lock);
     let [first, second] = [cohort.join(), cohort.join()];
     let now = cohort.setup.now;
-    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), last: second };
+    let failure = SharedFailure { error: Error::new(ErrorKind::Unavailable, "lock"), reach: Reach::JoinedBy(now) };
     cohort.setup.engine.fail(&cohort.id, first, failure, now);
     match cohort.poll(second) {
-        Poll::Ready(Ok(Err(SharedFailure { error, last }))) => {
-            assert_eq!((error.kind(), last), (ErrorKind::Unavailable, second));
+        Poll::Ready(Ok(Err(SharedFailure { error, reach: Reach::JoinedBy(since) }))) => {
+            assert_eq!((error.kind(), since), (ErrorKind::Unavailable, now));
         }
         turn => panic!("{turn:?}"),
     }
@@ -189,7 +189,7 @@ fn a_permit_that_is_held_lets_the_next_member_ask() {
         cohort.setup.engine.hold(handoff.id, 1, Token::NONE, Term::Renewed, until, cohort.setup.now).unwrap()
     };
     let holds: Vec<_> = handoffs.iter().map(hold).collect();
-    assert!(matches!(cohort.poll(members[2]), Poll::Ready(Ok(Ok(Turn::Lead)))));
+    assert!(matches!(cohort.poll(members[2]), Poll::Ready(Ok(Ok(Turn::Lead { .. })))));
     for (hold, member) in holds.iter().zip(&members) {
         cohort.setup.engine.release(hold, cohort.setup.now);
         cohort.leave(*member);
@@ -206,6 +206,6 @@ fn a_lost_hold_lets_the_next_member_ask() {
     let hold = cohort.setup.engine.hold(handoff.id, 1, Token::new(1), Term::Renewed, until, now).unwrap();
     assert!(cohort.poll(second).is_pending());
     cohort.setup.engine.renewed(now, now, &[], &[hold]);
-    assert!(matches!(cohort.poll(second), Poll::Ready(Ok(Ok(Turn::Lead)))));
+    assert!(matches!(cohort.poll(second), Poll::Ready(Ok(Ok(Turn::Lead { .. })))));
     cohort.leave_all(&[first, second]);
 }

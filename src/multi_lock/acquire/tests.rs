@@ -93,3 +93,31 @@ fn a_try_takes_no_longer_than_one_retry_timeout() {
     left.sort();
     assert_eq!(left, ["a", "b"], "the background goes on");
 }
+
+/// Nothing is asked for that no time is left for.
+#[test]
+fn a_timeout_that_the_first_holds_have_used_up_sends_nothing_more() {
+    let setup = setup();
+    let second = Duration::from_secs(1);
+    let mut options = options(&setup);
+    options.choices.timeout = Some(second);
+    answer(&setup, [Answer::After(second), Answer::Granted, Answer::Granted]);
+    let error = finish(acquire_all(&options, true)).unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::TimedOut, Some("b")));
+    assert_eq!(*lock(&setup.connection.keys), ["bowline:lock:{a}"]);
+    assert_eq!(cleaned_up(&setup), ["a"]);
+}
+
+/// Without retries, a request has the command timeout all the same.
+#[test]
+fn a_try_without_a_retry_timeout_waits_for_what_it_gives_back() {
+    let mut setup = setup();
+    Arc::get_mut(&mut setup.context).unwrap().config.retry_timeout = Duration::ZERO;
+    answer(&setup, [Answer::Granted, Answer::Busy, Answer::Never]);
+    let options = options(&setup);
+    let mut trying = Box::pin(acquire_all(&options, false));
+    for _ in 0..20 {
+        assert!(poll(trying.as_mut()).is_pending());
+    }
+    assert_eq!(lock(&setup.connection.keys).last().unwrap(), "bowline:lock:{a}", "the release is under way");
+}

@@ -3,12 +3,13 @@
 -- ARGV: attempt_id lease_ms proposal owner granted not_after_ms set
 -- Reply: ACCEPTED proposal run_id uptime_s now | REFUSED counter run_id uptime_s now | BUSY ttl_ms run_id uptime_s
 -- now | STALE 0 run_id uptime_s now | OTHER set run_id uptime_s now REFUSED: the lock is taken, but the proposal is not
--- larger than the counter. owner names the hold on all masters: it may propose what it proposed before. granted 1: a
--- majority has accepted the token already, and this master takes the lock for that hold whatever its counter is. ttl_ms
--- is what is left of the lease of the hold in the way, -1 if that has no end. not_after_ms 0 means no limit. set is the
--- set of masters that the caller knows, <name>/<version>/<number of masters>, or empty if it does not say. OTHER: the
--- vote before was for a set with which a majority of the caller's set need not share a master, and its lease may not be
--- over. run_id and uptime_s are those of the server process.
+-- larger than the counter. An attempt that has the lock already keeps the largest of its tokens and the longest of its
+-- leases, because this may be a late copy. owner names the hold on all masters: it may propose what it proposed before.
+-- granted 1: a majority has accepted the token already, and this master takes the lock for that hold whatever its
+-- counter is. ttl_ms is what is left of the lease of the hold in the way, -1 if that has no end. not_after_ms 0 means
+-- no limit. set is the set of masters that the caller knows, <name>/<version>/<number of masters>, or empty if it does
+-- not say. OTHER: the vote before was for a set with which a majority of the caller's set need not share a master, and
+-- its lease may not be over. run_id and uptime_s are those of the server process.
 
 local lock, fence = KEYS[1], KEYS[2]
 local id, lease, proposal, owner, granted, not_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
@@ -17,7 +18,7 @@ local set = ARGV[7]
 --@include counter
 --@include process
 
-local held = redis.call('HEXISTS', lock, id) == 1
+local held = redis.call('HGET', lock, id)
 local busy = not held and redis.call('EXISTS', lock) == 1
 local last, by, others
 if set ~= '' or not busy then
@@ -51,6 +52,13 @@ end
 accepted = accepted or granted == '1'
 
 local token = accepted and proposal or '0'
+if held then
+  local had, longest = string.match(held, '^(%d+)( ?%d*)$')
+  if had and tonumber(had) > tonumber(token) then token = had end
+  token = token .. (longest or '')
+  local left = redis.call('PTTL', lock)
+  if left > tonumber(lease) then lease = left end
+end
 --@include hold
 if accepted then return {'ACCEPTED', proposal, run_id, uptime, now} end
 return {'REFUSED', string.format('%.0f', highest), run_id, uptime, now}

@@ -26,7 +26,7 @@ fn a_majority_is_of_the_masters_and_not_of_the_answers() {
     assert_eq!([1, 3, 5].map(majority), [1, 2, 3]);
     for (masters, least) in [(3, 2), (5, 3)] {
         for votes in 0..=masters {
-            let verdict = tally(masters, &vec![accepted(now); votes], now, LEAST);
+            let verdict = tally(masters, &vec![accepted(now); votes], now, SECOND);
             let expected = if votes >= least { Verdict::Held } else { Verdict::TooFew };
             assert_eq!(verdict, expected, "{votes} of {masters}");
         }
@@ -36,7 +36,7 @@ fn a_majority_is_of_the_masters_and_not_of_the_answers() {
 #[test]
 fn a_lock_without_an_accepted_token_is_no_vote() {
     let now = an_instant();
-    let three = |answers: &[Answer]| tally(3, answers, now, LEAST);
+    let three = |answers: &[Answer]| tally(3, answers, now, SECOND);
     assert_eq!(three(&[accepted(now), refused(now, 9)]), Verdict::Propose(Token::new(10)));
     assert_eq!(three(&[refused(now, 4), refused(now, 9), refused(now, 7)]), Verdict::Propose(Token::new(10)));
     assert_eq!(three(&[accepted(now), accepted(now), refused(now, 9)]), Verdict::Held);
@@ -49,13 +49,13 @@ fn the_next_proposal_is_larger_than_what_any_master_has_seen_even_if_its_vote_do
     let now = an_instant();
     let young = Answer::Refused(Validity { until: now + SECOND, from: Some(now + SECOND) }, Token::new(50));
     let answers = [refused(now, 9), refused(now, 8), young];
-    assert_eq!(tally(3, &answers, now, LEAST), Verdict::Propose(Token::new(51)));
+    assert_eq!(tally(3, &answers, now, SECOND), Verdict::Propose(Token::new(51)));
 }
 
 #[test]
 fn others_in_the_way_are_no_lack_of_masters() {
     let now = an_instant();
-    let three = |answers: &[Answer]| tally(3, answers, now, LEAST);
+    let three = |answers: &[Answer]| tally(3, answers, now, SECOND);
     assert_eq!(three(&[busy(80), busy(30), busy(50)]), Verdict::Contested(Duration::from_millis(30)));
     assert_eq!(three(&[accepted(now), busy(80)]), Verdict::Contested(Duration::from_millis(80)));
     assert_eq!(three(&[busy(80)]), Verdict::TooFew);
@@ -69,9 +69,9 @@ fn what_is_left_of_a_lease_has_to_be_of_use() {
     let now = an_instant();
     let until = |until| Answer::Accepted(old(until));
     let late = [accepted(now), until(now + LEAST)];
-    assert_eq!(tally(3, &late, now, LEAST), Verdict::TooFew);
+    assert_eq!(tally(3, &late, now, SECOND), Verdict::TooFew);
     let just = [accepted(now), until(now + LEAST + Duration::from_nanos(1))];
-    assert_eq!(tally(3, &just, now, LEAST), Verdict::Held);
+    assert_eq!(tally(3, &just, now, SECOND), Verdict::Held);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_young_master_counts_once_its_time_has_come() {
     let now = an_instant();
     let young = Validity { until: now + 2 * SECOND, from: Some(now + SECOND) };
     let answers = [accepted(now), Answer::Accepted(young)];
-    assert_eq!(tally(3, &answers, now, LEAST), Verdict::TooFew);
+    assert_eq!(tally(3, &answers, now, SECOND), Verdict::TooFew);
     let votes = || [old(now + 3 * SECOND), young];
     assert_eq!(deadline(3, votes(), now), None);
     assert_eq!(deadline(3, votes(), now + SECOND), Some(now + 2 * SECOND));

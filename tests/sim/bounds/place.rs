@@ -23,6 +23,8 @@ use crate::executor::{Machine, WORLD};
 pub enum Trouble {
     /// It answers everything with an error that can pass.
     Refuses(&'static str),
+    /// Each answer takes this long.
+    Slow(Duration),
     /// It reads nothing any more, and takes new sockets all the same.
     Silent,
     /// It has become a replica: its sockets are open, scripts are refused, and so is each new login.
@@ -35,7 +37,7 @@ pub enum Trouble {
     Denies,
 }
 
-use Trouble::{Absent, Demoted, Denies, Refuses, Silent, Unreachable};
+use Trouble::{Absent, Demoted, Denies, Refuses, Silent, Slow, Unreachable};
 
 pub const TROUBLES: [Trouble; 7] = [
     Refuses("LOADING Redis is loading the dataset in memory"),
@@ -51,6 +53,7 @@ pub const TROUBLES: [Trouble; 7] = [
 pub struct Place {
     machine: Arc<Machine>,
     server: EmbeddedConnection,
+    data: Server,
     state: Mutex<Option<Trouble>>,
     changed: Event,
     seed: u64,
@@ -64,14 +67,21 @@ impl fmt::Debug for Place {
 
 impl Place {
     pub fn new(machine: &Arc<Machine>, seed: u64) -> Arc<Self> {
-        let server = Server::starting_at(Duration::from_secs(1_800_000_000)).connect(machine.process(WORLD));
+        let data = Server::starting_at(Duration::from_secs(1_800_000_000));
+        let server = data.connect(machine.process(WORLD));
         let (machine, state, changed) = (machine.clone(), Mutex::default(), Event::new());
-        Arc::new(Self { machine, server, state, changed, seed })
+        Arc::new(Self { machine, server, data, state, changed, seed })
     }
 
     pub fn set(&self, trouble: Option<Trouble>) {
         *self.state.lock().unwrap() = trouble;
         self.changed.notify(usize::MAX);
+    }
+
+    /// The keys of what is held here, or waits.
+    pub fn held(&self) -> Vec<String> {
+        let keys = self.data.dump().into_keys().map(|key| String::from_utf8_lossy(&key).into_owned());
+        keys.filter(|key| !key.ends_with(":fence")).collect()
     }
 
     fn trouble(&self) -> Option<Trouble> {
@@ -100,13 +110,18 @@ impl Place {
                     continue;
                 }
                 Some(Absent | Unreachable | Denies) => return,
-                None | Some(Refuses(_) | Demoted) => {}
+                None | Some(Refuses(_) | Demoted | Slow(_)) => {}
             }
             let mut out = Vec::new();
             while let Some(words) = take(&mut unread) {
                 for said in self.execute(&words, trouble, &mut subscriptions).await {
                     said.write(&mut out);
                 }
+            }
+            if let Some(Slow(by)) = trouble
+                && !out.is_empty()
+            {
+                self.machine.process(WORLD).sleep(by).await;
             }
             if socket.write_all(&out).await.is_err() {
                 return;

@@ -1,0 +1,74 @@
+//! Members of one cohort, and what operations are made of.
+
+use std::time::Duration;
+
+use bowline::{Acquire, Client, Held, TryAcquire};
+use bowline_testkit::operations::{Prepared, Row};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join};
+
+pub(super) fn waits<G: Held + 'static>(acquire: Acquire<G>, timeout: Option<Duration>) -> Prepared {
+    let acquire = match timeout {
+        Some(timeout) => acquire.timeout(timeout),
+        None => acquire,
+    };
+    async move { acquire.await.map(drop) }.boxed()
+}
+
+pub(super) fn tries<G: Held + 'static>(tries: TryAcquire<G>, timeout: Option<Duration>) -> Prepared {
+    let tries = match timeout {
+        Some(timeout) => tries.timeout(timeout),
+        None => tries,
+    };
+    async move { tries.await.map(drop) }.boxed()
+}
+
+fn member(client: Client, timeout: Option<Duration>) -> BoxFuture<'static, Prepared> {
+    ready(waits(client.lock("cohort").lock().non_fair(), timeout))
+}
+
+/// Members of one cohort. Those with a timeout of their own leave their requests to the next one.
+pub(super) const COHORT: &[Row<Client>] = &[
+    ("member 1", true, member),
+    ("member 2", false, member),
+    ("member 3", true, member),
+    ("member 4", true, member),
+    ("member 5", false, member),
+    ("member 6", false, member),
+];
+
+/// Members of one cohort that wait for its ticket.
+pub(super) const COHORT_QUEUED: &[Row<Client>] = &[
+    ("queued member 1", true, |client, timeout| {
+        Box::pin(async move {
+            let lock = client.lock("cohort");
+            behind(lock.lock().await.unwrap(), waits(lock.lock().non_fair(), timeout))
+        })
+    }),
+    ("queued member 2", false, member),
+    ("queued member 3", true, member),
+    ("queued member 4", false, member),
+    ("queued member 5", false, member),
+];
+
+/// Keeps what the work waits for.
+fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
+    async move {
+        let outcome = work.await;
+        drop(held);
+        outcome
+    }
+    .boxed()
+}
+
+pub(super) fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
+    Box::pin(std::future::ready(prepared))
+}
+
+pub(super) fn both(one: Prepared, other: Prepared) -> Prepared {
+    async move {
+        let (one, other) = join(one, other).await;
+        one.and(other)
+    }
+    .boxed()
+}
