@@ -184,7 +184,8 @@ fn the_first_answer_says_how_patient_a_link_is() {
     }
 }
 
-/// The first time, a slow network is waited for as long as the user says. Later there must be time for a second attempt.
+/// The first time, a slow network is waited for as long as the user says. Later there must be time for a second
+/// attempt.
 #[test]
 fn a_link_beside_the_first_one_does_not_wait_for_a_silent_socket_all_the_time() {
     let config = Config::builder().command_timeout(ms(3000)).lease(ms(3000)).build().unwrap();

@@ -84,8 +84,8 @@ impl Scene {
     }
 }
 
-/// Otherwise a server that hangs up on subscribers would be dialled a hundred times a second, and one that has restarted
-/// would be missed for a second.
+/// Otherwise a server that hangs up on subscribers would be dialled a hundred times a second, and one that has
+/// restarted would be missed for a second.
 #[test]
 fn the_pauses_grow_until_a_subscription_has_lasted() {
     let mut scene = Scene::new();
