@@ -44,6 +44,8 @@ pub(super) struct Lab {
     pub(super) nodes: HashMap<u16, Arc<FakeNode>>,
     /// The number of the last socket.
     sockets: AtomicUsize,
+    /// The time of the last dial, and the number of dials at that time.
+    dials: Mutex<(Instant, usize)>,
 }
 
 /// The time, and the tasks that have not run yet.
@@ -65,12 +67,13 @@ impl Lab {
             spawned: Mutex::default(),
         });
         let nodes = ports.iter().map(|port| (*port, Arc::new(FakeNode::new(*port, owner, Arc::clone(&clock)))));
-        Arc::new(Self { nodes: nodes.collect(), clock, sockets: AtomicUsize::new(0) })
+        let dials = Mutex::new((clock.now(), 0));
+        Arc::new(Self { nodes: nodes.collect(), clock, sockets: AtomicUsize::new(0), dials })
     }
 
-    /// Runs all tasks until this future is ready.
+    /// Runs all tasks until this future is ready, for an hour at most.
     pub(super) fn run<F: Future>(&self, tasks: &mut Tasks, future: F) -> F::Output {
-        let mut future = pin!(future);
+        let (mut future, end) = (pin!(future), self.clock.now() + Duration::from_secs(3600));
         let woken = Arc::new(Woken(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
@@ -86,6 +89,7 @@ impl Lab {
                 }
             }
             self.clock.advance();
+            assert!(self.clock.now() <= end, "what is waited for does not come");
             woken.0.store(true, Ordering::SeqCst);
         }
     }
@@ -178,6 +182,10 @@ impl Executor for Lab {
 
 impl Dial for Lab {
     fn tcp<'a>(&'a self, _host: &'a str, port: u16) -> BoxFuture<'a, Dialled> {
+        let (mut dials, now) = (lock(&self.dials), self.clock.now());
+        *dials = (now, if dials.0 == now { dials.1 + 1 } else { 1 });
+        assert!(dials.1 < 1000, "there are no pauses between dials");
+        drop(dials);
         let node = Arc::clone(&self.nodes[&port]);
         if node.dead.load(Ordering::SeqCst) {
             let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);

@@ -148,6 +148,15 @@ fn the_greeting_is_one_record() {
     assert_eq!(usize::from(u16::from_be_bytes([GREETING[7], GREETING[8]])), GREETING.len() - 9);
 }
 
+/// Without TLS a silent server is just slow, and no timer is needed.
+#[test]
+fn the_silence_after_a_plain_login_says_nothing() {
+    for next in [Next::Silent, Next::Unreached] {
+        let Watched { failure, slept, .. } = watch(URL, Duration::from_secs(3), [next]);
+        assert!(failure.is_none() && slept.is_zero());
+    }
+}
+
 /// A server without TLS waits for the end of a line that the greeting does not have.
 #[cfg(feature = "tls")]
 mod mute {
@@ -179,12 +188,5 @@ mod mute {
     #[test]
     fn one_that_is_not_reached_is_not_asked() {
         assert!(watch(TLS, SECOND * 3, [Next::Unreached]).failure.is_none());
-    }
-
-    /// Without TLS a silent server is just slow, and no timer is needed.
-    #[test]
-    fn the_silence_after_a_plain_login_says_nothing() {
-        let Watched { failure, slept, .. } = watch(URL, SECOND * 3, [Next::Silent]);
-        assert!(failure.is_none() && slept.is_zero());
     }
 }
