@@ -165,8 +165,8 @@ impl Assets<'_> {
         }
     }
 
-    /// Called when a ticket is granted that does not belong to the cohort. If it was queued ahead, the server has no hold
-    /// of the cohort any more: it has lost it, or the lease has ended there. The guard is told by the answer to a
+    /// Called when a ticket is granted that does not belong to the cohort. If it was queued ahead, the server has no
+    /// hold of the cohort any more: it has lost it, or the lease has ended there. The guard is told by the answer to a
     /// renewal, and the cohort goes on with the ticket.
     pub(in crate::engine) fn verify_before(&mut self, cohort: &Change<'_, Given>, id: AttemptId, now: Instant) {
         let held = cohort.one_held().filter(|n| self.aheads.is_for(*n, id));
