@@ -41,7 +41,7 @@ impl Patience {
         Self { began: now, state, changed: Event::new() }
     }
 
-    /// The acquisition waits in a queue that is served.
+    /// The acquisition waits in a queue that is served. That is of no use without a majority.
     pub(super) fn wait(&self, now: Instant) {
         let State { last, waits } = *lock(&self.state);
         self.set(State { last, waits: waits.or(Some(now)) });
@@ -76,7 +76,7 @@ impl Patience {
         let retry_timeout = masters.retry_timeout();
         let gone = masters.majority_gone(votes, masters.now()).map(|gone| gone.max(self.began));
         if let Some(waits) = waits {
-            // Without a majority from the beginning, the wait was none.
+            // If there was no majority when the wait began, the acquisition has not got on.
             let since = |gone: Instant| if gone <= waits { gone.min(last) } else { gone };
             return gone.map(|gone| since(gone) + retry_timeout);
         }

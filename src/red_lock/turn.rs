@@ -45,7 +45,7 @@ pub(super) async fn take_turn(
             let (asked, last) = (masters.now(), LastFailure::default());
             let acquisition = Acquisition { source: &master.source, request: &turn, until, last: &last };
             let acquiring = Box::pin(own(&acquisition));
-            let watched = pin!(watch(masters, n, (request.lease, votes), patience));
+            let watched = pin!(watch(masters, n, request.lease, patience));
             let taken = select(acquiring, watched).await;
             let times = (asked.max(patience.ask(masters.now())), limit);
             match taken {
@@ -73,7 +73,7 @@ pub(super) async fn take_turn(
 /// Resolves when the master of the turn leaves a question unanswered for as long as the request can wait, or is down.
 /// While it has answered other requests lately, it is not asked. The other masters are looked at as well: without a
 /// majority, no turn is of any use.
-async fn watch(masters: &Arc<Masters>, n: usize, (lease, votes): (Duration, &[Arc<Keys>]), patience: &Patience) {
+async fn watch(masters: &Arc<Masters>, n: usize, lease: Duration, patience: &Patience) {
     let limit = masters.node_timeout(lease);
     let mut since = masters.now();
     let mut due = since + limit / 2;
@@ -99,10 +99,7 @@ async fn watch(masters: &Arc<Masters>, n: usize, (lease, votes): (Duration, &[Ar
             }
         }
         is_served = true;
-        // Without a majority, to wait is no use.
-        if masters.majority_gone(votes, masters.now()).is_none() {
-            patience.wait(masters.now());
-        }
+        patience.wait(masters.now());
         let others = (0..masters.all.len()).filter(|other| *other != n && !masters.all[*other].is_heard_after(since));
         others.for_each(|other| masters.check(other, Some(LOOK / 2)));
         // Many acquisitions may wait for the same master, and one of them asks for all.
