@@ -18,9 +18,9 @@ use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::error::{Error, ErrorKind, Result};
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
-use crate::owned::{HoldSource, OwnedHold};
-use crate::quorum::QuorumGrant;
-use crate::reentry::{Entry, Vacant};
+use crate::hold::owner::{HoldSource, OwnedHold};
+use crate::hold::quorum::QuorumGrant;
+use crate::hold::reentry::{Entry, Vacant};
 use crate::trace;
 
 mod ask;

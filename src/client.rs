@@ -16,7 +16,7 @@ use crate::latch::CountDownLatch;
 use crate::lock::Lock;
 use crate::multi_lock::MultiLock;
 use crate::opening::Opening;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::runtime::{Executor, timeout};
 use crate::rw_lock::RwLock;
 use crate::semaphore::Semaphore;

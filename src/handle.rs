@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;

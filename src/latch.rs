@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use crate::config::MIN_LEASE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::kind::Kind;
 use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;

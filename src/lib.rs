@@ -36,9 +36,8 @@ mod context;
 mod driver;
 mod engine;
 mod error;
-mod extend;
-mod guard;
 mod handle;
+mod hold;
 mod holder;
 mod jitter;
 mod latch;
@@ -47,19 +46,14 @@ mod multi_lock;
 mod mutant;
 mod mutex;
 mod opening;
-mod owned;
 mod preflight;
 mod protocol;
-mod quorum;
 mod red_lock;
 #[cfg(feature = "_redis")]
 mod redis;
-mod reentry;
-mod run;
 mod runtime;
 mod rw_lock;
 mod semaphore;
-mod source;
 mod stats;
 mod trace;
 mod wakers;
@@ -77,7 +71,7 @@ pub use config::{Config, ConfigBuilder, MAX_LEASE, MIN_LEASE};
 pub use connection::{Acknowledged, Arg, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 pub use engine::lease::Loss;
 pub use error::{Error, ErrorKind, Result};
-pub use guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
+pub use hold::guard::{Held, LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, Reentrant, WriteGuard};
 pub use holder::Holder;
 pub use latch::{CountDownLatch, LatchState, LatchWait, MAX_LATCH_COUNT, MAX_LATCH_TTL};
 pub use lock::{HolderState, Lock, LockState};
@@ -93,7 +87,7 @@ pub use protocol::wire;
 pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockStats};
 #[cfg(all(feature = "_redis", feature = "_wire"))]
 #[doc(hidden)]
-pub use redis::dialled;
+pub use redis::dial::dialled;
 #[cfg(feature = "_redis")]
 pub use redis::{RedisConnection, SentinelUrl};
 pub use runtime::Executor;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
 use crate::handle::Primitive;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::mutex::reply::Inspected;

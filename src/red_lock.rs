@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::lock::LockState;
 use crate::multi_lock::MultiLock;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;

@@ -11,41 +11,20 @@ use self::later::InBackground;
 use self::single::Single;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
-mod acknowledging;
-mod beside;
 mod blocking;
-mod calls;
 mod cluster;
 mod connecting;
 mod convert;
-mod deadline;
 pub(crate) mod dial;
-#[cfg(feature = "_wire")]
-pub mod dialled;
 mod failure;
-mod gate;
-mod handshake;
 #[cfg(test)]
 mod lab;
 mod later;
-mod limit;
 mod link;
-mod loaded;
-mod locate;
-mod one_sided;
-mod progress;
-mod sending;
 mod sentinel;
-mod silence;
 mod single;
-mod spelling;
 mod subscribe;
-mod supervisor;
-mod target;
-#[cfg(feature = "tls")]
-mod tls;
-mod unanswered;
-mod under_way;
+mod url;
 
 pub use self::sentinel::SentinelUrl;
 

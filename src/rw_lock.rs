@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
-use crate::guard::{ReadGuard, WriteGuard};
+use crate::hold::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
 use crate::lock::HolderState;
-use crate::owned::{HoldSource, OwnedHold, lost_error};
+use crate::hold::owner::{HoldSource, OwnedHold, lost_error};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{Held, LockGuard, Reentrant};
+use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::runtime::Executor;

@@ -18,8 +18,8 @@ use crate::acquire::{acquire, out_of_time};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{NamedLoss, loss};
-use crate::owned::{HoldSource, OwnedHold};
+use crate::hold::guard::{NamedLoss, loss};
+use crate::hold::owner::{HoldSource, OwnedHold};
 use crate::runtime::timeout;
 
 /// Signals that a hold acquired so far is lost.

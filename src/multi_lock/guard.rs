@@ -12,9 +12,9 @@ use super::acquire::acquire_all;
 use super::holds::Holds;
 use crate::acquire::builder::choices::Options;
 use crate::error::Result;
-use crate::extend::extend;
-use crate::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, protect};
-use crate::owned::OwnedHold;
+use crate::hold::extend::extend;
+use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, protect};
+use crate::hold::owner::OwnedHold;
 use crate::protocol::token::Token;
 
 /// Several holds that were acquired together and end together, returned by acquisitions of a

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use crate::error::Result;
-use crate::guard::release;
-use crate::owned::OwnedHold;
-use crate::run::covered;
+use crate::hold::guard::release;
+use crate::hold::owner::OwnedHold;
+use crate::hold::run::covered;
 
 /// Holds in the order of their acquisition. They end in the reverse order, so that a waiter that needs them all finds
 /// the later ones free when it gets the first.

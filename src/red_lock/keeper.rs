@@ -10,10 +10,10 @@ use futures::stream::FuturesUnordered;
 use crate::acquire::pending::Terms;
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::release;
+use crate::hold::guard::release;
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::owned::{OwnedHold, lost_error};
+use crate::hold::owner::{OwnedHold, lost_error};
 use crate::protocol::key::Keys;
 use crate::red_lock::count::{Answer, majority};
 use crate::red_lock::kept::{Kept, Slot};
@@ -34,7 +34,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps the hold until a method of [`Ends`](crate::quorum::Ends) ends it, or until it is lost.
+    /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
     pub(super) fn start(kept: Arc<Kept>, keys: Vec<Arc<Keys>>, turn: Arc<OwnedHold>) {
         let executor = kept.masters.executor().clone();
         let keeper = Self { kept, keys, turn: Some(turn) };

@@ -11,10 +11,10 @@ use futures::future::BoxFuture;
 
 use crate::engine::lease::Hold;
 use crate::error::{Error, ErrorKind, Result};
-use crate::extend::extend;
+use crate::hold::extend::extend;
 use crate::mutex::lock;
-use crate::owned::{OwnedHold, lost_error};
-use crate::quorum::Ends;
+use crate::hold::owner::{OwnedHold, lost_error};
+use crate::hold::quorum::Ends;
 use crate::red_lock::count::{Validity, deadline, majority};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;

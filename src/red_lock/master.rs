@@ -7,7 +7,7 @@ use crate::connection::Topology;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::mutex::lock;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::key::Keys;
 use crate::protocol::vote::reply::Process;
 use crate::red_lock::doubts::{Doubts, Why};

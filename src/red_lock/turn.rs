@@ -10,7 +10,7 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::LastFailure;
 use crate::acquire::{Acquisition, own};
 use crate::error::Result;
-use crate::owned::OwnedHold;
+use crate::hold::owner::OwnedHold;
 use crate::protocol::key::Keys;
 use crate::red_lock::count::majority;
 use crate::red_lock::health::LOOK;

@@ -16,10 +16,10 @@ use futures::stream::BoxStream;
 
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
-use super::deadline::Deadline;
-use super::handshake;
-use super::locate::Locate;
-use super::target::Target;
+use super::dial::deadline::Deadline;
+use super::dial::handshake;
+use super::dial::locate::Locate;
+use super::url::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::yield_once;

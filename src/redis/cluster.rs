@@ -25,7 +25,7 @@ use futures::channel::oneshot;
 use futures::future::select;
 use futures::stream::BoxStream;
 
-use super::calls::Answer;
+use super::link::calls::Answer;
 use super::dial::Dial;
 use super::failure::Failure;
 use crate::config::Config;

@@ -17,11 +17,11 @@ use event_listener::Event;
 
 use super::dial::Dial;
 use super::failure::Failure;
-use super::gate::Gate;
-use super::loaded::Loaded;
-use super::locate::Locate;
-use super::silence::Silence;
-use super::under_way::UnderWay;
+use super::dial::gate::Gate;
+use self::loaded::Loaded;
+use super::dial::locate::Locate;
+use self::silence::Silence;
+use self::under_way::UnderWay;
 use crate::backoff::Pauses;
 use crate::config::Config;
 use crate::connection::ConnectionError;
@@ -32,6 +32,16 @@ use crate::trace;
 mod dialling;
 #[cfg(test)]
 mod tests;
+pub(super) mod acknowledging;
+pub(super) mod beside;
+pub(super) mod calls;
+pub(super) mod limit;
+pub(super) mod loaded;
+pub(super) mod sending;
+pub(super) mod silence;
+pub(super) mod supervisor;
+pub(super) mod unanswered;
+pub(super) mod under_way;
 
 pub(super) use self::dialling::attempt;
 

@@ -10,10 +10,10 @@ use futures::future::{BoxFuture, select};
 
 use self::board::{Board, Named};
 use super::convert;
-use super::deadline::Deadline;
+use super::dial::deadline::Deadline;
 use super::failure::Failure;
-use super::locate::Locate;
-use super::target::Target;
+use super::dial::locate::Locate;
+use super::url::target::Target;
 
 mod blocking;
 mod board;

@@ -9,13 +9,13 @@ use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
-use super::acknowledging::Acknowledging;
+use super::link::acknowledging::Acknowledging;
 use super::blocking::Blocking;
-use super::calls::{self, Answer, Waiting};
+use super::link::calls::{self, Answer, Waiting};
 use super::failure::Failure;
 use super::link::Shared;
 use super::subscribe::at_one_server;
-use super::supervisor;
+use super::link::supervisor;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
 
 /// Dropping it ends its tasks and closes its sockets.

@@ -9,7 +9,7 @@ use crate::config::{Config, MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
 use crate::holder::Holder;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::key::Keys;
 use crate::runtime::Executor;
 

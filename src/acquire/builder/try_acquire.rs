@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 
 use super::choices::{Options, Part, builder};
 use crate::error::Result;
-use crate::guard::{Held, LockGuard, Reentrant};
+use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
 use crate::holder::Holder;
 use crate::runtime::Executor;

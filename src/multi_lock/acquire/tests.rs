@@ -5,7 +5,7 @@ use crate::acquire::builder::choices::Part;
 use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
 use crate::handle::Primitive;
 use crate::mutex::lock;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::kind::Kind;
 
 fn options(setup: &Setup) -> Options {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::context::tests::setup;
 use crate::handle::Primitive;
-use crate::owned::HoldSource;
+use crate::hold::owner::HoldSource;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
 

@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::super::deadline::Deadline;
+use super::super::dial::deadline::Deadline;
 use super::super::dial::tune;
-use super::super::target::{Address, Target};
+use super::super::url::target::{Address, Target};
 
 /// A blocking stream to the server, whatever carries it.
 pub(super) trait Duplex: Read + Write + Send {}

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use futures::stream::BoxStream;
 
 use super::super::blocking::Blocking;
-use super::super::deadline::Deadline;
+use super::super::dial::deadline::Deadline;
 use super::host::Host;
 use super::map::SlotMap;
 use super::place::Place;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::{join_all, select};
 
-use super::super::limit::Limit;
+use super::super::link::limit::Limit;
 use super::hand::{Answer, Handed, Way, hand};
 use super::host::Host;
 use super::node::Node;

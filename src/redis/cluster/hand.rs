@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::{Either, select};
 
-use super::super::calls::{Waiting, run_over};
-use super::super::limit::{Limit, SLOW};
+use super::super::link::calls::{Waiting, run_over};
+use super::super::link::limit::{Limit, SLOW};
 use super::super::link::Up;
 use super::host::Host;
 use super::node::Node;
@@ -79,7 +79,7 @@ pub(super) async fn hand(
 }
 
 /// Waits for the link to a node. Returns it with the time since when there is one for this call: the clock is read only
-/// after a wait, so calls that need not wait have their whole time, and [share a timer](super::super::limit). `None`:
+/// after a wait, so calls that need not wait have their whole time, and [share a timer](super::super::link::limit). `None`:
 /// the map has changed meanwhile, or the node has left it. The error: there was no link in time.
 async fn link(
     router: &Router,

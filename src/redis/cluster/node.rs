@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::super::acknowledging::Acknowledging;
-use super::super::beside::beside;
+use super::super::link::acknowledging::Acknowledging;
+use super::super::link::beside::beside;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh};
+use super::super::dial::handshake::{self, Fresh};
 use super::super::link::{RECONNECT, Shared};
 use super::host::Host;
 use super::signals::Signals;

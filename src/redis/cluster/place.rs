@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending, ready};
 
-use super::super::deadline::Deadline;
+use super::super::dial::deadline::Deadline;
 use super::super::failure::Failure;
-use super::super::locate::Locate;
-use super::super::target::{Access, Address, Target};
+use super::super::dial::locate::Locate;
+use super::super::url::target::{Access, Address, Target};
 use super::host::Host;
 
 /// The address of a node, with the login. The owner of a link closes it when it must not be used any more.

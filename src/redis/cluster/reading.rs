@@ -13,8 +13,8 @@ use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake;
-use super::super::one_sided::First;
+use super::super::dial::handshake;
+use super::super::dial::one_sided::First;
 use super::choice::{Choice, Heard};
 use super::host::Host;
 use super::map::{Epochs, SlotMap};

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
-use super::super::limit::{Limit, SLOW};
+use super::super::link::limit::{Limit, SLOW};
 use super::super::link::Shared;
-use super::super::under_way::UnderWay;
+use super::super::link::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
 use super::node::{self, Node};

@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 
-use super::super::spelling::Spelling;
-use super::super::target::{Access, Address, Target, invalid};
+use super::super::url::spelling::Spelling;
+use super::super::url::target::{Access, Address, Target, invalid};
 use super::host::Host;
 
 /// The schemes of clusters, with the schemes of a single node that correspond to them.

@@ -20,8 +20,8 @@ use futures::future::{Either, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh};
-use super::super::progress::Progress;
+use super::super::dial::handshake::{self, Fresh};
+use super::super::dial::progress::Progress;
 use super::super::subscribe::{self, Notices, Proven, Source, Subscription};
 use super::host::Host;
 use super::place::Place;

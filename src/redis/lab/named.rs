@@ -8,10 +8,10 @@ use event_listener::Event;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use super::super::deadline::Deadline;
+use super::super::dial::deadline::Deadline;
 use super::super::failure::Failure;
-use super::super::locate::Locate;
-use super::super::target::Target;
+use super::super::dial::locate::Locate;
+use super::super::url::target::Target;
 use crate::mutex::lock;
 
 /// Knows which server is the primary, as sentinels do.

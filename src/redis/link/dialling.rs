@@ -8,9 +8,9 @@ use ::redis::aio::AsyncPushSender;
 use futures::future::select;
 
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh};
-use super::super::one_sided::First;
-use super::super::progress::{Progress, Stage};
+use super::super::dial::handshake::{self, Fresh};
+use super::super::dial::one_sided::First;
+use super::super::dial::progress::{Progress, Stage};
 use super::Shared;
 use crate::runtime::{self, Executor};
 

@@ -5,8 +5,8 @@ use futures::FutureExt;
 use futures::future::{join, join3};
 
 use super::super::lab::{Lab, Tasks};
-use super::super::limit::is_silent;
-use super::super::progress::{Progress, Stage};
+use super::limit::is_silent;
+use super::super::dial::progress::{Progress, Stage};
 use super::*;
 
 fn ms(ms: u64) -> Duration {

@@ -1,7 +1,7 @@
 //! Asks the sentinels after the runtime's end.
 
 use super::super::blocking::ask_once;
-use super::super::deadline::Deadline;
+use super::super::dial::deadline::Deadline;
 use super::board::{Answer, Board, Named};
 use super::query;
 use super::sentinels::Sentinels;

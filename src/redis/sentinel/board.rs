@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use super::super::target::{Address, Target};
+use super::super::url::target::{Address, Target};
 
 /// The master, as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use ::redis::{Cmd, cmd};
 
 use super::super::failure::Failure;
-use super::super::handshake::field;
-use super::super::target::{Address, Target};
+use super::super::dial::handshake::field;
+use super::super::url::target::{Address, Target};
 use super::board::{Answer, Named, Other};
 use crate::connection::{ConnectionError, Reply};
 use crate::error::ErrorKind;

@@ -11,10 +11,10 @@ use futures::future::{Either, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Driver, Fresh};
-use super::super::one_sided::First;
-use super::super::progress::Progress;
-use super::super::target::Target;
+use super::super::dial::handshake::{self, Driver, Fresh};
+use super::super::dial::one_sided::First;
+use super::super::dial::progress::Progress;
+use super::super::url::target::Target;
 use super::query;
 use super::sentinels::Sentinels;
 use crate::connection::{ConnectionError, Reply};

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::redis::dial::{Dial, Dialled};
-use crate::redis::target::Address;
+use crate::redis::url::target::Address;
 use crate::runtime::{Executor, an_instant};
 
 /// A clock that the test moves. Everything is polled by hand.

@@ -8,8 +8,8 @@ use std::net::Ipv6Addr;
 use ::redis::RedisConnectionInfo;
 use percent_encoding::percent_decode_str;
 
-use super::super::spelling::Spelling;
-use super::super::target::{Access, Address, Target, invalid};
+use super::super::url::spelling::Spelling;
+use super::super::url::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 
 /// The parts of the URL.

@@ -15,7 +15,7 @@ use futures::stream::FuturesUnordered;
 
 use super::super::failure::Failure;
 use super::super::link::RECONNECT;
-use super::super::target::{Address, Target};
+use super::super::url::target::{Address, Target};
 use super::board::{Answer, Board};
 use super::query;
 use super::sentinels::Sentinels;

@@ -17,7 +17,7 @@ use futures::channel::oneshot;
 
 use super::super::failure::Failure;
 use super::super::link::{RECONNECT, attempt};
-use super::super::progress::Progress;
+use super::super::dial::progress::Progress;
 use super::Notices;
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};

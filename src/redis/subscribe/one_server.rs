@@ -18,9 +18,9 @@ use futures::future::{Either, join, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::handshake::{self, Fresh};
+use super::super::dial::handshake::{self, Fresh};
 use super::super::link::Shared;
-use super::super::progress::Progress;
+use super::super::dial::progress::Progress;
 use super::proof::{self, Proof};
 use super::{Notices, Proven, Source, Subscription, subscribe};
 use crate::connection::ConnectionError;

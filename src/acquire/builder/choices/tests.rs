@@ -1,8 +1,8 @@
 use super::*;
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::context::tests::{Setup, setup};
-use crate::guard::LockGuard;
-use crate::owned::HoldSource;
+use crate::hold::guard::LockGuard;
+use crate::hold::owner::HoldSource;
 use crate::protocol::kind::Kind;
 
 const SECOND: Duration = Duration::from_secs(1);

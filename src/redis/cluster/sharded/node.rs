@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::super::super::failure::Failure;
 use super::super::super::link::{RECONNECT, attempt};
-use super::super::super::progress::Progress;
+use crate::redis::dial::progress::Progress;
 use super::super::host::Host;
 use super::super::redirect::Redirect;
 use super::super::router::Router;

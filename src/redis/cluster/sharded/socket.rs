@@ -16,8 +16,8 @@ use futures::future::{Either, select};
 
 use super::super::super::convert;
 use super::super::super::failure::Failure;
-use super::super::super::handshake::Fresh;
-use super::super::super::progress::Progress;
+use crate::redis::dial::handshake::Fresh;
+use crate::redis::dial::progress::Progress;
 use super::super::host::Host;
 use super::super::router::Router;
 use super::super::subscription::{alive, open};

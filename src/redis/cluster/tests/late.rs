@@ -1,6 +1,6 @@
 //! Answers that come late count once another node has confirmed the master.
 
-use super::super::super::limit::SLOW;
+use crate::redis::link::limit::SLOW;
 use super::*;
 
 fn ms(ms: u64) -> Duration {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::super::lab::Lab;
-use super::super::super::target::Address;
+use crate::redis::url::target::Address;
 use super::*;
 use crate::config::Config;
 

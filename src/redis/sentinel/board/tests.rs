@@ -1,6 +1,6 @@
 use super::*;
-use crate::redis::spelling::Spelling;
-use crate::redis::target::Access;
+use crate::redis::url::spelling::Spelling;
+use crate::redis::url::target::Access;
 
 fn address(port: u16) -> Address {
     Address::Tcp("10.0.0.1".to_owned(), port)

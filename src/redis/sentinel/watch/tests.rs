@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::join;
 
 use super::super::super::lab::{FakeNode, Lab, Said, Tasks, push};
-use super::super::super::locate::Locate;
+use crate::redis::dial::locate::Locate;
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;

@@ -1,0 +1,249 @@
+//! Guards: what proves and ends a hold.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::lease::Loss;
+use crate::error::Result;
+use crate::hold::extend::extend;
+use crate::hold::owner::{OwnedHold, lost_error};
+use crate::protocol::token::Token;
+
+mod held;
+mod loss;
+mod protect;
+mod signal;
+
+pub(crate) use held::Sealed;
+pub use held::{Held, Reentrant};
+pub use loss::NamedLoss;
+pub(crate) use protect::protect;
+pub use signal::LossSignal;
+
+/// A held lock, returned by acquisitions of a [`Lock`](crate::Lock). [`release`](Self::release) ends the hold and waits
+/// for the server. A drop releases in the background.
+///
+/// # Guarantees
+/// - While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid in any process that
+///   uses the same server and prefix, with the exceptions below.
+/// - [`lost`](Self::lost) resolves at the latest when the lease ends, counted from the moment before its last renewal
+///   was sent.
+///
+/// # Not guaranteed
+/// A lock on Redis is a lease, not a mutex. A program can be paused between a check and the next step, past the end of
+/// its lease.
+///
+/// Two guards can be valid at the same time after the server lost a hold: by a `FLUSHALL`, an eviction, or a failover
+/// to a replica that had not received it. The same can happen after a forward step of the server's clock, and on a
+/// machine whose clock stood still: see
+/// [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md#clocks).
+///
+/// The [`token`](Self::token) covers all of these cases: send it with every write, and let the resource reject writes
+/// with a smaller token than the largest it has seen.
+///
+/// # Dropping
+/// The drop hands the release to the client's background task, which retries until the server answers or the lease
+/// ends. If the runtime is shut down first, the [`shutdown_timeout`](crate::ConfigBuilder::shutdown_timeout) limits the
+/// release. A guard that outlives the runtime is lost. Use [`run`](crate::Acquire::run) to await the release on every
+/// path.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct LockGuard {
+    owned: Arc<OwnedHold>,
+}
+
+/// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no [`WriteGuard`] of the same name is valid, with the exceptions
+/// of [`LockGuard`]. A drop releases in the background.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct ReadGuard {
+    pub(crate) owned: Arc<OwnedHold>,
+}
+
+/// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
+///
+/// While [`is_valid`](Self::is_valid) returns `true`, no other guard of the same name is valid, with the exceptions of
+/// [`LockGuard`]. A drop releases in the background.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct WriteGuard {
+    pub(crate) owned: Arc<OwnedHold>,
+}
+
+/// One or more permits of a [`Semaphore`](crate::Semaphore).
+///
+/// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many
+/// permits as the limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
+///
+/// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them
+/// is late.
+#[must_use = "the permits are given back when the guard is dropped"]
+pub struct Permit {
+    owned: Arc<OwnedHold>,
+}
+
+impl LockGuard {
+    /// The fencing token of this hold. Re-entry and renewal keep it.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token()
+    }
+}
+
+impl ReadGuard {
+    /// The fencing token of this reader: at least the token of every writer before it, and smaller than the token of
+    /// every writer after it. Storage that has seen a larger token knows that this reader is late.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token()
+    }
+}
+
+impl WriteGuard {
+    /// The fencing token of this hold. Re-entry and renewal keep it.
+    pub fn token(&self) -> Token {
+        self.owned.hold.token()
+    }
+}
+
+impl Permit {
+    /// The number of permits that this guard holds.
+    pub fn count(&self) -> u32 {
+        self.owned.hold.amount
+    }
+}
+
+/// What all guards can do.
+macro_rules! guards {
+    ($($guard:ident),+) => {$(
+        impl $guard {
+            pub(crate) fn new(owned: Arc<OwnedHold>) -> Self {
+                Self { owned }
+            }
+
+            /// The name of the primitive.
+            pub fn name(&self) -> &str {
+                &self.owned.hold.keys.name
+            }
+
+            /// Whether the hold is still valid by this client's own count of the lease. Sends no command.
+            pub fn is_valid(&self) -> bool {
+                !self.remaining().is_zero()
+            }
+
+            /// The rest of the lease by this client's own count, which ends before the server's for safety. Renewals by
+            /// the watchdog prolong it. Zero after a loss. Sends no command.
+            pub fn remaining(&self) -> Duration {
+                self.owned.hold.remaining(self.owned.context().now())
+            }
+
+            /// Prolongs a [fixed lease](crate::Acquire::expires_after), so that the hold lasts for at least `lease`
+            /// from now. A lease that already lasts longer is not shortened.
+            ///
+            /// Sends one command and returns when the server has confirmed it. All guards of one
+            /// [`Holder`](crate::Holder) that share the hold are prolonged.
+            ///
+            /// # Units
+            /// 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)), in whole
+            /// milliseconds, counted from the moment before the answered request was sent.
+            ///
+            /// # Errors
+            /// - [`Lost`](crate::ErrorKind::Lost): the hold ended before. Another holder may have been granted the
+            ///   lock.
+            /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the lease is out of range, or the watchdog renews
+            ///   the hold. Nothing was sent.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
+            ///   errors of the server: the guard keeps its previous lease.
+            ///
+            /// # Cancel safety
+            /// If the future is dropped, the guard keeps its previous lease. In Redis the hold may last longer, until
+            /// the guard is released or expires.
+            pub async fn extend(&self, lease: Duration) -> Result<()> {
+                extend(&self.owned, lease).await
+            }
+
+            /// Resolves when the hold is lost, with the reason. The holder must stop then.
+            ///
+            /// # Cancel safety
+            /// The future may be dropped and `lost` called again. No loss is missed.
+            pub async fn lost(&self) -> Loss {
+                self.owned.hold.lost().await
+            }
+
+            /// A signal of the loss, for tasks and threads that do not have the guard. It outlives the guard.
+            pub fn lost_signal(&self) -> LossSignal {
+                LossSignal::of_one(&self.owned)
+            }
+
+            /// Runs `work` and stops it when the hold is lost.
+            ///
+            /// `work` is stopped only where it awaits, so it should await often. Fence its writes with a token if there
+            /// is one. Use [`run`](crate::Acquire::run) to also release when the work is done.
+            ///
+            /// # Errors
+            /// [`Lost`](crate::ErrorKind::Lost), with the [`Loss`] as its source: the hold was lost before `work` was
+            /// done. `work` is dropped.
+            ///
+            /// # Cancel safety
+            /// Dropping the future drops `work`. The guard keeps its hold.
+            pub async fn protect<F: Future>(&self, work: F) -> Result<F::Output> {
+                protect("protect", || loss(&self.owned), lost(&self.owned), work).await
+            }
+
+            /// Releases the hold and waits until the server has confirmed it.
+            ///
+            /// If several guards of one [`Holder`](crate::Holder) share the hold, only the last one releases it. The
+            /// others return at once. A hold that is handed off within a [cohort](crate::Acquire::non_fair) is not
+            /// released, and there is nothing to wait for.
+            ///
+            /// # Errors
+            /// - [`Lost`](crate::ErrorKind::Lost): the lease ended before the release. Another holder may have been
+            ///   granted the lock.
+            /// - [`Unavailable`](crate::ErrorKind::Unavailable), [`Refused`](crate::ErrorKind::Refused) and other
+            ///   errors of the server: the hold ends with its lease at the latest.
+            ///
+            /// # Cancel safety
+            /// If the future is dropped, the release continues in the background.
+            pub async fn release(self) -> Result<()> {
+                release(self.owned).await
+            }
+        }
+
+        impl fmt::Debug for $guard {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut shown = f.debug_struct(stringify!($guard));
+                shown.field("name", &self.name());
+                if self.owned.hold.token() != Token::NONE {
+                    shown.field("token", &self.owned.hold.token());
+                }
+                shown.field("remaining", &self.remaining()).finish()
+            }
+        }
+    )+};
+}
+
+guards!(LockGuard, ReadGuard, WriteGuard, Permit);
+
+/// The loss of the hold, if it is lost by now.
+pub(crate) fn loss(owned: &OwnedHold) -> Option<NamedLoss> {
+    owned.hold.loss(owned.context().now()).map(|loss| NamedLoss::of(&owned.hold, loss))
+}
+
+/// Resolves when the loss of the hold is signalled.
+pub(crate) async fn lost(owned: &OwnedHold) -> NamedLoss {
+    NamedLoss::of(&owned.hold, owned.hold.lost().await)
+}
+
+pub(crate) async fn release(owned: Arc<OwnedHold>) -> Result<()> {
+    let last = match Arc::try_unwrap(owned) {
+        Ok(owned) => owned,
+        Err(shared) => {
+            let (context, hold) = (shared.context().clone(), shared.hold.clone());
+            // Not `try_unwrap` alone: of guards that go at the same time, exactly one must find itself the last.
+            match Arc::into_inner(shared) {
+                Some(owned) => owned,
+                None => return hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),
+            }
+        }
+    };
+    last.release().await
+}

@@ -1,0 +1,278 @@
+//! What the guards of one hold share, and how the hold ends.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::acquire::confirm::confirm;
+use crate::acquire::member::InCohort;
+use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
+use crate::context::Context;
+use crate::engine::lease::{Hold, Loss, Term};
+use crate::error::{Error, ErrorKind, Result};
+use crate::holder::Holder;
+use crate::mutant::{self, Mutant};
+use crate::protocol::dispatch::ChangeArgs;
+use crate::protocol::limits::WRITE;
+use crate::protocol::permits::reply::Changed as Answer;
+use crate::protocol::reply::{Released, ServerMillis};
+use crate::protocol::token::Token;
+use crate::hold::quorum::Ends;
+use crate::hold::source::Source;
+
+/// Who grants the holds of guards.
+pub(crate) type HoldSource = Source<OwnedHold>;
+
+/// A hold that this process has to end. The guards of one holder share it, and the last one ends it.
+#[derive(Debug)]
+pub(crate) struct OwnedHold {
+    source: Arc<HoldSource>,
+    pub(crate) hold: Arc<Hold>,
+    /// The holder that can re-enter the hold, if there is one.
+    holder: Option<Holder>,
+    /// The cohort that gets the hold next, if there is one.
+    pub(crate) in_cohort: Option<InCohort>,
+    /// Ends the hold on all servers, if several have granted it.
+    quorum: Option<Arc<dyn Ends>>,
+    /// Whether a release was sent whose answer is not known.
+    asked: bool,
+    /// Whether nothing is left to end, because the server has said so or the hold was handed off.
+    ended: bool,
+}
+
+impl OwnedHold {
+    pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
+        Self { source, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.source.context
+    }
+
+    pub(crate) fn of_quorum(mut self, quorum: Arc<dyn Ends>) -> Self {
+        self.quorum = Some(quorum);
+        self
+    }
+
+    pub(crate) fn quorum(&self) -> Option<&Arc<dyn Ends>> {
+        self.quorum.as_ref()
+    }
+
+    /// Releases the hold. Called by its last guard.
+    pub(crate) async fn release(mut self) -> Result<()> {
+        if let Some(quorum) = &self.quorum {
+            return quorum.release().await;
+        }
+        if self.hand_off() {
+            return Ok(());
+        }
+        let now = self.context().now();
+        if let Err(loss) = self.hold.release(now) {
+            return Err(lost_error(&self.hold, "release", loss));
+        }
+        // Declared before `this`, and therefore dropped after it. If the future is dropped half-way, its clean-up is
+        // added before closing may end.
+        let context = self.context().clone();
+        let _releasing = context.engine.releasing(&self.hold, now);
+        let mut this = self;
+        let mut retry = context.retry_from("release", &this.hold.keys, now);
+        let mut may_be_done = false;
+        loop {
+            this.asked = true;
+            let sent = retry.sends();
+            let released = {
+                let call = pin!(context.scripts().release(&this.hold.keys, this.hold.id));
+                retry.bounded(sent, call).await
+            };
+            match released {
+                Ok(Released::Released { call_again, messages, now }) => {
+                    this.set_ended(call_again, now);
+                    context.deliver(messages);
+                    return Ok(());
+                }
+                Ok(Released::NotHeld { call_again, now }) => {
+                    this.set_ended(call_again, now);
+                    if !may_be_done {
+                        return Err(lost_error(&this.hold, "release", Loss::Gone));
+                    }
+                    context.reply_lost(&this.hold.keys);
+                    // An earlier request has released the hold, and its answer was lost. The lease was valid then.
+                    return Ok(());
+                }
+                Err(failure) => {
+                    if failure.may_be_done() {
+                        context.reply_lost(&this.hold.keys);
+                        // Stays set from now on. A later request that is certainly not executed does not undo what this
+                        // one may have done.
+                        may_be_done = true;
+                    }
+                    if mutant::on(Mutant::ResentReleaseLost) {
+                        may_be_done = false;
+                    }
+                    retry.again_after(failure).await?;
+                }
+            }
+        }
+    }
+
+    /// Changes the hold to one of `amount` units, or of as many as before if other holders leave no room. The new hold
+    /// has a new attempt id in both cases, so that a late copy of the request finds nothing to change. Called by the
+    /// last guard of the hold. If the future is dropped half-way, both holds are cleaned up in the background.
+    pub(crate) async fn change(self, operation: &'static str, amount: u32) -> Result<Arc<Self>> {
+        let (source, old) = (self.source.clone(), self.hold.clone());
+        let context = &source.context;
+        if let Some(loss) = old.loss(context.now()) {
+            return Err(lost_error(&old, operation, loss));
+        }
+        let holder = self.holder;
+        // Other tasks of the holder wait until they can enter the new hold.
+        let vacant = holder.map(|holder| source.reentry.reopen(holder, &old.keys));
+        let _ending = context.engine.ending(&old, context.now());
+        // A fixed lease begins again. A lease that was extended is not shortened.
+        let lease = if old.term == Term::Fixed { old.lease.max(old.remaining(context.now())) } else { old.lease };
+        let Ok(mut pending) = PendingAttempt::open(context, &old.keys, amount, lease) else {
+            drop(self);
+            return Err(context.closed(operation, &old.keys));
+        };
+        // Declared after `pending`, and therefore dropped before it. The old hold is cancelled first, and a late
+        // request then finds nothing to change.
+        let mut this = self;
+        // From here on the server may have ended the old hold, so a renewal that finds it gone means nothing. The new
+        // hold does not belong to the cohort.
+        if !mutant::on(Mutant::RenewedWhileChanging) {
+            context.engine.release(&old, context.now());
+        }
+        let changed = this.ask_to_change(operation, lease, &mut pending).await?;
+        // Tasks that watch the old hold learn that it is over, even if the new one fails.
+        let _ = old.release(context.now());
+        let terms = Terms { term: old.term, lease: changed.lease, replicas: old.replicas };
+        let hold = match pending.hold(changed.amount, changed.token, terms, changed.sent) {
+            Ok(Some(hold)) => hold,
+            // The client was closed meanwhile, and closing has cancelled the attempt.
+            Ok(None) => return Err(context.closed(operation, &old.keys)),
+            Err(GrantExpired) => return Err(lost_error(&old, operation, Loss::Expired)),
+        };
+        let owned = Self::new(source.clone(), hold, holder);
+        if !confirm(context, operation, &owned.hold).await? {
+            let loss = owned.hold.loss(context.now()).unwrap_or(Loss::Gone);
+            return Err(lost_error(&owned.hold, operation, loss));
+        }
+        let owned = Arc::new(owned);
+        if let Some(vacant) = vacant {
+            vacant.fill(&owned);
+        }
+        Ok(owned)
+    }
+
+    /// Sends requests to change the hold to the pending one, until one is answered.
+    async fn ask_to_change(
+        &mut self,
+        operation: &'static str,
+        lease: Duration,
+        pending: &mut PendingAttempt<'_>,
+    ) -> Result<Changed> {
+        let (context, old) = (self.context().clone(), self.hold.clone());
+        let mut retry = context.retry(operation, &old.keys);
+        loop {
+            let sent = retry.sends();
+            if let Some(loss) = old.loss(sent) {
+                return Err(lost_error(&old, operation, loss));
+            }
+            // Closing has cancelled the new attempt id. A later request would change the hold for a client that is
+            // gone.
+            if context.engine.is_closed() {
+                return Err(context.closed(operation, &old.keys));
+            }
+            let lease = old.term.lease(lease, sent);
+            let units = pending.state.amount;
+            let not_after = context.not_after(sent, retry.limit(sent));
+            let args = ChangeArgs { old: old.id, new: pending.id(), units, lease, not_after };
+            let call = pin!(context.scripts().change(&old.keys, WRITE, args));
+            match retry.bounded(sent, call).await {
+                Ok(Answer::Done { token, call_again, now }) => {
+                    self.set_ended(call_again, now);
+                    // The server knows the first token of a grant. A hold that was handed off has a larger one.
+                    return Ok(Changed { amount: units, token: token.max(old.token()), lease, sent });
+                }
+                // Other holders leave no room. The hold continues as it was, under the new attempt id.
+                Ok(Answer::Busy { call_again: false, now }) => {
+                    self.set_ended(false, now);
+                    return Ok(Changed { amount: old.amount, token: old.token(), lease, sent });
+                }
+                // There are more expired leases to remove.
+                Ok(Answer::Busy { call_again: true, now }) => {
+                    context.observe(now);
+                    retry.gets_on();
+                }
+                // The request arrived after `not_after`, and the answer has corrected the estimate of the server's
+                // clock.
+                Ok(Answer::Stale { now }) => context.observe(now),
+                Ok(Answer::NotHeld { call_again, now }) => {
+                    self.set_ended(call_again, now);
+                    old.lose(Loss::Gone);
+                    pending.forget();
+                    return Err(lost_error(&old, operation, Loss::Gone));
+                }
+                Err(failure) => retry.again_after(failure).await?,
+            }
+        }
+    }
+
+    /// Hands the hold off to the next member of its cohort, if there is one.
+    fn hand_off(&mut self) -> bool {
+        let Self { source, hold, in_cohort, .. } = self;
+        self.ended |= in_cohort.take().is_some_and(|cohort| cohort.hand_off(&source.context, hold));
+        self.ended
+    }
+
+    /// Records the server's answer that the hold is over. `call_again`: the script did not finish.
+    fn set_ended(&mut self, call_again: bool, now: ServerMillis) {
+        self.ended = true;
+        self.context().observe(now);
+        if mutant::on(Mutant::MoreNotDone) {
+            return;
+        }
+        if call_again {
+            self.context().engine.promote_later(&self.hold.keys, self.context().now(), self.hold.lease);
+        }
+    }
+}
+
+/// The answer to a change.
+struct Changed {
+    amount: u32,
+    token: Token,
+    lease: Duration,
+    sent: Instant,
+}
+
+pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Error {
+    Error::new(ErrorKind::Lost, operation).with_name(&hold.keys.name).with_source(loss)
+}
+
+impl Drop for OwnedHold {
+    fn drop(&mut self) {
+        if let Some(holder) = self.holder {
+            self.source.reentry.leave(holder, &self.hold.keys);
+        }
+        if self.ended || self.hand_off() {
+            return;
+        }
+        let now = self.context().now();
+        if let Some(quorum) = &self.quorum {
+            let _ = self.hold.release(now);
+            return quorum.release_later();
+        }
+        // After any other loss, the engine has already cleaned up.
+        let mut release = matches!(self.hold.release(now), Ok(()) | Err(Loss::Expired));
+        if mutant::on(Mutant::NoReleaseOnDrop) {
+            release = false;
+        }
+        if release {
+            self.context().engine.release_later(&self.hold, now);
+        }
+        if self.asked {
+            self.context().reply_lost(&self.hold.keys);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Finds the address to dial, before every dial of every connection. A single server always has the same address.
+//! Behind sentinels and in a cluster, the right address changes. Each dial therefore asks again, and a connection to a
+//! server that has become the wrong one is closed.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+
+use super::deadline::Deadline;
+use super::super::failure::Failure;
+use super::super::url::target::Target;
+
+/// Knows the server to which a connection must lead. It is displayed as the user has written it, without credentials.
+pub(in crate::redis) trait Locate: fmt::Display + Send + Sync + 'static {
+    /// The server to dial now.
+    ///
+    /// Takes no longer than the caller waits; dropping the future changes nothing.
+    fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>>;
+
+    /// Resolves when a connection to `target` must not be used any more, because another server is the right one.
+    fn left<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
+
+    /// Resolves when [`locate`](Self::locate) would give another answer than at the time of this call.
+    fn moved(&self) -> BoxFuture<'_, ()>;
+
+    /// Like [`locate`](Self::locate), for the time after the runtime's end. Blocks the thread.
+    fn locate_blocking(&self, deadline: Deadline) -> Option<Arc<Target>>;
+
+    /// Whether another server may soon be the right one, so that a failed first connection is tried again.
+    fn moves(&self) -> bool {
+        false
+    }
+
+    /// Adds to a failed dial of `target`, or a failed login there, what the locator knows about it.
+    fn explain(&self, target: &Target, failure: Failure) -> Failure {
+        let _ = target;
+        failure
+    }
+}
+
+/// A single server with a fixed address.
+impl Locate for Arc<Target> {
+    fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>> {
+        ready(Ok(Self::clone(self))).boxed()
+    }
+
+    fn left<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
+        pending().boxed()
+    }
+
+    fn moved(&self) -> BoxFuture<'_, ()> {
+        pending().boxed()
+    }
+
+    fn locate_blocking(&self, _deadline: Deadline) -> Option<Arc<Target>> {
+        Some(Self::clone(self))
+    }
+}

@@ -1,0 +1,102 @@
+//! TLS on one side only, found out at the first login.
+//!
+//! The first bytes seldom tell. A plain server waits for the end of a line that the TLS greeting does not have, and a
+//! server with TLS hangs up at a command, as one does that is about to stop. So the server is asked once more over a
+//! socket of its own, in the way that the URL does not say. Only an answer to that is believed, and never a silence.
+//! The question contains no login.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
+use futures::future::{Either, select};
+
+use super::Dial;
+use super::super::failure::Failure;
+use super::handshake::Fresh;
+use super::progress::Progress;
+use super::super::url::target::{Address, Target};
+use crate::runtime::{self, Executor};
+
+/// The longest silence after a TLS greeting before the server is asked for its plain answer.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// The longest wait for an answer after the server has hung up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Any answer to it is in RESP, even one that refuses it.
+const PLAIN: &[u8] = b"PING\r\n";
+
+/// A greeting of TLS 1.2 without extensions, with two common cipher suites. The answer is a greeting or an alert.
+const GREETING: &[u8] =
+    b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03bowline asks whether this is TLS\x00\x00\x04\xc0\x2f\x00\x9c\x01\x00";
+
+/// A server that is logged in to for the first time, and the time limit for that.
+pub(in crate::redis) struct First<'a> {
+    pub(in crate::redis) target: &'a Arc<Target>,
+    pub(in crate::redis) dialer: &'a dyn Dial,
+    pub(in crate::redis) executor: &'a Arc<dyn Executor>,
+    pub(in crate::redis) limit: Duration,
+}
+
+impl First<'_> {
+    /// Ends the first login early if only one side uses TLS.
+    pub(in crate::redis) async fn watch(
+        &self,
+        progress: &Progress,
+        login: impl Future<Output = Result<Fresh, Failure>>,
+    ) -> Result<Fresh, Failure> {
+        let watch = pin!(self.mute(progress));
+        match select(pin!(login), watch).await {
+            Either::Left((Err(hung_up @ Failure::Io(_)), _)) if progress.is_unanswered() => {
+                let asked = runtime::timeout(self.executor, PATIENCE, self.answers_otherwise()).await;
+                Err(if asked == Some(true) { self.one_sided(progress) } else { hung_up })
+            }
+            Either::Left((login, _)) => login,
+            Either::Right((one_sided, _)) => Err(one_sided),
+        }
+    }
+
+    /// Resolves when a server that is silent after the TLS greeting has answered without TLS.
+    async fn mute(&self, progress: &Progress) -> Failure {
+        while self.target.is_tls() {
+            self.executor.sleep(SILENCE.min(self.limit / 3)).await;
+            if progress.has_greeted() {
+                if self.answers_otherwise().await {
+                    return self.one_sided(progress);
+                }
+                break;
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn one_sided(&self, progress: &Progress) -> Failure {
+        let spelling = progress.spelling();
+        Failure::Unsupported(if self.target.is_tls() { spelling.without_tls() } else { spelling.with_tls() })
+    }
+
+    /// Whether the server answers with TLS where the URL says without, or the other way round.
+    async fn answers_otherwise(&self) -> bool {
+        let Address::Tcp(host, port) = &self.target.address else { return false };
+        let Ok(mut stream) = self.dialer.tcp(host, *port).await else { return false };
+        let is_tls = self.target.is_tls();
+        let (question, mut answer) = (if is_tls { PLAIN } else { GREETING }, [0; 2]);
+        if stream.write_all(question).await.is_err() || stream.flush().await.is_err() {
+            return false;
+        }
+        if stream.read_exact(&mut answer).await.is_err() {
+            return false;
+        }
+        match answer {
+            [b'+' | b'-', _] => is_tls,
+            // An alert or a greeting, followed by the version of the protocol.
+            [0x15 | 0x16, 3] => !is_tls,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

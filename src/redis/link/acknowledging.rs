@@ -1,0 +1,164 @@
+//! The connections on which grants and renewals wait for replicas.
+//!
+//! `WAIT` holds up every command behind it, so these connections carry nothing else. Holds that need different numbers
+//! of replicas do not hold each other up either: each number has a connection, made when it is first needed. All of
+//! them belong to one connection for commands. When that one is made anew, its server may be another one, and they are
+//! made anew too. The task of a connection ends it when no call has needed it for a while.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::{Either, select};
+
+use super::beside::beside;
+use super::calls::{self, Waiting};
+use super::limit::Limit;
+use super::Shared;
+use super::supervisor;
+use crate::connection::{Acknowledged, Call, ConnectionError};
+use crate::mutex::lock;
+
+/// A connection that no call has needed for so long is ended.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The connections, by their number of replicas. Dropping one closes it.
+#[derive(Default)]
+pub(in crate::redis) struct Acknowledging(Arc<Links>);
+
+type Links = Mutex<BTreeMap<u32, Link>>;
+
+struct Link {
+    shared: Arc<Shared>,
+    /// The generation of the connection for commands to which this connection belongs.
+    commands: u64,
+    /// The number of batches of calls that are under way.
+    calls: usize,
+    /// When the last of them began or ended.
+    used: Instant,
+}
+
+/// While it exists, the connection is needed.
+struct Use<'a> {
+    links: &'a Links,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        let now = self.shared.executor.now();
+        if let Some(link) = lock(self.links).values_mut().find(|link| Arc::ptr_eq(&link.shared, &self.shared)) {
+            link.calls -= 1;
+            link.used = now;
+        }
+    }
+}
+
+impl Acknowledging {
+    /// Runs the calls on the server of the connection for commands, and waits for replicas.
+    pub(in crate::redis) async fn run(
+        &self,
+        commands: &Shared,
+        calls: &[Call<'_>],
+        waiting: Waiting,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let failed = |error: ConnectionError| calls.iter().map(|_| Err(error.clone())).collect();
+        let started = commands.executor.now();
+        let generation = match commands.within(waiting.within, commands.ready()).await {
+            Some(Ok(up)) => up.generation,
+            Some(Err(error)) => return failed(error),
+            None => return failed(commands.late(Limit { started, limit: waiting.within }, None)),
+        };
+        let elapsed = commands.executor.now().saturating_duration_since(started);
+        let waiting = Waiting { within: waiting.within.saturating_sub(elapsed), ..waiting };
+        let needed = self.link(commands, generation, waiting.replicas);
+        let link = &needed.shared;
+        let answers =
+            match select(pin!(calls::run_acknowledged(link, calls, waiting)), pin!(commands.gone(generation))).await {
+                Either::Left((answers, _)) => Some(answers),
+                Either::Right(_) => None,
+            };
+        if commands.is_closed() {
+            // The connection may have been closed before the link was added.
+            link.close();
+            return failed(ConnectionError::Closed);
+        }
+        // The answers may come from a server that is not in use any more.
+        let unknown = || ConnectionError::Unknown("the connection for commands is another one now".to_owned());
+        answers.filter(|_| commands.is_current(generation)).unwrap_or_else(|| failed(unknown()))
+    }
+
+    /// The connection for calls that wait for this number of replicas. It is dialled after the connection for commands
+    /// of this generation.
+    fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Use<'_> {
+        let now = commands.executor.now();
+        let mut links = lock(&self.0);
+        let mut old = Vec::new();
+        links.retain(|_, link| {
+            let is_current = link.commands >= generation;
+            if !is_current {
+                old.push(Arc::clone(&link.shared));
+            }
+            is_current
+        });
+        // A link on which calls have waited for no replica is free for another number.
+        let (mut link, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
+            Some(link) => (link, false),
+            None => {
+                let shared = Arc::new(commands.sibling());
+                (Link { shared, commands: generation, calls: 0, used: now }, true)
+            }
+        };
+        link.calls += 1;
+        link.used = now;
+        let shared = Arc::clone(&link.shared);
+        links.insert(replicas, link);
+        drop(links);
+        old.iter().for_each(|old| old.close());
+        if is_new {
+            let (links, kept) = (Arc::downgrade(&self.0), Arc::clone(&shared));
+            shared.executor.spawn(Box::pin(async move {
+                beside(supervisor::supervise_sibling(Arc::clone(&kept)), [until_idle(&links, &kept).boxed()]).await;
+            }));
+        }
+        Use { links: &self.0, shared }
+    }
+
+    pub(in crate::redis) fn close(&self) {
+        let links = std::mem::take(&mut *lock(&self.0));
+        links.into_values().for_each(|link| link.shared.close());
+    }
+}
+
+/// Returns when no call has needed the connection for a while. It is not in use any more then. A connection sets one
+/// timer for this, and not each call one.
+async fn until_idle(links: &Weak<Links>, shared: &Arc<Shared>) {
+    let mut pause = IDLE;
+    loop {
+        let due = shared.executor.now() + pause;
+        shared.executor.sleep(pause).await;
+        let now = shared.executor.now();
+        // A sleep ends early only when the runtime is shut down.
+        let Some(links) = links.upgrade().filter(|_| now >= due) else { return };
+        let mut links = lock(&links);
+        let Some((k, link)) = links.iter().find(|(_, link)| Arc::ptr_eq(&link.shared, shared)) else { return };
+        let idle = if link.calls == 0 { now.saturating_duration_since(link.used) } else { Duration::ZERO };
+        if idle >= IDLE {
+            let k = *k;
+            links.remove(&k);
+            return;
+        }
+        pause = IDLE - idle;
+    }
+}
+
+impl Drop for Acknowledging {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Calls whose callers no longer wait, such as at the end of a time limit of their own.
+//!
+//! One such call says little about its connection. But if no caller waits for as long as a connection may be silent, no
+//! call ever finds out that it is dead. So what counts is for how long callers have waited in all, one after the other
+//! or at the same time, since the last answer.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::mutex::lock;
+
+/// The silence of a connection, as far as callers have waited for it.
+#[derive(Debug, Default)]
+pub(in crate::redis) struct Silence {
+    /// Whether the state is set. Each answer looks at this first.
+    is_set: AtomicBool,
+    state: Mutex<Option<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    generation: u64,
+    waited: Duration,
+    /// Until when the waits are counted.
+    until: Instant,
+}
+
+impl Silence {
+    /// The connection has answered.
+    pub(in crate::redis) fn ends(&self) {
+        if self.is_set.load(Ordering::Relaxed) {
+            self.is_set.store(false, Ordering::Relaxed);
+            *lock(&self.state) = None;
+        }
+    }
+
+    /// A caller has waited for this connection since then. Returns for how long callers have waited.
+    pub(in crate::redis) fn add(&self, generation: u64, since: Instant, now: Instant) -> Duration {
+        let mut state = lock(&self.state);
+        let (before, from) = match &*state {
+            Some(state) if state.generation == generation => (state.waited, since.max(state.until)),
+            _ => (Duration::ZERO, since),
+        };
+        let waited = before + now.saturating_duration_since(from);
+        *state = Some(State { generation, waited, until: now });
+        self.is_set.store(true, Ordering::Relaxed);
+        waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::an_instant;
+
+    #[test]
+    fn the_waits_for_one_connection_add_up_until_it_answers() {
+        let (silence, start, second) = (Silence::default(), an_instant(), Duration::from_secs(1));
+        let waits = |generation, from, to| silence.add(generation, start + second * from, start + second * to);
+        assert_eq!(waits(1, 0, 2), second * 2);
+        assert_eq!(waits(1, 1, 3), second * 3, "the second that two have waited counts once");
+        assert_eq!(waits(1, 9, 10), second * 4, "between two calls no answer is due");
+        assert_eq!(waits(2, 10, 11), second);
+        silence.ends();
+        assert_eq!(waits(2, 11, 12), second);
+    }
+}

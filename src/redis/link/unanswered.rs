@@ -1,0 +1,46 @@
+//! A call that its caller gives up counts for the [silence](super::silence) of its connection.
+
+use std::time::Instant;
+
+use super::super::failure::Failure;
+use super::Shared;
+
+/// A call on a connection. If it is dropped before the call [is over](Self::take), the caller has given it up.
+pub(in crate::redis) struct Handed<'a> {
+    shared: &'a Shared,
+    to: Option<(u64, Instant)>,
+}
+
+impl<'a> Handed<'a> {
+    pub(in crate::redis) fn new(shared: &'a Shared) -> Self {
+        Self { shared, to: None }
+    }
+
+    /// Records the generation of the connection, and since when there is one for this call.
+    pub(in crate::redis) fn set(&mut self, generation: u64, since: Instant) {
+        self.to = Some((generation, since));
+    }
+
+    /// The call is over: it was answered, the connection has ended, or its time is over.
+    pub(in crate::redis) fn take(&mut self) -> Option<(u64, Instant)> {
+        self.to.take()
+    }
+}
+
+impl Drop for Handed<'_> {
+    fn drop(&mut self) {
+        if let Some((generation, since)) = self.to {
+            self.shared.given_up(generation, since);
+        }
+    }
+}
+
+impl Shared {
+    /// A caller that has waited since then for an answer of this connection waits no longer.
+    pub(in crate::redis) fn given_up(&self, generation: u64, since: Instant) {
+        let waited = self.silence.add(generation, since, self.executor.now());
+        if waited >= self.timeout {
+            self.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The calls that wait for their answers, and the one timer for all of them.
+//!
+//! Each call may take equally long, so the oldest one is due first. The timer is set for the oldest call and stays set
+//! when that call is answered; when it fires, it is set for the call that is the oldest by then. So a client that calls
+//! again and again sets one timer per time limit, and no call sets a timer or wakes the task that keeps the time. In a
+//! cluster, the limit is that of a call that is not slow.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use event_listener::Event;
+
+use crate::mutex::lock;
+use crate::runtime::Executor;
+
+/// The calls of one connection.
+pub(in crate::redis) struct UnderWay {
+    /// The time limit of each call.
+    limit: Duration,
+    calls: Mutex<Calls>,
+    /// Notified when there is a call but no timer.
+    untimed: Event,
+}
+
+#[derive(Default)]
+struct Calls {
+    /// The calls in the order of their time limits. Finished calls stay until all older ones are finished.
+    queue: VecDeque<Call>,
+    /// The number of the first call in the queue.
+    first: u64,
+    /// Whether the timer is set, or about to be.
+    is_timed: bool,
+}
+
+struct Call {
+    ends: Instant,
+    state: State,
+}
+
+enum State {
+    Waits(Waker),
+    /// The time limit has passed, and the call's future has not seen that yet.
+    Late,
+    Over,
+}
+
+impl UnderWay {
+    pub(in crate::redis) fn new(limit: Duration) -> Self {
+        Self { limit, calls: Mutex::default(), untimed: Event::new() }
+    }
+
+    pub(in crate::redis) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Runs a call that began at `started`. `None` after its time limit, or after the runtime was shut down.
+    pub(in crate::redis) async fn within<F: Future>(&self, started: Instant, call: F) -> Option<F::Output> {
+        let mut call = pin!(call);
+        let mut entry = None;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = call.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            // Cloned before and dropped after the lock is held, because a waker is foreign code.
+            let waker = context.waker().clone();
+            match &entry {
+                None => entry = Some(self.add(started + self.limit, waker)),
+                Some(entry) if entry.is_late(waker) => return Poll::Ready(None),
+                Some(_) => {}
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn add(&self, ends: Instant, waker: Waker) -> Entry<'_> {
+        let mut calls = lock(&self.calls);
+        // Another thread may have read the clock later and added its call earlier.
+        let ends = calls.queue.back().map_or(ends, |last| last.ends.max(ends));
+        let number = calls.first + calls.queue.len() as u64;
+        calls.queue.push_back(Call { ends, state: State::Waits(waker) });
+        let was_timed = std::mem::replace(&mut calls.is_timed, true);
+        drop(calls);
+        if !was_timed {
+            self.untimed.notify(usize::MAX);
+        }
+        Entry { under_way: self, number }
+    }
+
+    /// Ends the calls whose time limit has passed. Runs until the runtime is shut down.
+    pub(in crate::redis) async fn keep_time(&self, executor: &dyn Executor) {
+        loop {
+            let untimed = self.untimed.listen();
+            let Some(ends) = lock(&self.calls).set_timer() else {
+                untimed.await;
+                continue;
+            };
+            executor.sleep(ends.saturating_duration_since(executor.now())).await;
+            let now = executor.now();
+            // A sleep that returns before its end means that the runtime was shut down. No call can be answered any
+            // more.
+            let is_shut_down = now < ends;
+            let late = lock(&self.calls).end(|call| is_shut_down || call.ends <= now);
+            late.into_iter().for_each(Waker::wake);
+            if is_shut_down {
+                return;
+            }
+        }
+    }
+}
+
+impl Calls {
+    /// The time at which the timer must fire. `None` if no call waits, so that no timer is needed.
+    fn set_timer(&mut self) -> Option<Instant> {
+        let oldest = self.queue.iter().find(|call| matches!(call.state, State::Waits(_))).map(|call| call.ends);
+        self.is_timed = oldest.is_some();
+        oldest
+    }
+
+    /// Ends the oldest waiting calls, as long as `is_late` says so. Returns the wakers of their futures.
+    fn end(&mut self, is_late: impl Fn(&Call) -> bool) -> Vec<Waker> {
+        let mut late = Vec::new();
+        for call in self.queue.iter_mut().take_while(|call| is_late(call)) {
+            match std::mem::replace(&mut call.state, State::Late) {
+                State::Waits(waker) => late.push(waker),
+                state => call.state = state,
+            }
+        }
+        late
+    }
+
+    /// The state of a call that has not ended.
+    fn state(&mut self, number: u64) -> Option<&mut State> {
+        let index = usize::try_from(number - self.first).ok()?;
+        self.queue.get_mut(index).map(|call| &mut call.state)
+    }
+
+    fn drop_ended(&mut self) {
+        while let Some(Call { state: State::Over, .. }) = self.queue.front() {
+            self.queue.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// The entry of a call, removed when its future is dropped.
+struct Entry<'a> {
+    under_way: &'a UnderWay,
+    number: u64,
+}
+
+impl Entry<'_> {
+    /// Whether the time limit has passed. If not, `waker` is woken when it does.
+    fn is_late(&self, mut waker: Waker) -> bool {
+        let mut calls = lock(&self.under_way.calls);
+        let is_late = match calls.state(self.number) {
+            Some(State::Waits(known)) => {
+                std::mem::swap(known, &mut waker);
+                false
+            }
+            Some(State::Late | State::Over) | None => true,
+        };
+        drop(calls);
+        is_late
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.under_way.calls);
+        let state = calls.state(self.number).map(|state| std::mem::replace(state, State::Over));
+        calls.drop_ended();
+        drop(calls);
+        // The old waker is dropped after the lock.
+        drop(state);
+    }
+}
+
+#[cfg(test)]
+mod tests;

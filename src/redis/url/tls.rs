@@ -1,0 +1,96 @@
+//! TLS over an open stream, by rustls.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::super::dial::Stream;
+use super::super::failure::Failure;
+use super::spelling::Spelling;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The trusted certificates: those of the system, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if set.
+#[derive(Clone)]
+pub(in crate::redis) struct Trust(Arc<ClientConfig>);
+
+impl Trust {
+    pub(in crate::redis) fn load() -> Result<Self> {
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        // Systems have some certificates that rustls cannot read. The others are enough.
+        let (usable, _) = roots.add_parsable_certificates(found.certs);
+        if usable == 0 {
+            let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+            let reason = format!("no root certificates on this system{why}");
+            return Err(Error::because(ErrorKind::InvalidInput, "connect", reason));
+        }
+        // The provider is named here, because the process-wide default belongs to the application.
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::new(ErrorKind::Unsupported, "connect").with_source(error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// TLS to the server of this name or address, which its certificate must contain.
+    pub(in crate::redis) fn of(&self, host: &str) -> Result<Tls> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
+        Ok(Tls { name, config: Arc::clone(&self.0) })
+    }
+}
+
+/// The name of a server, and the trusted certificates.
+pub(in crate::redis) struct Tls {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+impl Tls {
+    pub(in crate::redis) async fn wrap(&self, stream: Stream, spelling: Spelling) -> std::result::Result<Stream, Failure> {
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        match connector.connect(self.name.clone(), stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) => {
+                Err(failure(&error, spelling)
+                    .unwrap_or_else(|| Failure::Io(format!("the TLS handshake broke: {error}"))))
+            }
+        }
+    }
+
+    /// TLS over a blocking stream. The handshake is part of the first write. `None`: rustls does not accept the
+    /// settings.
+    pub(in crate::redis) fn wrap_blocking<S: Read + Write>(&self, stream: S) -> Option<StreamOwned<ClientConnection, S>> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
+        Some(StreamOwned::new(session, stream))
+    }
+}
+
+/// The reason, if rustls ended the stream. It can end after the handshake, because a server that requires a certificate
+/// refuses only when the first command arrives.
+pub(in crate::redis) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> {
+    use tokio_rustls::rustls::AlertDescription as Alert;
+    Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {
+        error @ rustls::Error::InvalidCertificate(_) => {
+            Failure::Certificate(format!("the server's certificate is not accepted: {error}"))
+        }
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => Failure::Certificate(
+            "the server asks for a certificate of the client (tls-auth-clients), which bowline does not have"
+                .to_owned(),
+        ),
+        rustls::Error::InvalidMessage(_) => Failure::Unsupported(spelling.without_tls()),
+        error => Failure::Io(format!("TLS: {error}")),
+    })
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
