@@ -16,11 +16,11 @@ use crate::engine::closed::Closed;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, Turn};
 use crate::error::{Error, ErrorKind, Result};
-use crate::holder::Holder;
-use crate::mutant::{self, Mutant};
-use crate::hold::owner::{HoldSource, OwnedHold};
+use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::hold::quorum::QuorumGrant;
 use crate::hold::reentry::{Entry, Vacant};
+use crate::holder::Holder;
+use crate::mutant::{self, Mutant};
 use crate::trace;
 
 mod ask;
@@ -46,8 +46,8 @@ pub(crate) struct Acquisition<'a> {
 }
 
 impl Acquisition<'_> {
-    fn owned(&self, hold: Arc<Hold>) -> OwnedHold {
-        OwnedHold::new(self.source.clone(), hold, self.request.holder)
+    fn owned(&self, hold: Arc<Hold>) -> HoldOwner {
+        HoldOwner::new(self.source.clone(), hold, self.request.holder)
     }
 }
 
@@ -58,7 +58,7 @@ impl Acquisition<'_> {
 pub(crate) fn acquire<'a>(
     source: &'a Arc<HoldSource>,
     request: &'a Request,
-) -> impl Future<Output = Result<Option<Arc<OwnedHold>>>> + Send + 'a {
+) -> impl Future<Output = Result<Option<Arc<HoldOwner>>>> + Send + 'a {
     let context = &source.context;
     let acquisition = async move {
         let until = end_of(context, request.timeout);
@@ -84,10 +84,10 @@ pub(crate) fn out_of_time(source: &HoldSource, request: &Request, last: &LastFai
 
 /// What the holder of a request finds.
 enum Entered<'a> {
-    Held(Arc<OwnedHold>),
+    Held(Arc<HoldOwner>),
     /// Another task of the holder acquires.
     Busy,
-    Vacant(Vacant<'a, OwnedHold>),
+    Vacant(Vacant<'a, HoldOwner>),
 }
 
 /// Re-enters a hold of the request's holder, or acquires.
@@ -95,7 +95,7 @@ async fn enter(
     source: &Arc<HoldSource>,
     request: &Request,
     (until, last): (Option<Instant>, &LastFailure),
-) -> Result<Option<Arc<OwnedHold>>> {
+) -> Result<Option<Arc<HoldOwner>>> {
     let mut vacant = None;
     if let Some(holder) = request.holder {
         match look(source, request, holder).await? {
@@ -120,7 +120,7 @@ async fn enter(
 
 /// Looks for a hold of the holder. While another task of the holder acquires, a request that waits does so here.
 async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> Result<Entered<'a>> {
-    let can_enter = |owned: &OwnedHold| {
+    let can_enter = |owned: &HoldOwner| {
         if mutant::on(Mutant::LostHoldEntered) {
             return true;
         }
@@ -145,7 +145,7 @@ async fn look<'a>(source: &'a HoldSource, request: &Request, holder: Holder) -> 
 /// Acquires with one attempt id after the other: in the client's cohort, or alone.
 ///
 /// What lives across its waits is in the future of each waiter, for hours: as little as possible.
-pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<OwnedHold>>> {
+pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<HoldOwner>>> {
     let Acquisition { source, request, until, last } = acquisition;
     let context = &source.context;
     let cohort = request.joins_cohort.then(|| CohortId::of(&request.keys, request.amount));
@@ -219,7 +219,7 @@ pub(crate) async fn own(acquisition: &Acquisition<'_>) -> Result<Option<Arc<Owne
     }
 }
 
-async fn confirmed(context: &Context, request: &Request, owned: OwnedHold) -> (OwnedHold, Result<bool>) {
+async fn confirmed(context: &Context, request: &Request, owned: HoldOwner) -> (HoldOwner, Result<bool>) {
     let is_confirmed = confirm(context, request.operation, &owned.hold).await;
     (owned, is_confirmed)
 }

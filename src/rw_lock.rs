@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
-use crate::hold::guard::{ReadGuard, WriteGuard};
 use crate::handle::Primitive;
+use crate::hold::guard::{ReadGuard, WriteGuard};
+use crate::hold::owner::{HoldOwner, HoldSource, lost_error};
 use crate::lock::HolderState;
-use crate::hold::owner::{HoldSource, OwnedHold, lost_error};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::kind::Kind;
 use crate::protocol::limits::{READ, WRITE};
@@ -204,6 +204,6 @@ impl ReadGuard {
 }
 
 /// Checks the hold locally, because guards that share a hold change it without asking the server.
-fn still_held(owned: &OwnedHold, operation: &'static str) -> Result<()> {
+fn still_held(owned: &HoldOwner, operation: &'static str) -> Result<()> {
     owned.hold.loss(owned.context().now()).map_or(Ok(()), |loss| Err(lost_error(&owned.hold, operation, loss)))
 }

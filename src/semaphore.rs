@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::acquire::builder::{Acquire, TryAcquire};
 use crate::error::Result;
-use crate::hold::guard::Permit;
 use crate::handle::Primitive;
+use crate::hold::guard::Permit;
 use crate::hold::owner::HoldSource;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::check_limit;

@@ -24,7 +24,7 @@ use crate::protocol::token::Token;
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The server's answer about an attempt.
-pub(super) enum Answer {
+pub(super) enum AcquireAnswer {
     Granted {
         token: Token,
         counted_from: Instant,
@@ -40,7 +40,7 @@ pub(super) enum Answer {
 }
 
 /// Sends requests about the attempt until there is an answer.
-pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<Answer> {
+pub(super) async fn ask(request: &Request, waiter: &mut Waiter<'_>) -> Result<AcquireAnswer> {
     let context = waiter.context;
     let mut retry = match waiter.attempt.state.since {
         Some(since) => context.retry_from(request.operation, &request.keys, since).resumed(),
@@ -71,7 +71,7 @@ async fn requeue(
     retry: &mut Retry<'_>,
     before: &Hold,
     sent: Instant,
-) -> Result<Option<Answer>> {
+) -> Result<Option<AcquireAnswer>> {
     let (context, keys) = (waiter.context, &request.keys);
     let ticket = ticket(request, waiter);
     let unread = context.engine.unread_reply(keys, sent);
@@ -85,14 +85,14 @@ async fn requeue(
             if call_again {
                 context.reply_lost(keys);
             }
-            Ok(Some(Answer::Granted { token, counted_from: sent, replicas: 0 }))
+            Ok(Some(AcquireAnswer::Granted { token, counted_from: sent, replicas: 0 }))
         }
         Ok(Requeued::Queued { call_again, messages, now }) => {
             context.observe(now);
             waiter.attempt.state.before = None;
             let left_to_cohort = waiter.set_queued(sent, None, call_again);
             context.deliver(messages);
-            Ok(Some(if left_to_cohort { Answer::LeftToCohort } else { Answer::Queued }))
+            Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
         // The hold was lost; or an earlier copy of the request was executed, and the ticket waits or was granted. The
         // next request, with the same attempt id, finds out.
@@ -107,7 +107,7 @@ async fn requeue(
                 context.reply_lost(keys);
             }
             Ok(match waiter.pause::<()>(retry, failure).await? {
-                Asked::Decided(outcome) => Some(Answer::Decided(outcome)),
+                Asked::Decided(outcome) => Some(AcquireAnswer::Decided(outcome)),
                 Asked::Answered(()) | Asked::Failed => None,
             })
         }
@@ -120,7 +120,7 @@ async fn acquire(
     waiter: &mut Waiter<'_>,
     retry: &mut Retry<'_>,
     sent: Instant,
-) -> Result<Option<Answer>> {
+) -> Result<Option<AcquireAnswer>> {
     let context: &Arc<_> = waiter.context;
     let ticket = ticket(request, waiter);
     let args = AcquireArgs {
@@ -134,7 +134,7 @@ async fn acquire(
     let call = pin!(send(request, context, (waiter.attempt.id(), is_first), args, retry.limit(sent)));
     let (acquired, replicas) = match waiter.ask(retry, sent, call).await? {
         Asked::Answered(acquired) => acquired,
-        Asked::Decided(outcome) => return Ok(Some(Answer::Decided(outcome))),
+        Asked::Decided(outcome) => return Ok(Some(AcquireAnswer::Decided(outcome))),
         Asked::Failed => return Ok(None),
     };
     if matches!(acquired, Acquired::Stale { .. }) && mutant::on(Mutant::StaleNotLearned) {
@@ -153,13 +153,13 @@ async fn acquire(
             if mutant::on(Mutant::LeaseFromReply) {
                 counted_from = context.now();
             }
-            Ok(Some(Answer::Granted { token, counted_from, replicas }))
+            Ok(Some(AcquireAnswer::Granted { token, counted_from, replicas }))
         }
         Acquired::Queued { holder_left, call_again, .. } => {
             let left_to_cohort = waiter.set_queued(sent, holder_left, call_again);
-            Ok(Some(if left_to_cohort { Answer::LeftToCohort } else { Answer::Queued }))
+            Ok(Some(if left_to_cohort { AcquireAnswer::LeftToCohort } else { AcquireAnswer::Queued }))
         }
-        Acquired::Busy { call_again: false, .. } => Ok(Some(Answer::Busy)),
+        Acquired::Busy { call_again: false, .. } => Ok(Some(AcquireAnswer::Busy)),
         // There are more expired tickets to remove.
         Acquired::Busy { call_again: true, .. } => {
             retry.gets_on();

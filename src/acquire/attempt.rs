@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::acquire::ask::{Answer, ask};
+use crate::acquire::ask::{AcquireAnswer, ask};
 use crate::acquire::pending::{GrantExpired, Terms};
 use crate::acquire::request::Request;
 use crate::acquire::wait::Waiter;
@@ -37,9 +37,9 @@ pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<De
     loop {
         let is_decided = std::mem::take(&mut waiter.attempt.state.is_decided);
         // On the heap: a waiting future would carry for hours what only a request needs.
-        let answer = if is_decided { Answer::Queued } else { Box::pin(ask(request, waiter)).await? };
+        let answer = if is_decided { AcquireAnswer::Queued } else { Box::pin(ask(request, waiter)).await? };
         // The answer is given away before the wait for the same reason.
-        let decision = if matches!(answer, Answer::Queued) {
+        let decision = if matches!(answer, AcquireAnswer::Queued) {
             drop(answer);
             let outcome = waiter.decided().await;
             decided(request, waiter, outcome)?
@@ -54,21 +54,21 @@ pub(super) async fn run(request: &Request, waiter: &mut Waiter<'_>) -> Result<De
 }
 
 /// `None`: the next request is due.
-fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: Answer) -> Result<Option<Decision>> {
+fn answered(request: &Request, waiter: &mut Waiter<'_>, answer: AcquireAnswer) -> Result<Option<Decision>> {
     Ok(match answer {
-        Answer::Granted { token, counted_from, replicas } => {
+        AcquireAnswer::Granted { token, counted_from, replicas } => {
             Some(hold(request, waiter, token, Counts { lease: counted_from, limit: counted_from }, replicas))
         }
-        Answer::Busy => {
+        AcquireAnswer::Busy => {
             waiter.attempt.forget();
             Some(Decision::Busy)
         }
-        Answer::LeftToCohort => {
+        AcquireAnswer::LeftToCohort => {
             waiter.attempt.leave_to_cohort();
             Some(Decision::LeftToCohort)
         }
-        Answer::Decided(outcome) => decided(request, waiter, outcome)?,
-        Answer::Queued => None,
+        AcquireAnswer::Decided(outcome) => decided(request, waiter, outcome)?,
+        AcquireAnswer::Queued => None,
     })
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
+use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::holder::Holder;
 use crate::runtime::Executor;
 

@@ -66,7 +66,7 @@ impl Setup {
         }
     }
 
-    async fn acquire(&self, request: Request) -> Result<Option<Arc<OwnedHold>>> {
+    async fn acquire(&self, request: Request) -> Result<Option<Arc<HoldOwner>>> {
         acquire(&self.source(), &request).await
     }
 

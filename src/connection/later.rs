@@ -38,12 +38,12 @@ pub(crate) struct Later {
     below: Option<Arc<dyn Connection>>,
     /// Set when the state becomes connected. Calls that are handed on need no lock.
     made: OnceLock<Arc<dyn Connection>>,
-    state: Mutex<State>,
+    state: Mutex<LaterState>,
     changed: Event,
 }
 
 #[derive(Debug)]
-enum State {
+enum LaterState {
     /// With what calls fail.
     Connecting(ConnectionError),
     Connected,
@@ -57,7 +57,7 @@ impl Later {
     /// To a server at this place, as it is shown to users.
     pub(crate) fn to(target: String, executor: Arc<dyn Executor>, timeout: Duration) -> Self {
         let first = ConnectionError::Unreachable("the first attempt to connect has not ended".to_owned());
-        let (state, changed, since) = (Mutex::new(State::Connecting(first)), Event::new(), executor.now());
+        let (state, changed, since) = (Mutex::new(LaterState::Connecting(first)), Event::new(), executor.now());
         Self { executor, timeout, since, target, below: None, made: OnceLock::new(), state, changed }
     }
 
@@ -97,9 +97,9 @@ impl Later {
     /// Why there is no connection yet. `None`: there is one.
     pub(crate) fn missing(&self) -> Option<ConnectionError> {
         match &*lock(&self.state) {
-            State::Connecting(why) => Some(why.clone()),
-            State::Connected => None,
-            State::Closed => self.made.get().is_none().then_some(ConnectionError::Closed),
+            LaterState::Connecting(why) => Some(why.clone()),
+            LaterState::Connected => None,
+            LaterState::Closed => self.made.get().is_none().then_some(ConnectionError::Closed),
         }
     }
 
@@ -125,8 +125,8 @@ impl Later {
     /// There is none by then, or time does not mend it that there is none.
     pub(crate) async fn made_within(&self, longest: Duration, key: &str) -> Result<(), ConnectionError> {
         let settled = self.until(|state| match state {
-            State::Connecting(why) => !why.kind().is_retryable(),
-            State::Connected | State::Closed => true,
+            LaterState::Connecting(why) => !why.kind().is_retryable(),
+            LaterState::Connected | LaterState::Closed => true,
         });
         timeout(&self.executor, longest, settled).await;
         self.told(key).map_or(Ok(()), Err)
@@ -140,27 +140,27 @@ impl Later {
     /// `false`: it was closed meanwhile, and the connection is.
     fn take_up(&self, made: Arc<dyn Connection>) -> bool {
         let mut state = lock(&self.state);
-        if matches!(*state, State::Closed) {
+        if matches!(*state, LaterState::Closed) {
             drop(state);
             made.close();
             return false;
         }
         let is_first = self.made.set(made).is_ok();
-        *state = State::Connected;
+        *state = LaterState::Connected;
         drop(state);
         self.changed.notify(usize::MAX);
         is_first
     }
 
     fn set_failed(&self, why: ConnectionError) {
-        if let State::Connecting(last) = &mut *lock(&self.state) {
+        if let LaterState::Connecting(last) = &mut *lock(&self.state) {
             *last = why;
         }
         self.changed.notify(usize::MAX);
     }
 
     async fn closed(&self) {
-        self.until(|state| matches!(state, State::Closed)).await;
+        self.until(|state| matches!(state, LaterState::Closed)).await;
     }
 
     /// The error of a call that finds no connection, once there is one or it is of no use to wait any longer.
@@ -172,7 +172,7 @@ impl Later {
     }
 
     /// Resolves when the state is, or becomes, one of those.
-    async fn until(&self, is_it: impl Fn(&State) -> bool) {
+    async fn until(&self, is_it: impl Fn(&LaterState) -> bool) {
         loop {
             let changed = self.changed.listen();
             if is_it(&lock(&self.state)) {
@@ -184,13 +184,13 @@ impl Later {
 
     /// Resolves when there is a connection, or when there will be none.
     pub(crate) async fn ended(self: Arc<Self>) {
-        self.until(|state| !matches!(state, State::Connecting(_))).await;
+        self.until(|state| !matches!(state, LaterState::Connecting(_))).await;
     }
 
     /// Resolves after the next attempt, or if there is a connection.
     async fn attempted(&self) {
         let changed = self.changed.listen();
-        if matches!(*lock(&self.state), State::Connecting(_)) {
+        if matches!(*lock(&self.state), LaterState::Connecting(_)) {
             changed.await;
         }
     }

@@ -51,7 +51,7 @@ impl Watchdog {
     /// without the runtime.
     pub(crate) fn run(self) -> impl Future<Output = ()> + Send + 'static {
         // Created here, because the runtime may drop the task before the first poll.
-        let dies = Dies(self);
+        let dies = ReleaseOnDrop(self);
         async move { dies.0.watch().await }
     }
 
@@ -234,9 +234,9 @@ impl Watchdog {
     }
 }
 
-struct Dies(Watchdog);
+struct ReleaseOnDrop(Watchdog);
 
-impl Drop for Dies {
+impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         let Watchdog { engine, executor, connection, inbox_prefix, shutdown_timeout, .. } = &self.0;
         let left = engine.die(executor.now());

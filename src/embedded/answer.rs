@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The reply of a command to the script that called it.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer {
+pub(super) enum LuaAnswer {
     Nil,
     Ok,
     Integer(i64),
@@ -14,7 +14,7 @@ pub(super) enum Answer {
     Counts(Vec<(Vec<u8>, usize)>),
 }
 
-impl Answer {
+impl LuaAnswer {
     pub(super) fn count(n: usize) -> Self {
         Self::Integer(i64::try_from(n).unwrap_or(i64::MAX))
     }

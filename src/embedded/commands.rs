@@ -7,10 +7,10 @@ mod option;
 mod sorted_set;
 mod string;
 
-use super::answer::{Answer, Failure};
+use super::answer::{Failure, LuaAnswer};
 use super::keyspace::Database;
 
-type Run = fn(&mut Database, &[Vec<u8>]) -> Result<Answer, Failure>;
+type Run = fn(&mut Database, &[Vec<u8>]) -> Result<LuaAnswer, Failure>;
 
 /// Name, smallest and largest number of arguments, function.
 const COMMANDS: [(&str, usize, usize, Run); 31] = [
@@ -54,7 +54,7 @@ const MANY: usize = usize::MAX;
 const WRITES: [&str; 10] = ["DEL", "HDEL", "HSET", "LREM", "PEXPIRE", "RPUSH", "SET", "UNLINK", "ZADD", "ZREM"];
 
 /// Runs one command. The first word is its name, in upper or lower case.
-pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let (name, args) = words.split_first().ok_or(Failure::UNKNOWN)?;
     let known = COMMANDS.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
     let (known, least, most, run) = known.ok_or(Failure::UNKNOWN)?;

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::answer::{Answer, Failure};
+use super::answer::{Failure, LuaAnswer};
 use super::number::general;
 use crate::connection::Reply;
 
@@ -25,7 +25,7 @@ pub(super) fn words(args: &MultiValue) -> Result<Vec<Vec<u8>>, &'static str> {
 }
 
 /// Converts a command's answer to the result of `redis.pcall`.
-pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Result<Value> {
+pub(super) fn answer(lua: &Lua, outcome: Result<LuaAnswer, Failure>) -> mlua::Result<Value> {
     let field = |name: &str, text: &str| {
         let table = lua.create_table()?;
         table.raw_set(name, text)?;
@@ -33,12 +33,12 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
     };
     match outcome {
         Err(Failure(line)) => field("err", &line),
-        Ok(Answer::Ok) => field("ok", "OK"),
-        Ok(Answer::Nil) => Ok(Value::Boolean(false)),
+        Ok(LuaAnswer::Ok) => field("ok", "OK"),
+        Ok(LuaAnswer::Nil) => Ok(Value::Boolean(false)),
         // Numbers of Lua 5.1 are doubles, and Redis converts integers to them.
-        Ok(Answer::Integer(number)) => Ok(Value::Number(number as f64)),
-        Ok(Answer::Bytes(bytes)) => Ok(Value::String(lua.create_string(bytes)?)),
-        Ok(Answer::Array(items)) => {
+        Ok(LuaAnswer::Integer(number)) => Ok(Value::Number(number as f64)),
+        Ok(LuaAnswer::Bytes(bytes)) => Ok(Value::String(lua.create_string(bytes)?)),
+        Ok(LuaAnswer::Array(items)) => {
             let table = lua.create_table_with_capacity(items.len(), 0)?;
             for item in items {
                 match item {
@@ -48,7 +48,7 @@ pub(super) fn answer(lua: &Lua, outcome: Result<Answer, Failure>) -> mlua::Resul
             }
             Ok(Value::Table(table))
         }
-        Ok(Answer::Counts(counts)) => {
+        Ok(LuaAnswer::Counts(counts)) => {
             let table = lua.create_table_with_capacity(2 * counts.len(), 0)?;
             for (name, count) in counts {
                 table.raw_push(lua.create_string(name)?)?;

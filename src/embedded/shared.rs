@@ -14,11 +14,11 @@ use crate::mutex::lock;
 use crate::runtime::Executor;
 
 pub(super) struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
 }
 
 /// Locked while a script runs, which makes scripts atomic.
-struct State {
+struct ServerState {
     clock: Clock,
     /// Created by the first script.
     interpreter: Option<Interpreter>,
@@ -28,7 +28,7 @@ struct State {
 
 impl Shared {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { state: Mutex::new(State { clock, interpreter: None, database: Arc::default() }) }
+        Self { state: Mutex::new(ServerState { clock, interpreter: None, database: Arc::default() }) }
     }
 
     pub(super) fn follow(&self, executor: Arc<dyn Executor>) {
@@ -102,7 +102,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl ServerState {
     /// The error is the line that Redis would send.
     fn run<'a>(
         &mut self,

@@ -22,7 +22,7 @@ mod term;
 pub(crate) use answer::{ORDINARY, answer_within};
 pub(crate) use count::{deadline, drift};
 pub use loss::Loss;
-use state::{AtomicState, State};
+use state::{AtomicState, LeaseState};
 pub(crate) use term::Term;
 
 /// One ownership period of a lock, shared by its guards and the watchdog. After [`pass_on`](Self::pass_on), the
@@ -87,16 +87,16 @@ impl Hold {
     /// The time until the holder must stop. Zero if it must have stopped already.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
         match self.state.load() {
-            State::Held { deadline } => deadline.saturating_duration_since(now),
-            State::Lost(_) | State::Released => Duration::ZERO,
+            LeaseState::Held { deadline } => deadline.saturating_duration_since(now),
+            LeaseState::Lost(_) | LeaseState::Released => Duration::ZERO,
         }
     }
 
     /// When the hold ends. `None` once it is lost or released.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.state.load() {
-            State::Held { deadline } => Some(deadline),
-            State::Lost(_) | State::Released => None,
+            LeaseState::Held { deadline } => Some(deadline),
+            LeaseState::Lost(_) | LeaseState::Released => None,
         }
     }
 
@@ -148,7 +148,9 @@ impl Hold {
     /// since.
     pub(crate) fn extend(&self, deadline: Instant, now: Instant) {
         let longer = |state| match state {
-            State::Held { deadline: current } if now < current => Some(State::Held { deadline: deadline.max(current) }),
+            LeaseState::Held { deadline: current } if now < current => {
+                Some(LeaseState::Held { deadline: deadline.max(current) })
+            }
             _ => None,
         };
         let _ = self.state.update(longer);
@@ -156,7 +158,7 @@ impl Hold {
 
     /// Signals the loss. `false`: the hold was over already.
     pub(crate) fn lose(&self, loss: Loss) -> bool {
-        let lost = |state| matches!(state, State::Held { .. }).then_some(State::Lost(loss));
+        let lost = |state| matches!(state, LeaseState::Held { .. }).then_some(LeaseState::Lost(loss));
         let news = self.state.update(lost).is_ok();
         if news {
             self.notify_over();
@@ -174,7 +176,7 @@ impl Hold {
     /// attempt id. Its token is `token`, or the next one if tokens are reserved. `None` if the hold was lost, or if no
     /// more than `least` of its lease is left. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn succeed(&self, now: Instant, least: Duration, token: Option<Token>) -> Option<(Self, Instant)> {
-        let passed_on = |state| self.passes_on(state, now, least).map(|_| State::Released);
+        let passed_on = |state| self.passes_on(state, now, least).map(|_| LeaseState::Released);
         let deadline = self.passes_on(self.state.update(passed_on).ok()?, now, least)?;
         let Self { keys, id, amount, lease, term, replicas, .. } = self;
         let token = self.next_token(token);
@@ -193,11 +195,11 @@ impl Hold {
     }
 
     /// The deadline, if the hold is not lost and more than `least` of its lease is left.
-    fn passes_on(&self, state: State, now: Instant, least: Duration) -> Option<Instant> {
+    fn passes_on(&self, state: LeaseState, now: Instant, least: Duration) -> Option<Instant> {
         if mutant::on(Mutant::LostHoldHandedOff) {
             return Some(now + self.lease);
         }
-        let State::Held { deadline } = state else { return None };
+        let LeaseState::Held { deadline } = state else { return None };
         (deadline.saturating_duration_since(now) > least).then_some(deadline)
     }
 
@@ -212,7 +214,8 @@ impl Hold {
 
     /// Ends the hold. `false`: it was over already. Wakes no task: see [`notify_over`](Self::notify_over).
     pub(crate) fn end(&self, now: Instant) -> bool {
-        let ended = |state| matches!(state, State::Held { deadline } if now < deadline).then_some(State::Released);
+        let ended =
+            |state| matches!(state, LeaseState::Held { deadline } if now < deadline).then_some(LeaseState::Released);
         self.state.update(ended).is_ok()
     }
 
@@ -223,21 +226,21 @@ impl Hold {
             return Ok(());
         }
         match self.state.load() {
-            State::Held { .. } => {
+            LeaseState::Held { .. } => {
                 self.lose(Loss::Expired);
                 Err(Loss::Expired)
             }
-            State::Lost(loss) => Err(loss),
-            State::Released => Ok(()),
+            LeaseState::Lost(loss) => Err(loss),
+            LeaseState::Released => Ok(()),
         }
     }
 
     /// The reason why the holder must stop. `None` while it may go on.
     pub(crate) fn loss(&self, now: Instant) -> Option<Loss> {
         match self.state.load() {
-            State::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
-            State::Lost(loss) => Some(loss),
-            State::Released => None,
+            LeaseState::Held { deadline } => (now >= deadline).then_some(Loss::Expired),
+            LeaseState::Lost(loss) => Some(loss),
+            LeaseState::Released => None,
         }
     }
 
@@ -254,9 +257,9 @@ impl Hold {
         loop {
             let listener = self.over.listen();
             match self.state.load() {
-                State::Held { .. } => {}
-                State::Lost(loss) => return Some(loss),
-                State::Released => return None,
+                LeaseState::Held { .. } => {}
+                LeaseState::Lost(loss) => return Some(loss),
+                LeaseState::Released => return None,
             }
             listener.await;
         }
@@ -266,7 +269,7 @@ impl Hold {
     /// wakers.
     pub(crate) fn notify_over(&self) {
         // After a hand-off in place, the hold is the next guard's, and nobody watches it.
-        if let State::Held { .. } = self.state.load() {
+        if let LeaseState::Held { .. } = self.state.load() {
             return;
         }
         // `Event::notify` allocates memory even if no task listens, and most holds end without a listener. No task is

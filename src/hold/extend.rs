@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::check_lease;
 use crate::engine::lease::{Loss, Term, answer_within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::owner::{OwnedHold, lost_error};
+use crate::hold::owner::{HoldOwner, lost_error};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::reply::HoldState;
 
@@ -14,7 +14,7 @@ const OPERATION: &str = "extend";
 
 /// Repeats the request until the server has answered or the hold is lost. If the future is dropped, the hold may last
 /// longer in Redis than its guard counts. It still ends there when the guard is released or the lease expires.
-pub(crate) async fn extend(owned: &OwnedHold, lease: Duration) -> Result<()> {
+pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
     let (context, hold) = (owned.context(), &owned.hold);
     let named = |error: Error| error.with_name(&hold.keys.name);
     check_lease(OPERATION, lease).map_err(named)?;

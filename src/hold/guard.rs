@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 use crate::hold::extend::extend;
-use crate::hold::owner::{OwnedHold, lost_error};
+use crate::hold::owner::{HoldOwner, lost_error};
 use crate::protocol::token::Token;
 
 mod held;
@@ -50,7 +50,7 @@ pub use signal::LossSignal;
 /// path.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    owned: Arc<OwnedHold>,
+    owned: Arc<HoldOwner>,
 }
 
 /// A read-write lock held for reading, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -59,7 +59,7 @@ pub struct LockGuard {
 /// of [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard {
-    pub(crate) owned: Arc<OwnedHold>,
+    pub(crate) owned: Arc<HoldOwner>,
 }
 
 /// A read-write lock held for writing, returned by acquisitions of a [`RwLock`](crate::RwLock).
@@ -68,7 +68,7 @@ pub struct ReadGuard {
 /// [`LockGuard`]. A drop releases in the background.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard {
-    pub(crate) owned: Arc<OwnedHold>,
+    pub(crate) owned: Arc<HoldOwner>,
 }
 
 /// One or more permits of a [`Semaphore`](crate::Semaphore).
@@ -80,7 +80,7 @@ pub struct WriteGuard {
 /// is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
-    owned: Arc<OwnedHold>,
+    owned: Arc<HoldOwner>,
 }
 
 impl LockGuard {
@@ -116,7 +116,7 @@ impl Permit {
 macro_rules! guards {
     ($($guard:ident),+) => {$(
         impl $guard {
-            pub(crate) fn new(owned: Arc<OwnedHold>) -> Self {
+            pub(crate) fn new(owned: Arc<HoldOwner>) -> Self {
                 Self { owned }
             }
 
@@ -224,16 +224,16 @@ macro_rules! guards {
 guards!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// The loss of the hold, if it is lost by now.
-pub(crate) fn loss(owned: &OwnedHold) -> Option<NamedLoss> {
+pub(crate) fn loss(owned: &HoldOwner) -> Option<NamedLoss> {
     owned.hold.loss(owned.context().now()).map(|loss| NamedLoss::of(&owned.hold, loss))
 }
 
 /// Resolves when the loss of the hold is signalled.
-pub(crate) async fn lost(owned: &OwnedHold) -> NamedLoss {
+pub(crate) async fn lost(owned: &HoldOwner) -> NamedLoss {
     NamedLoss::of(&owned.hold, owned.hold.lost().await)
 }
 
-pub(crate) async fn release(owned: Arc<OwnedHold>) -> Result<()> {
+pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
     let last = match Arc::try_unwrap(owned) {
         Ok(owned) => owned,
         Err(shared) => {

@@ -10,6 +10,8 @@ use crate::acquire::pending::{GrantExpired, PendingAttempt, Terms};
 use crate::context::Context;
 use crate::engine::lease::{Hold, Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hold::quorum::Ends;
+use crate::hold::source::Source;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::ChangeArgs;
@@ -17,15 +19,13 @@ use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::Changed as Answer;
 use crate::protocol::reply::{Released, ServerMillis};
 use crate::protocol::token::Token;
-use crate::hold::quorum::Ends;
-use crate::hold::source::Source;
 
 /// Who grants the holds of guards.
-pub(crate) type HoldSource = Source<OwnedHold>;
+pub(crate) type HoldSource = Source<HoldOwner>;
 
 /// A hold that this process has to end. The guards of one holder share it, and the last one ends it.
 #[derive(Debug)]
-pub(crate) struct OwnedHold {
+pub(crate) struct HoldOwner {
     source: Arc<HoldSource>,
     pub(crate) hold: Arc<Hold>,
     /// The holder that can re-enter the hold, if there is one.
@@ -40,7 +40,7 @@ pub(crate) struct OwnedHold {
     ended: bool,
 }
 
-impl OwnedHold {
+impl HoldOwner {
     pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
         Self { source, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
     }
@@ -250,7 +250,7 @@ pub(crate) fn lost_error(hold: &Hold, operation: &'static str, loss: Loss) -> Er
     Error::new(ErrorKind::Lost, operation).with_name(&hold.keys.name).with_source(loss)
 }
 
-impl Drop for OwnedHold {
+impl Drop for HoldOwner {
     fn drop(&mut self) {
         if let Some(holder) = self.holder {
             self.source.reentry.leave(holder, &self.hold.keys);

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::context::Context;
-use crate::mutex::lock;
 use crate::hold::quorum::Quorum;
 use crate::hold::reentry::Reentry;
+use crate::mutex::lock;
 
 /// All handles of a client, or of a `RedLock`, share one. `T` is what the guards of a hold share.
 #[derive(Debug)]

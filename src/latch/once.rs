@@ -24,7 +24,7 @@ pub(super) enum Said<T> {
 }
 
 /// The answer, with the time of the server's clock.
-pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
+pub(super) type TimedAnswer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
 
 /// Sends copies of a request until one is answered. All copies have the same attempt id, by which the server recognizes
 /// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may
@@ -33,7 +33,7 @@ pub(super) type Answer<T> = std::result::Result<(Said<T>, ServerMillis), Failure
 pub(super) async fn once<T>(
     primitive: &Primitive,
     operation: &'static str,
-    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, Answer<T>>,
+    call: impl for<'a> Fn(Scripts<'a>, &'a Keys, LatchCall) -> BoxFuture<'a, TimedAnswer<T>>,
 ) -> Result<T> {
     let context = primitive.context();
     let keys = primitive.keys(operation)?;

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::engine::lease::{Hold, Loss};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::{NamedLoss, loss};
-use crate::hold::owner::{HoldSource, OwnedHold};
+use crate::hold::owner::{HoldOwner, HoldSource};
 use crate::runtime::timeout;
 
 /// Signals that a hold acquired so far is lost.
@@ -60,7 +60,7 @@ pub(super) async fn acquire_all(options: &Options, wait: bool) -> Result<Option<
 }
 
 /// Acquires one more primitive, unless a hold acquired so far is lost first.
-async fn next(source: &Arc<HoldSource>, request: &Request, losses: &mut Losses) -> Result<Option<Arc<OwnedHold>>> {
+async fn next(source: &Arc<HoldSource>, request: &Request, losses: &mut Losses) -> Result<Option<Arc<HoldOwner>>> {
     let acquired = pin!(acquire(source, request));
     let lost = poll_fn(|context| match losses.poll_next_unpin(context) {
         Poll::Ready(Some(loss)) => Poll::Ready(loss),

@@ -14,7 +14,7 @@ use crate::acquire::builder::choices::Options;
 use crate::error::Result;
 use crate::hold::extend::extend;
 use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, protect};
-use crate::hold::owner::OwnedHold;
+use crate::hold::owner::HoldOwner;
 use crate::protocol::token::Token;
 
 /// Several holds that were acquired together and end together, returned by acquisitions of a
@@ -66,7 +66,7 @@ impl MultiGuard {
 
     /// The fencing tokens with their names, in the order of [`names`](Self::names). Permits have none.
     pub fn tokens(&self) -> impl Iterator<Item = (&str, Token)> {
-        let token = |owned: &Arc<OwnedHold>| Some(owned.hold.token()).filter(|token| *token != Token::NONE);
+        let token = |owned: &Arc<HoldOwner>| Some(owned.hold.token()).filter(|token| *token != Token::NONE);
         self.holds.iter().filter_map(move |owned| Some((&*owned.hold.keys.name, token(owned)?)))
     }
 
@@ -77,7 +77,7 @@ impl MultiGuard {
 
     /// The rest of the lease that ends first, by this client's own count. Zero after a loss. Sends no command.
     pub fn remaining(&self) -> Duration {
-        let remaining = |owned: &Arc<OwnedHold>| owned.hold.remaining(owned.context().now());
+        let remaining = |owned: &Arc<HoldOwner>| owned.hold.remaining(owned.context().now());
         self.holds.iter().map(remaining).min().unwrap_or_default()
     }
 

@@ -8,16 +8,16 @@ use futures::future::join_all;
 
 use crate::error::Result;
 use crate::hold::guard::release;
-use crate::hold::owner::OwnedHold;
+use crate::hold::owner::HoldOwner;
 use crate::hold::run::covered;
 
 /// Holds in the order of their acquisition. They end in the reverse order, so that a waiter that needs them all finds
 /// the later ones free when it gets the first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Holds(Vec<Arc<OwnedHold>>);
+pub(super) struct Holds(Vec<Arc<HoldOwner>>);
 
 impl Holds {
-    pub(super) fn push(&mut self, owned: Arc<OwnedHold>) {
+    pub(super) fn push(&mut self, owned: Arc<HoldOwner>) {
         self.0.push(owned);
     }
 
@@ -31,9 +31,9 @@ impl Holds {
 }
 
 impl Deref for Holds {
-    type Target = [Arc<OwnedHold>];
+    type Target = [Arc<HoldOwner>];
 
-    fn deref(&self) -> &[Arc<OwnedHold>] {
+    fn deref(&self) -> &[Arc<HoldOwner>] {
         &self.0
     }
 }

@@ -12,17 +12,17 @@ use crate::acquire::request::Request;
 use crate::engine::closed::Closed;
 use crate::engine::lease::{Hold, Term};
 use crate::error::{ErrorKind, Result};
-use crate::hold::owner::OwnedHold;
+use crate::hold::owner::HoldOwner;
+use crate::hold::quorum::{Ends, Quorum, QuorumGrant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
-use crate::hold::quorum::{Ends, Quorum, QuorumGrant};
-use crate::red_lock::count::{Answer, Outlook, Verdict, deadline, majority, tally};
-use crate::red_lock::keeper::Keeper;
-use crate::red_lock::kept::{Kept, Slot};
+use crate::red_lock::count::{Outlook, Verdict, VoteAnswer, deadline, majority, tally};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::patience::{Patience, reason, unavailable};
+use crate::red_lock::quorum_hold::{QuorumHold, Slot};
+use crate::red_lock::quorum_task::QuorumTask;
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
 
@@ -94,8 +94,8 @@ async fn ask(
         match vote(masters, request, (turns, votes), (&turn, owner), (patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
-                let kept = Arc::new(Kept::new(masters.clone(), Arc::new(hold), slots));
-                Keeper::start(kept.clone(), votes.to_vec(), turn);
+                let kept = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots));
+                QuorumTask::start(kept.clone(), votes.to_vec(), turn);
                 let hold = kept.hold.clone();
                 return Ok(Some(QuorumGrant { hold, ends: kept as Arc<dyn Ends> }));
             }
@@ -131,7 +131,7 @@ async fn vote(
     masters: &Arc<Masters>,
     request: &Request,
     (turns, keys): (&[Arc<Keys>], &[Arc<Keys>]),
-    (turn, owner): (&OwnedHold, AttemptId),
+    (turn, owner): (&HoldOwner, AttemptId),
     (patience, contested): (&Patience, &mut bool),
 ) -> Result<Outcome> {
     // A turn that was handed off has one of the tokens that the first member of the cohort got.
@@ -242,15 +242,15 @@ fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> 
     for mut cast in round.casts {
         let slot = &mut slots[cast.ballot.master];
         match cast.answer {
-            Answer::Accepted(validity) => {
+            VoteAnswer::Accepted(validity) => {
                 let terms = Terms { term, lease: cast.lease, replicas: 0 };
                 let Ok(Some(hold)) = cast.ballot.attempt.hold(1, token, terms, cast.sent) else { continue };
                 let source = &masters.all[cast.ballot.master].source;
-                *slot = Slot::voted(OwnedHold::new(source.clone(), hold, None), validity.from);
+                *slot = Slot::voted(HoldOwner::new(source.clone(), hold, None), validity.from);
                 validities.push(validity);
             }
             // The hold asks this master once more, because it is granted now.
-            Answer::Refused(..) | Answer::Busy(..) => {}
+            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => {}
         }
     }
     let until = deadline(masters.all.len(), validities, masters.now())?;

@@ -26,7 +26,7 @@ fn has_come(from: Option<Instant>, now: Instant) -> bool {
 
 /// The answer of one master. Masters without an answer have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum VoteAnswer {
     /// The master took the lock and accepted the token.
     Accepted(Validity),
     /// The master took the lock, but has seen a token that is not smaller.
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
 pub(super) enum Seen {
     /// No hold has the lock. If the master has restarted, its vote would count from the given time.
     Free(Option<Instant>),
-    /// As [`Answer::Busy`].
+    /// As [`VoteAnswer::Busy`].
     Busy(Duration, Option<Instant>),
 }
 
@@ -76,25 +76,25 @@ pub(super) fn majority(masters: usize) -> usize {
 
 /// Counts the answers of a round. A vote counts if more than a tenth of its lease is left, so that there is time to do
 /// something with the hold.
-pub(super) fn tally(masters: usize, answers: &[Answer], now: Instant, lease: Duration) -> Verdict {
+pub(super) fn tally(masters: usize, answers: &[VoteAnswer], now: Instant, lease: Duration) -> Verdict {
     let least = lease / 10;
     let (mut accepted, mut taken, mut busy) = (0, 0, 0);
     let (mut highest, mut left) = (Token::NONE, None::<Duration>);
     for answer in answers {
         match *answer {
-            Answer::Accepted(validity) if validity.counts(now, least) => {
+            VoteAnswer::Accepted(validity) if validity.counts(now, least) => {
                 accepted += 1;
                 taken += 1;
             }
-            Answer::Refused(validity, seen) => {
+            VoteAnswer::Refused(validity, seen) => {
                 taken += usize::from(validity.counts(now, least));
                 highest = highest.max(seen);
             }
-            Answer::Busy(rest, from) => {
+            VoteAnswer::Busy(rest, from) => {
                 busy += usize::from(has_come(from, now));
                 left = Some(left.map_or(rest, |left| left.min(rest)));
             }
-            Answer::Accepted(_) => {}
+            VoteAnswer::Accepted(_) => {}
         }
     }
     let majority = majority(masters);

@@ -12,7 +12,7 @@ use crate::protocol::key::Keys;
 use crate::protocol::token::Token;
 use crate::protocol::vote::VoteArgs;
 use crate::protocol::vote::reply::Vote;
-use crate::red_lock::count::{Answer, Validity};
+use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
@@ -43,7 +43,7 @@ pub(super) struct Ballot<'a> {
 /// A ballot with its answer.
 pub(super) struct Cast<'a> {
     pub(super) ballot: Ballot<'a>,
-    pub(super) answer: Answer,
+    pub(super) answer: VoteAnswer,
     /// When the answered request was sent, and the lease that it asked for.
     pub(super) sent: Instant,
     pub(super) lease: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Cast<'a> {
 impl Cast<'_> {
     /// Whether the master took the lock.
     pub(super) fn is_taken(&self) -> bool {
-        !matches!(self.answer, Answer::Busy(..))
+        !matches!(self.answer, VoteAnswer::Busy(..))
     }
 }
 
@@ -74,7 +74,7 @@ enum Returned<'a> {
 }
 
 impl Round<'_> {
-    pub(super) fn answers(&self) -> Vec<Answer> {
+    pub(super) fn answers(&self) -> Vec<VoteAnswer> {
         self.casts.iter().map(|cast| cast.answer).collect()
     }
 }
@@ -162,12 +162,12 @@ impl Masters {
             }
             let validity = Validity { until: deadline(sent, lease), from };
             let mut answer = match voted.vote {
-                Vote::Accepted => Answer::Accepted(validity),
-                Vote::Refused(seen) => Answer::Refused(validity, seen),
+                Vote::Accepted => VoteAnswer::Accepted(validity),
+                Vote::Refused(seen) => VoteAnswer::Refused(validity, seen),
                 Vote::Busy(left) => {
                     // The master has neither a ticket nor a hold of the attempt.
                     ballot.attempt.forget();
-                    Answer::Busy(left.unwrap_or(Duration::MAX), from)
+                    VoteAnswer::Busy(left.unwrap_or(Duration::MAX), from)
                 }
                 Vote::Other(set) => {
                     ballot.attempt.forget();
@@ -176,9 +176,9 @@ impl Masters {
                 Vote::Stale => continue,
             };
             if mutant::on(Mutant::AnswersCountAsVotes)
-                && let Answer::Refused(validity, _) = answer
+                && let VoteAnswer::Refused(validity, _) = answer
             {
-                answer = Answer::Accepted(validity);
+                answer = VoteAnswer::Accepted(validity);
             }
             return Ok(Returned::Cast(Cast { ballot, answer, sent, lease }));
         }

@@ -10,7 +10,7 @@ use crate::acquire::request::Request;
 use crate::acquire::wait::LastFailure;
 use crate::acquire::{Acquisition, own};
 use crate::error::Result;
-use crate::hold::owner::OwnedHold;
+use crate::hold::owner::HoldOwner;
 use crate::protocol::key::Keys;
 use crate::red_lock::count::majority;
 use crate::red_lock::health::LOOK;
@@ -25,7 +25,7 @@ pub(super) async fn take_turn(
     (turns, votes): (&[Arc<Keys>], &[Arc<Keys>]),
     until: Option<Instant>,
     patience: &Patience,
-) -> Result<Option<Arc<OwnedHold>>> {
+) -> Result<Option<Arc<HoldOwner>>> {
     let limit = masters.node_timeout(request.lease);
     loop {
         masters.check_usable(request, votes, majority(masters.all.len()))?;

@@ -10,7 +10,7 @@
 //! | `hand` | hands calls to one node |
 //! | `sure` | has late answers confirmed |
 //! | `subscription` | hears messages at any master, where the servers have no shard channels |
-//! | `sharding` | finds out whether they have |
+//! | `shard_probe` | finds out whether they have |
 //! | `sharded` | hears messages at the masters of their slots |
 //! | `blocking` | the last calls of a runtime that has ended |
 
@@ -25,9 +25,9 @@ use futures::channel::oneshot;
 use futures::future::select;
 use futures::stream::BoxStream;
 
-use super::link::calls::Answer;
 use super::dial::Dial;
 use super::failure::Failure;
+use super::link::calls::Answer;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
@@ -55,8 +55,8 @@ mod redirect;
 mod refresh;
 mod router;
 mod seeds;
+mod shard_probe;
 mod sharded;
-mod sharding;
 mod signals;
 mod subscription;
 mod sure;

@@ -7,10 +7,10 @@ use futures::future::select;
 
 use super::cluster::{Cluster, Seeds};
 use super::dial::Dial;
+use super::dial::locate::Locate;
 use super::failure::Failure;
 use super::later::InBackground;
-use super::link::Shared;
-use super::dial::locate::Locate;
+use super::link::Link;
 use super::sentinel::{self, Sentinels};
 use super::single::Single;
 use super::url::target::Target;
@@ -73,9 +73,9 @@ impl RedisConnection {
         let seed = dialer.seed();
         let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
         let sentinels = Arc::new(sentinels);
-        let shared = Arc::new(Shared::new(executor, dialer, sentinels.clone(), config, seed));
-        shared.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&shared))));
-        let connected = Single::connect(shared).await;
+        let link = Arc::new(Link::new(executor, dialer, sentinels.clone(), config, seed));
+        link.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&link))));
+        let connected = Single::connect(link).await;
         let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
         Ok((Servers::Single(single), warnings))
     }
@@ -89,8 +89,8 @@ impl RedisConnection {
         let target = Arc::new(Target::parse(url)?);
         let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
         let seed = dialer.seed();
-        let shared = Shared::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
-        match Single::connect(Arc::new(shared)).await {
+        let link = Link::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
+        match Single::connect(Arc::new(link)).await {
             Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
             Err(Some(Failure::Cluster)) => {
                 Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
@@ -132,8 +132,8 @@ fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Err
 }
 
 /// Asks the sentinels regularly, until the connection is closed.
-async fn watch(sentinels: Arc<Sentinels>, shared: Arc<Shared>) {
-    select(pin!(sentinel::watch(&sentinels)), pin!(shared.closed())).await;
+async fn watch(sentinels: Arc<Sentinels>, link: Arc<Link>) {
+    select(pin!(sentinel::watch(&sentinels)), pin!(link.closed())).await;
 }
 
 /// Warns if half of a lease does not leave time for two attempts at a renewal.

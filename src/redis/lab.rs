@@ -17,10 +17,10 @@ use futures::future::{BoxFuture, pending, ready};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
+use super::dial::locate::Locate;
 use super::dial::{Dial, DialError, Dialled};
 use super::failure::Failure;
-use super::link::Shared;
-use super::dial::locate::Locate;
+use super::link::Link;
 use super::link::supervisor;
 use super::url::target::Target;
 use crate::config::Config;
@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// A link to the server at port 1, as its only client has it.
-    pub(super) fn link(self: &Arc<Self>, tasks: &mut Tasks) -> Arc<Shared> {
+    pub(super) fn link(self: &Arc<Self>, tasks: &mut Tasks) -> Arc<Link> {
         self.nodes[&1].alone.store(true, Ordering::SeqCst);
         let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));
         let (link, connected) = self.connect(locate, &Config::default());
@@ -104,8 +104,8 @@ impl Lab {
     }
 
     /// A link to where this leads, and the result of its first attempt.
-    pub(super) fn connect(self: &Arc<Self>, locate: Arc<dyn Locate>, config: &Config) -> (Arc<Shared>, Connecting) {
-        let link = Arc::new(Shared::new(self.clone(), self.clone(), locate, config, 7));
+    pub(super) fn connect(self: &Arc<Self>, locate: Arc<dyn Locate>, config: &Config) -> (Arc<Link>, Connecting) {
+        let link = Arc::new(Link::new(self.clone(), self.clone(), locate, config, 7));
         let (first, connected) = oneshot::channel();
         self.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
         (link, connected)

@@ -15,13 +15,13 @@ use std::time::Duration;
 use ::redis::aio::MultiplexedConnection;
 use event_listener::Event;
 
-use super::dial::Dial;
-use super::failure::Failure;
-use super::dial::gate::Gate;
 use self::loaded::Loaded;
-use super::dial::locate::Locate;
 use self::silence::Silence;
 use self::under_way::UnderWay;
+use super::dial::Dial;
+use super::dial::gate::Gate;
+use super::dial::locate::Locate;
+use super::failure::Failure;
 use crate::backoff::Pauses;
 use crate::config::Config;
 use crate::connection::ConnectionError;
@@ -29,17 +29,17 @@ use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 use crate::trace;
 
-mod dialling;
-#[cfg(test)]
-mod tests;
 pub(super) mod acknowledging;
 pub(super) mod beside;
 pub(super) mod calls;
+mod dialling;
 pub(super) mod limit;
 pub(super) mod loaded;
 pub(super) mod sending;
 pub(super) mod silence;
 pub(super) mod supervisor;
+#[cfg(test)]
+mod tests;
 pub(super) mod unanswered;
 pub(super) mod under_way;
 
@@ -53,7 +53,7 @@ pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
 /// The state that the connection, its supervisor and its subscriptions share.
-pub(super) struct Shared {
+pub(super) struct Link {
     pub(super) executor: Arc<dyn Executor>,
     /// Its sockets take nothing any more once the connection is closed.
     pub(super) dialer: Arc<dyn Dial>,
@@ -75,11 +75,11 @@ pub(super) struct Shared {
     disowned: AtomicU64,
     /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     changed: Event,
 }
 
-enum State {
+enum LinkState {
     /// The last failure: first the end of the connection, then that of each attempt at a new one.
     Down(Failure),
     Up(Up),
@@ -95,7 +95,7 @@ pub(super) struct Up {
     pub(super) loaded: Arc<Loaded>,
 }
 
-impl Shared {
+impl Link {
     pub(super) fn new(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
@@ -120,7 +120,7 @@ impl Shared {
         [timeout, upkeep]: [Duration; 2],
         seed: u64,
     ) -> Self {
-        let state = Mutex::new(State::Down(Failure::Io("connecting".to_owned())));
+        let state = Mutex::new(LinkState::Down(Failure::Io("connecting".to_owned())));
         let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
         let (changed, under_way, gate) = (Event::new(), UnderWay::new(timeout), Gate::default());
         Self {
@@ -145,36 +145,36 @@ impl Shared {
     /// Waits for a connection. Returns at once if there is one.
     pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
         self.until(|state| match state {
-            State::Down(_) => None,
-            State::Up(up) => Some(Ok(up.clone())),
-            State::Closed => Some(Err(ConnectionError::Closed)),
+            LinkState::Down(_) => None,
+            LinkState::Up(up) => Some(Ok(up.clone())),
+            LinkState::Closed => Some(Err(ConnectionError::Closed)),
         })
         .await
     }
 
     /// Resolves when the connection is closed.
     pub(super) async fn closed(&self) {
-        self.until(|state| matches!(state, State::Closed).then_some(())).await;
+        self.until(|state| matches!(state, LinkState::Closed).then_some(())).await;
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(*lock(&self.state), State::Closed)
+        matches!(*lock(&self.state), LinkState::Closed)
     }
 
     /// Nothing is sent after this has returned.
     pub(super) fn close(&self) {
-        self.change(|_| Some(State::Closed));
+        self.change(|_| Some(LinkState::Closed));
         self.gate.shut();
     }
 
     /// Makes this the connection that calls are handed to.
     pub(super) fn take_up(&self, connection: MultiplexedConnection, generation: u64) {
-        self.change(|_| Some(State::Up(Up { generation, connection, loaded: Arc::default() })));
+        self.change(|_| Some(LinkState::Up(Up { generation, connection, loaded: Arc::default() })));
     }
 
     /// Records that an attempt at a new connection has failed.
     pub(super) fn failed(&self, failure: Failure) {
-        self.change(|_| Some(State::Down(failure)));
+        self.change(|_| Some(LinkState::Down(failure)));
     }
 
     /// Records how long the server took for one answer.
@@ -185,7 +185,7 @@ impl Shared {
     /// Gives a connection up because of `why`. The calls that are under way on it fail.
     pub(super) fn suspect(&self, generation: u64, why: Failure) {
         self.change(|state| match state {
-            State::Up(up) if up.generation == generation => Some(State::Down(why)),
+            LinkState::Up(up) if up.generation == generation => Some(LinkState::Down(why)),
             _ => None,
         });
     }
@@ -210,8 +210,10 @@ impl Shared {
     /// is the server's error.
     pub(super) fn unavailable(&self) -> ConnectionError {
         let late = || match &*lock(&self.state) {
-            State::Closed => ConnectionError::Closed,
-            State::Down(_) | State::Up(_) => ConnectionError::Unreachable("connecting took too long".to_owned()),
+            LinkState::Closed => ConnectionError::Closed,
+            LinkState::Down(_) | LinkState::Up(_) => {
+                ConnectionError::Unreachable("connecting took too long".to_owned())
+            }
         };
         self.why_down().unwrap_or_else(late)
     }
@@ -219,8 +221,8 @@ impl Shared {
     /// Why there is no connection: how the last attempt at one has failed.
     pub(super) fn why_down(&self) -> Option<ConnectionError> {
         let failure = match &*lock(&self.state) {
-            State::Down(failure) => failure.clone(),
-            State::Up(_) | State::Closed => return None,
+            LinkState::Down(failure) => failure.clone(),
+            LinkState::Up(_) | LinkState::Closed => return None,
         };
         let (error, place) = (failure.into(), self.locate.to_string());
         Some(match error {
@@ -251,13 +253,13 @@ impl Shared {
     /// Resolves when calls are no longer handed to the connection of this generation.
     pub(super) async fn gone(&self, generation: u64) {
         self.until(|state| match state {
-            State::Up(up) if up.generation == generation => None,
+            LinkState::Up(up) if up.generation == generation => None,
             _ => Some(()),
         })
         .await;
     }
 
-    async fn until<T>(&self, found: impl Fn(&State) -> Option<T>) -> T {
+    async fn until<T>(&self, found: impl Fn(&LinkState) -> Option<T>) -> T {
         loop {
             if let Some(found) = found(&lock(&self.state)) {
                 return found;
@@ -272,11 +274,11 @@ impl Shared {
     }
 
     /// Changes the state. The closed state is final.
-    fn change(&self, to: impl FnOnce(&State) -> Option<State>) {
+    fn change(&self, to: impl FnOnce(&LinkState) -> Option<LinkState>) {
         let mut state = lock(&self.state);
-        let new = if matches!(*state, State::Closed) { None } else { to(&state) };
+        let new = if matches!(*state, LinkState::Closed) { None } else { to(&state) };
         if let Some(new) = new {
-            let generation = if let State::Up(up) = &new { up.generation } else { 0 };
+            let generation = if let LinkState::Up(up) = &new { up.generation } else { 0 };
             self.current.store(generation, Ordering::SeqCst);
             let old = std::mem::replace(&mut *state, new);
             drop(state);
@@ -286,14 +288,14 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &*lock(&self.state) {
-            State::Down(_) => "down",
-            State::Up(_) => "up",
-            State::Closed => "closed",
+            LinkState::Down(_) => "down",
+            LinkState::Up(_) => "up",
+            LinkState::Closed => "closed",
         };
-        f.debug_struct("Shared")
+        f.debug_struct("Link")
             .field("target", &format_args!("{}", self.locate))
             .field("state", &state)
             .finish_non_exhaustive()

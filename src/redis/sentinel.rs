@@ -11,8 +11,8 @@ use futures::future::{BoxFuture, select};
 use self::board::{Board, Named};
 use super::convert;
 use super::dial::deadline::Deadline;
-use super::failure::Failure;
 use super::dial::locate::Locate;
+use super::failure::Failure;
 use super::url::target::Target;
 
 mod blocking;

@@ -9,30 +9,30 @@ use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::BoxStream;
 
-use super::link::acknowledging::Acknowledging;
 use super::blocking::Blocking;
-use super::link::calls::{self, Answer, Waiting};
 use super::failure::Failure;
-use super::link::Shared;
-use super::subscribe::at_one_server;
+use super::link::Link;
+use super::link::acknowledging::Acknowledging;
+use super::link::calls::{self, Answer, Waiting};
 use super::link::supervisor;
+use super::subscribe::at_one_server;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
 
 /// Dropping it ends its tasks and closes its sockets.
 pub(super) struct Single {
-    shared: Arc<Shared>,
+    link: Arc<Link>,
     subscriptions: AtomicU64,
     acknowledging: Acknowledging,
 }
 
 impl Single {
     /// Connects, and starts the task that keeps the connection up. The error is `None` if the runtime was shut down.
-    pub(super) async fn connect(shared: Arc<Shared>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
+    pub(super) async fn connect(link: Arc<Link>) -> Result<(Self, Vec<Warning>), Option<Failure>> {
         // Made before the wait. If this future is dropped, the connection is dropped too, and its supervisor ends.
         let (subscriptions, acknowledging) = (AtomicU64::new(0), Acknowledging::default());
-        let single = Self { shared: Arc::clone(&shared), subscriptions, acknowledging };
+        let single = Self { link: Arc::clone(&link), subscriptions, acknowledging };
         let (first, connected) = oneshot::channel();
-        shared.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&shared), first)));
+        link.executor.spawn(Box::pin(supervisor::supervise(Arc::clone(&link), first)));
         match connected.await {
             Ok(Ok(warnings)) => Ok((single, warnings)),
             Ok(Err(failure)) => Err(Some(failure)),
@@ -41,11 +41,11 @@ impl Single {
     }
 
     pub(super) fn run(&self, call: &Call<'_>) -> impl Future<Output = Answer> {
-        calls::run(&self.shared, call)
+        calls::run(&self.link, call)
     }
 
     pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
-        calls::run_batch(&self.shared, calls).await
+        calls::run_batch(&self.link, calls).await
     }
 
     pub(super) async fn run_acknowledged(
@@ -54,33 +54,33 @@ impl Single {
         replicas: u32,
         within: Duration,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        self.acknowledging.run(&self.shared, calls, Waiting { replicas, within, asking: false }).await
+        self.acknowledging.run(&self.link, calls, Waiting { replicas, within, asking: false }).await
     }
 
     pub(super) async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(at_one_server(&self.shared, channel, number).await?.boxed())
+        Ok(at_one_server(&self.link, channel, number).await?.boxed())
     }
 
     pub(super) fn reconnects(&self) -> u64 {
-        self.shared.reconnects.load(Ordering::Relaxed)
+        self.link.reconnects.load(Ordering::Relaxed)
     }
 
     pub(super) fn why_down(&self) -> Option<ConnectionError> {
-        self.shared.why_down()
+        self.link.why_down()
     }
 
     /// Whether another server can take the place of this one.
     pub(super) fn fails_over(&self) -> bool {
-        self.shared.locate.moves()
+        self.link.locate.moves()
     }
 
     pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        Some(Box::new(Blocking::connect(&*self.shared.locate, within)?))
+        Some(Box::new(Blocking::connect(&*self.link.locate, within)?))
     }
 
     pub(super) fn close(&self) {
-        self.shared.close();
+        self.link.close();
         self.acknowledging.close();
     }
 }
@@ -93,7 +93,7 @@ impl Drop for Single {
 
 impl fmt::Debug for Single {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.fmt(f)
+        self.link.fmt(f)
     }
 }
 

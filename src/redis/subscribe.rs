@@ -25,7 +25,7 @@ use futures::future::select;
 use self::keeper::Keeper;
 pub(super) use self::keeper::{Proven, Source};
 pub(super) use self::one_server::at_one_server;
-use super::link::Shared;
+use super::link::Link;
 use crate::connection::{ConnectionError, Notice};
 
 mod keeper;
@@ -37,7 +37,7 @@ mod proof;
 pub(super) struct Subscription {
     notices: UnboundedReceiver<ProvenNotice>,
     /// The connection whose server has to have the subscription. `None` if any server will do.
-    commands: Option<Arc<Shared>>,
+    commands: Option<Arc<Link>>,
     _alive: oneshot::Sender<Infallible>,
 }
 
@@ -89,7 +89,7 @@ impl Stream for Subscription {
 /// a refusal is not. `commands` is the connection whose server has to have the subscription.
 pub(super) async fn subscribe(
     source: impl Source,
-    commands: Option<Arc<Shared>>,
+    commands: Option<Arc<Link>>,
     channel: &str,
     seed: u64,
 ) -> Result<Subscription, ConnectionError> {

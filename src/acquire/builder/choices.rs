@@ -8,8 +8,8 @@ use crate::acquire::request::Request;
 use crate::config::{Config, MIN_LEASE, check_lease, check_replicas};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Primitive;
-use crate::holder::Holder;
 use crate::hold::owner::HoldSource;
+use crate::holder::Holder;
 use crate::protocol::key::Keys;
 use crate::runtime::Executor;
 

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 
 use super::choices::{Options, Part, builder};
 use crate::error::Result;
-use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::handle::Primitive;
+use crate::hold::guard::{Held, LockGuard, Reentrant};
 use crate::holder::Holder;
 use crate::runtime::Executor;
 

@@ -7,7 +7,7 @@ use crate::acquire::wait::Waiter;
 use crate::context::tests::unreachable;
 use crate::protocol::dispatch::Failure;
 
-type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<OwnedHold>>>> + 'a>>;
+type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Option<Arc<HoldOwner>>>> + 'a>>;
 
 impl Setup {
     /// Two acquisitions behind a member that leaves before it has asked.
@@ -23,7 +23,7 @@ impl Setup {
     }
 }
 
-fn owned(acquired: Poll<Result<Option<Arc<OwnedHold>>>>) -> Arc<OwnedHold> {
+fn owned(acquired: Poll<Result<Option<Arc<HoldOwner>>>>) -> Arc<HoldOwner> {
     match acquired {
         Poll::Ready(Ok(Some(owned))) => owned,
         other => panic!("{other:?}"),

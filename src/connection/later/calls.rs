@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use super::{Later, State};
+use super::{Later, LaterState};
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
 use crate::runtime::timeout;
@@ -72,7 +72,7 @@ impl Connection for Later {
     }
 
     fn close(&self) {
-        *lock(&self.state) = State::Closed;
+        *lock(&self.state) = LaterState::Closed;
         // Unlocked: foreign code. An attempt that succeeds meanwhile closes what it has made.
         if let Some(made) = self.made.get() {
             made.close();

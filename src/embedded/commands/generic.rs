@@ -1,35 +1,35 @@
 //! Commands on keys of any type, the clock and the channels.
 
 use super::option::is;
-use crate::embedded::answer::{Answer, Failure};
+use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::integer;
 
-pub(super) fn del(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::count(args.iter().filter(|key| database.remove(key)).count()))
+pub(super) fn del(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::count(args.iter().filter(|key| database.remove(key)).count()))
 }
 
-pub(super) fn exists(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::count(args.iter().filter(|key| database.exists(key)).count()))
+pub(super) fn exists(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::count(args.iter().filter(|key| database.exists(key)).count()))
 }
 
 /// A time to live that is zero or negative removes the key.
-pub(super) fn pexpire(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn pexpire(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let ttl = integer(&args[1]).ok_or(Failure::NOT_AN_INTEGER)?;
     let expires = database.now_ms().checked_add(ttl).ok_or_else(|| Failure::expire_time("pexpire"))?;
     if !database.exists(&args[0]) {
-        return Ok(Answer::Integer(0));
+        return Ok(LuaAnswer::Integer(0));
     }
     if ttl <= 0 {
         database.remove(&args[0]);
     } else {
         database.expire(&args[0], expires);
     }
-    Ok(Answer::Integer(1))
+    Ok(LuaAnswer::Integer(1))
 }
 
-pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::Integer(match database.expiry(&args[0]) {
+pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::Integer(match database.expiry(&args[0]) {
         None => -2,
         Some(None) => -1,
         Some(Some(expires)) => expires - database.now_ms(),
@@ -37,24 +37,24 @@ pub(super) fn pttl(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, 
 }
 
 /// Supports `INFO server` only.
-pub(super) fn info(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn info(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     if !is(&args[0], "SERVER") {
         return Err(Failure::UNKNOWN);
     }
-    Ok(Answer::Bytes(database.identity.info(database.now()).into_bytes()))
+    Ok(LuaAnswer::Bytes(database.identity.info(database.now()).into_bytes()))
 }
 
-pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::count(database.channels.publish(&args[0], &args[1])))
+pub(super) fn publish(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::count(database.channels.publish(&args[0], &args[1])))
 }
 
 /// The embedded server is not a cluster, so a shard channel never has subscribers.
-pub(super) fn spublish(_: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::Integer(0))
+pub(super) fn spublish(_: &mut Database, _: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::Integer(0))
 }
 
 /// Supports `PUBSUB NUMSUB` and `PUBSUB SHARDNUMSUB` only.
-pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let sharded = is(&args[0], "SHARDNUMSUB");
     if !sharded && !is(&args[0], "NUMSUB") {
         return Err(Failure::UNKNOWN);
@@ -63,11 +63,11 @@ pub(super) fn pubsub(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer
         let listeners = if sharded { 0 } else { database.channels.listeners(channel) };
         (channel.clone(), listeners)
     };
-    Ok(Answer::Counts(args[1..].iter().map(count).collect()))
+    Ok(LuaAnswer::Counts(args[1..].iter().map(count).collect()))
 }
 
-pub(super) fn time(database: &mut Database, _: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn time(database: &mut Database, _: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let now = database.now();
     let parts = [now.as_secs().to_string(), now.subsec_micros().to_string()];
-    Ok(Answer::array(parts.map(String::into_bytes)))
+    Ok(LuaAnswer::array(parts.map(String::into_bytes)))
 }

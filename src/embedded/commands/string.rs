@@ -1,17 +1,17 @@
 //! Commands on strings.
 
 use super::option::is;
-use crate::embedded::answer::{Answer, Failure};
+use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::{Database, Value};
 use crate::embedded::number::integer;
 
-pub(super) fn get(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::maybe(database.get::<Vec<u8>>(&args[0])?.map(|text| &*text)))
+pub(super) fn get(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::maybe(database.get::<Vec<u8>>(&args[0])?.map(|text| &*text)))
 }
 
 /// `SET key value [PX milliseconds] [GET]`: replaces a value of any type, and its expiry. With `GET`, the old value
 /// must be a string, and is the reply.
-pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
+pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
     let (mut ttl, mut get) = (None, false);
     let mut options = args[2..].iter();
     while let Some(option) = options.next() {
@@ -29,11 +29,11 @@ pub(super) fn set(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, F
             Some(expires.ok_or_else(|| Failure::expire_time("set"))?)
         }
     };
-    let answer = if get { self::get(database, args)? } else { Answer::Ok };
+    let answer = if get { self::get(database, args)? } else { LuaAnswer::Ok };
     database.set(&args[0], Value::String(args[1].clone()), expires);
     Ok(answer)
 }
 
-pub(super) fn strlen(database: &mut Database, args: &[Vec<u8>]) -> Result<Answer, Failure> {
-    Ok(Answer::count(database.get::<Vec<u8>>(&args[0])?.map_or(0, |text| text.len())))
+pub(super) fn strlen(database: &mut Database, args: &[Vec<u8>]) -> Result<LuaAnswer, Failure> {
+    Ok(LuaAnswer::count(database.get::<Vec<u8>>(&args[0])?.map_or(0, |text| text.len())))
 }

@@ -9,19 +9,19 @@ use crate::protocol::Script;
 const NOW: u64 = 1_000_000;
 
 /// Words are separated by spaces. `''` is the empty word.
-fn run(database: &mut Database, command: &str) -> Result<Answer, Failure> {
+fn run(database: &mut Database, command: &str) -> Result<LuaAnswer, Failure> {
     let word = |word: &str| if word == "''" { Vec::new() } else { word.as_bytes().to_vec() };
     execute(database, &command.split(' ').map(word).collect::<Vec<_>>())
 }
 
-fn shown(outcome: Result<Answer, Failure>) -> String {
+fn shown(outcome: Result<LuaAnswer, Failure>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match outcome {
-        Ok(Answer::Nil) => "nil".to_owned(),
-        Ok(Answer::Ok) => "OK".to_owned(),
-        Ok(Answer::Integer(number)) => number.to_string(),
-        Ok(Answer::Bytes(bytes)) => format!("'{}'", text(&bytes)),
-        Ok(Answer::Array(items)) => format!(
+        Ok(LuaAnswer::Nil) => "nil".to_owned(),
+        Ok(LuaAnswer::Ok) => "OK".to_owned(),
+        Ok(LuaAnswer::Integer(number)) => number.to_string(),
+        Ok(LuaAnswer::Bytes(bytes)) => format!("'{}'", text(&bytes)),
+        Ok(LuaAnswer::Array(items)) => format!(
             "[{}]",
             items
                 .iter()
@@ -29,7 +29,7 @@ fn shown(outcome: Result<Answer, Failure>) -> String {
                 .collect::<Vec<_>>()
                 .join(" ")
         ),
-        Ok(Answer::Counts(counts)) => {
+        Ok(LuaAnswer::Counts(counts)) => {
             let count = |(name, count): &(Vec<u8>, usize)| format!("{}:{count}", text(name));
             format!("[{}]", counts.iter().map(count).collect::<Vec<_>>().join(" "))
         }

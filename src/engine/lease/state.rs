@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::engine::lease::loss::Loss;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LeaseState {
     Held { deadline: Instant },
     Lost(Loss),
     Released,
@@ -31,32 +31,34 @@ impl AtomicState {
         Self { first: deadline, bits: AtomicU64::new(HELD) }
     }
 
-    pub(super) fn load(&self) -> State {
+    pub(super) fn load(&self) -> LeaseState {
         self.state(self.bits.load(Ordering::Acquire))
     }
 
     /// Changes the state, and returns the one before. `change` may be called several times. `Err` with the state if it
     /// returns `None`.
-    pub(super) fn update(&self, change: impl Fn(State) -> Option<State>) -> Result<State, State> {
+    pub(super) fn update(&self, change: impl Fn(LeaseState) -> Option<LeaseState>) -> Result<LeaseState, LeaseState> {
         let changed = |bits| change(self.state(bits)).map(|state| self.bits(state));
         let before = self.bits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, changed);
         before.map(|bits| self.state(bits)).map_err(|bits| self.state(bits))
     }
 
-    fn state(&self, bits: u64) -> State {
+    fn state(&self, bits: u64) -> LeaseState {
         if let Some(nanos) = bits.checked_sub(HELD) {
-            return State::Held { deadline: self.first + Duration::from_nanos(nanos) };
+            return LeaseState::Held { deadline: self.first + Duration::from_nanos(nanos) };
         }
         let loss = bits.checked_sub(1).and_then(|at| LOSSES.get(usize::try_from(at).ok()?));
-        loss.map_or(State::Released, |loss| State::Lost(*loss))
+        loss.map_or(LeaseState::Released, |loss| LeaseState::Lost(*loss))
     }
 
-    fn bits(&self, state: State) -> u64 {
+    fn bits(&self, state: LeaseState) -> u64 {
         match state {
-            State::Released => RELEASED,
+            LeaseState::Released => RELEASED,
             // One that is missing in the list would be read as another loss, and never as held.
-            State::Lost(loss) => LOSSES.iter().position(|other| *other == loss).map_or(HELD - 1, |at| 1 + at as u64),
-            State::Held { deadline } => {
+            LeaseState::Lost(loss) => {
+                LOSSES.iter().position(|other| *other == loss).map_or(HELD - 1, |at| 1 + at as u64)
+            }
+            LeaseState::Held { deadline } => {
                 let nanos = deadline.saturating_duration_since(self.first).as_nanos();
                 u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(HELD)
             }
@@ -73,10 +75,10 @@ mod tests {
     fn each_state_is_read_as_it_was_written() {
         let now = an_instant();
         let state = AtomicState::held(now);
-        assert_eq!(state.load(), State::Held { deadline: now });
+        assert_eq!(state.load(), LeaseState::Held { deadline: now });
         let later = [Duration::from_nanos(1), Duration::from_secs(1), Duration::from_secs(100 * 24 * 3600)];
-        let held = later.map(|later| State::Held { deadline: now + later });
-        for next in held.into_iter().chain(LOSSES.map(State::Lost)).chain([State::Released]) {
+        let held = later.map(|later| LeaseState::Held { deadline: now + later });
+        for next in held.into_iter().chain(LOSSES.map(LeaseState::Lost)).chain([LeaseState::Released]) {
             let before = state.load();
             assert_eq!(state.update(|_| Some(next)), Ok(before));
             assert_eq!((state.load(), state.update(|_| None)), (next, Err(next)));

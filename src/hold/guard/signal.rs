@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use crate::engine::lease::{Hold, Loss};
-use crate::hold::owner::OwnedHold;
+use crate::hold::owner::HoldOwner;
 use crate::runtime::Executor;
 
 /// A signal of the loss of one hold, for any number of tasks and threads. Returned by `lost_signal` of a guard, such as
@@ -42,13 +42,13 @@ struct Watched {
 }
 
 impl LossSignal {
-    pub(crate) fn of_one(owned: &OwnedHold) -> Self {
+    pub(crate) fn of_one(owned: &HoldOwner) -> Self {
         Self::of_several(owned.hold.keys.name.clone(), [owned])
     }
 
-    pub(crate) fn of_several<'a>(name: Arc<str>, holds: impl IntoIterator<Item = &'a OwnedHold>) -> Self {
+    pub(crate) fn of_several<'a>(name: Arc<str>, holds: impl IntoIterator<Item = &'a HoldOwner>) -> Self {
         let watched =
-            |owned: &OwnedHold| Watched { hold: owned.hold.clone(), executor: owned.context().executor.clone() };
+            |owned: &HoldOwner| Watched { hold: owned.hold.clone(), executor: owned.context().executor.clone() };
         Self { name, holds: holds.into_iter().map(watched).collect() }
     }
 

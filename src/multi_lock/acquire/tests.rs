@@ -4,8 +4,8 @@ use super::*;
 use crate::acquire::builder::choices::Part;
 use crate::context::tests::{Answer, LEASE, Setup, finish, poll, setup};
 use crate::handle::Primitive;
-use crate::mutex::lock;
 use crate::hold::owner::HoldSource;
+use crate::mutex::lock;
 use crate::protocol::kind::Kind;
 
 fn options(setup: &Setup) -> Options {

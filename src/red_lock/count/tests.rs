@@ -8,16 +8,16 @@ fn old(until: Instant) -> Validity {
     Validity { until, from: None }
 }
 
-fn accepted(now: Instant) -> Answer {
-    Answer::Accepted(old(now + SECOND))
+fn accepted(now: Instant) -> VoteAnswer {
+    VoteAnswer::Accepted(old(now + SECOND))
 }
 
-fn refused(now: Instant, seen: u64) -> Answer {
-    Answer::Refused(old(now + SECOND), Token::new(seen))
+fn refused(now: Instant, seen: u64) -> VoteAnswer {
+    VoteAnswer::Refused(old(now + SECOND), Token::new(seen))
 }
 
-fn busy(millis: u64) -> Answer {
-    Answer::Busy(Duration::from_millis(millis), None)
+fn busy(millis: u64) -> VoteAnswer {
+    VoteAnswer::Busy(Duration::from_millis(millis), None)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_majority_is_of_the_masters_and_not_of_the_answers() {
 #[test]
 fn a_lock_without_an_accepted_token_is_no_vote() {
     let now = an_instant();
-    let three = |answers: &[Answer]| tally(3, answers, now, SECOND);
+    let three = |answers: &[VoteAnswer]| tally(3, answers, now, SECOND);
     assert_eq!(three(&[accepted(now), refused(now, 9)]), Verdict::Propose(Token::new(10)));
     assert_eq!(three(&[refused(now, 4), refused(now, 9), refused(now, 7)]), Verdict::Propose(Token::new(10)));
     assert_eq!(three(&[accepted(now), accepted(now), refused(now, 9)]), Verdict::Held);
@@ -47,7 +47,7 @@ fn a_lock_without_an_accepted_token_is_no_vote() {
 #[test]
 fn the_next_proposal_is_larger_than_what_any_master_has_seen_even_if_its_vote_does_not_count() {
     let now = an_instant();
-    let young = Answer::Refused(Validity { until: now + SECOND, from: Some(now + SECOND) }, Token::new(50));
+    let young = VoteAnswer::Refused(Validity { until: now + SECOND, from: Some(now + SECOND) }, Token::new(50));
     let answers = [refused(now, 9), refused(now, 8), young];
     assert_eq!(tally(3, &answers, now, SECOND), Verdict::Propose(Token::new(51)));
 }
@@ -55,11 +55,11 @@ fn the_next_proposal_is_larger_than_what_any_master_has_seen_even_if_its_vote_do
 #[test]
 fn others_in_the_way_are_no_lack_of_masters() {
     let now = an_instant();
-    let three = |answers: &[Answer]| tally(3, answers, now, SECOND);
+    let three = |answers: &[VoteAnswer]| tally(3, answers, now, SECOND);
     assert_eq!(three(&[busy(80), busy(30), busy(50)]), Verdict::Contested(Duration::from_millis(30)));
     assert_eq!(three(&[accepted(now), busy(80)]), Verdict::Contested(Duration::from_millis(80)));
     assert_eq!(three(&[busy(80)]), Verdict::TooFew);
-    let young = Answer::Busy(LEAST, Some(now + SECOND));
+    let young = VoteAnswer::Busy(LEAST, Some(now + SECOND));
     assert_eq!(three(&[busy(80), young]), Verdict::TooFew);
     assert_eq!(three(&[]), Verdict::TooFew);
 }
@@ -67,7 +67,7 @@ fn others_in_the_way_are_no_lack_of_masters() {
 #[test]
 fn what_is_left_of_a_lease_has_to_be_of_use() {
     let now = an_instant();
-    let until = |until| Answer::Accepted(old(until));
+    let until = |until| VoteAnswer::Accepted(old(until));
     let late = [accepted(now), until(now + LEAST)];
     assert_eq!(tally(3, &late, now, SECOND), Verdict::TooFew);
     let just = [accepted(now), until(now + LEAST + Duration::from_nanos(1))];
@@ -78,7 +78,7 @@ fn what_is_left_of_a_lease_has_to_be_of_use() {
 fn a_young_master_counts_once_its_time_has_come() {
     let now = an_instant();
     let young = Validity { until: now + 2 * SECOND, from: Some(now + SECOND) };
-    let answers = [accepted(now), Answer::Accepted(young)];
+    let answers = [accepted(now), VoteAnswer::Accepted(young)];
     assert_eq!(tally(3, &answers, now, SECOND), Verdict::TooFew);
     let votes = || [old(now + 3 * SECOND), young];
     assert_eq!(deadline(3, votes(), now), None);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::{join_all, select};
 
 use super::super::link::limit::Limit;
-use super::hand::{Answer, Handed, Way, hand};
+use super::hand::{Handed, NodeAnswer, Way, hand};
 use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
@@ -46,13 +46,13 @@ pub(super) async fn run_acknowledged(
     calls: &[Call<'_>],
     replicas: u32,
     within: Duration,
-) -> Vec<Answer> {
+) -> Vec<NodeAnswer> {
     let limit = Limit { started: router.executor.now(), limit: within };
     run_all(router, Way::Acknowledged(replicas), calls, limit).await
 }
 
 /// Calls that one node executes are written to it at once.
-async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<Answer> {
+async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<NodeAnswer> {
     let mut parts: Vec<(u64, Vec<usize>)> = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         let number = router.number_of(slot_of(call));
@@ -66,13 +66,13 @@ async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) ->
         let answers = run_part(router, way, &part, limit).await;
         indices.into_iter().zip(answers).collect::<Vec<_>>()
     });
-    let mut answers: Vec<(usize, Answer)> = join_all(parts).await.into_iter().flatten().collect();
+    let mut answers: Vec<(usize, NodeAnswer)> = join_all(parts).await.into_iter().flatten().collect();
     answers.sort_unstable_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Runs the calls of one node in one write. Calls that the node sends away go on one by one.
-async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<Answer> {
+async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<NodeAnswer> {
     let Some(first) = calls.first() else { return Vec::new() };
     let answered = match hand(router, way, calls, (slot_of(first), None), limit, limit.started).await {
         Ok(Handed::Answered(answers, node)) => {
@@ -88,7 +88,7 @@ async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -
 /// What follows the answer of a node.
 enum Next {
     /// Nothing: it is the answer to the call.
-    Final(Answer),
+    Final(NodeAnswer),
     /// The node that the answer names is asked. `None`: the one that the map names now.
     Asked(ConnectionError, Option<Host>),
     /// The call is sent again after a pause.
@@ -103,9 +103,9 @@ async fn follow(
     router: &Router,
     way: Way,
     call: &Call<'_>,
-    mut answered: Option<(Answer, Arc<Node>)>,
+    mut answered: Option<(NodeAnswer, Arc<Node>)>,
     limit: Limit,
-) -> Answer {
+) -> NodeAnswer {
     let slot = slot_of(call);
     let (mut later, mut down) = (None, None);
     let (mut moves, mut asked, mut refused) = (0, None, None);
@@ -152,7 +152,7 @@ async fn follow(
 }
 
 /// Reads the answer of a node, and records the new master of the slot if it names one.
-fn next(router: &Router, slot: u16, answer: Answer, node: &Node) -> Next {
+fn next(router: &Router, slot: u16, answer: NodeAnswer, node: &Node) -> Next {
     let refusal = match answer {
         Err(refusal) => refusal,
         answered => return Next::Final(answered),

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::{Either, select};
 
+use super::super::link::Up;
 use super::super::link::calls::{Waiting, run_over};
 use super::super::link::limit::{Limit, SLOW};
-use super::super::link::Up;
 use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const YIELD: Duration = Duration::from_millis(10);
 
 /// The answer to a call, with the replicas that have acknowledged it: none, if it does not wait for them.
-pub(super) type Answer = Result<Acknowledged, ConnectionError>;
+pub(super) type NodeAnswer = Result<Acknowledged, ConnectionError>;
 
 /// How calls are sent to a node.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(super) enum Way {
 /// The result of handing calls to the node of a route.
 pub(super) enum Handed {
     /// The node has answered, or it is unknown whether it has executed a call. In the order of the calls.
-    Answered(Vec<Answer>, Arc<Node>),
+    Answered(Vec<NodeAnswer>, Arc<Node>),
     /// The map changed before there was a link. Nothing was sent.
     Rerouted,
     /// No node serves the slot, according to the map. Nothing was sent.
@@ -158,8 +158,14 @@ async fn suspecting<T>(
 
 /// The answers to calls that were handed over at `handed`. Those that came late count once another node has confirmed
 /// that this one is still a master.
-async fn confirmed(router: &Router, node: &Node, handed: Instant, answers: Vec<Answer>, limit: Limit) -> Vec<Answer> {
-    let counts = |answer: &Answer| match answer {
+async fn confirmed(
+    router: &Router,
+    node: &Node,
+    handed: Instant,
+    answers: Vec<NodeAnswer>,
+    limit: Limit,
+) -> Vec<NodeAnswer> {
+    let counts = |answer: &NodeAnswer| match answer {
         Ok(_) => true,
         Err(refusal @ ConnectionError::Refused { .. }) => Redirect::of(refusal, &node.host).is_none(),
         Err(_) => false,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
+use super::super::dial::handshake::{self, Fresh};
+use super::super::failure::Failure;
 use super::super::link::acknowledging::Acknowledging;
 use super::super::link::beside::beside;
-use super::super::failure::Failure;
-use super::super::dial::handshake::{self, Fresh};
-use super::super::link::{RECONNECT, Shared};
+use super::super::link::{Link, RECONNECT};
 use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
@@ -19,7 +19,7 @@ use crate::backoff::Backoff;
 /// A node that receives calls, or did.
 pub(super) struct Node {
     pub(super) host: Host,
-    pub(super) link: Arc<Shared>,
+    pub(super) link: Arc<Link>,
     /// The links to the same node for calls that wait for its replicas.
     pub(super) acknowledging: Acknowledging,
     /// The number of answers that count only once another node has confirmed that this one is still a master.
@@ -27,7 +27,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(host: Host, link: Arc<Shared>) -> Self {
+    pub(super) fn new(host: Host, link: Arc<Link>) -> Self {
         Self { host, link, acknowledging: Acknowledging::default(), doubts: AtomicUsize::new(0) }
     }
 
@@ -51,7 +51,7 @@ impl Drop for Doubt<'_> {
 }
 
 /// Closes the link when its task is dropped. A runtime drops the task when it shuts down.
-struct CloseOnDrop(Arc<Shared>);
+struct CloseOnDrop(Arc<Link>);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
@@ -73,7 +73,7 @@ pub(super) fn start(node: &Node, signals: Arc<Signals>) {
 }
 
 /// Keeps the link up. A lost link is also a sign that the map may be old, because the node may have been replaced.
-async fn keep_up(link: &Shared, signals: &Signals) {
+async fn keep_up(link: &Link, signals: &Signals) {
     let mut backoff = Backoff::new(RECONNECT, link.seed);
     let mut limit = link.upkeep;
     let mut generation = 0;
@@ -101,7 +101,7 @@ async fn keep_up(link: &Shared, signals: &Signals) {
     }
 }
 
-async fn open(link: &Shared, limit: &mut Duration) -> Result<Fresh, Failure> {
+async fn open(link: &Link, limit: &mut Duration) -> Result<Fresh, Failure> {
     let progress = Arc::default();
     let attempt = async {
         let mut fresh = link.dial(None, None, &progress).await?;

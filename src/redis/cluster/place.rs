@@ -7,8 +7,8 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, pending, ready};
 
 use super::super::dial::deadline::Deadline;
-use super::super::failure::Failure;
 use super::super::dial::locate::Locate;
+use super::super::failure::Failure;
 use super::super::url::target::{Access, Address, Target};
 use super::host::Host;
 

@@ -12,16 +12,16 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
-use super::super::failure::Failure;
 use super::super::dial::handshake;
 use super::super::dial::one_sided::First;
+use super::super::failure::Failure;
 use super::choice::{Choice, Heard};
 use super::host::Host;
 use super::map::{Epochs, SlotMap};
 use super::node::Node;
 use super::place::Place;
 use super::router::Router;
-use super::sharding;
+use super::shard_probe;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
@@ -208,7 +208,7 @@ async fn ask(
     pipeline.cmd("CLUSTER").arg("NODES");
     pipeline.cmd("CLUSTER").arg("SLOTS");
     if first {
-        sharding::ask(&mut pipeline, &router.config.prefix);
+        shard_probe::ask(&mut pipeline, &router.config.prefix);
     }
     let count = pipeline.len();
     let values = connection.send_packed_commands(&pipeline, 0, count).await;
@@ -224,7 +224,7 @@ async fn ask(
         let refusal = ConnectionError::refused("CLUSTERDOWN the node knows of no slots");
         return Err(Failure::Refused(refusal));
     }
-    let sharded = if first { sharding::is_offered(values)? } else { false };
+    let sharded = if first { shard_probe::is_offered(values)? } else { false };
     Ok(View { host: host.clone(), map, up, epoch, about: About { warnings: Vec::new(), sharded } })
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
+use super::super::link::Link;
 use super::super::link::limit::{Limit, SLOW};
-use super::super::link::Shared;
 use super::super::link::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
@@ -38,23 +38,23 @@ pub(super) struct Router {
     pub(super) signals: Arc<Signals>,
     /// The calls that may yet be answered before they are slow.
     pub(super) under_way: UnderWay,
-    state: Mutex<State>,
+    state: Mutex<RouterState>,
     /// The number of connections that were made again, for subscriptions and for links that are gone.
     reconnects: AtomicU64,
 }
 
-struct State {
+struct RouterState {
     /// Shared, because it is large and often looked at.
     map: Arc<SlotMap>,
     /// The number of changes of the map.
     version: u64,
-    links: FxHashMap<Host, Link>,
+    links: FxHashMap<Host, NodeEntry>,
     /// When the last reading that was answered began, and the nodes that answered and accept calls.
     read: Option<(Instant, Vec<Host>)>,
     closed: bool,
 }
 
-struct Link {
+struct NodeEntry {
     node: Arc<Node>,
     /// The time at which the node left the map, or was last used after that.
     out: Option<Instant>,
@@ -78,7 +78,7 @@ impl Router {
     ) -> Self {
         let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
         let (map, links) = (Arc::new(SlotMap::empty()), FxHashMap::default());
-        let state = State { map, version: 0, links, read: None, closed: false };
+        let state = RouterState { map, version: 0, links, read: None, closed: false };
         let (state, reconnects, under_way) = (Mutex::new(state), AtomicU64::new(0), UnderWay::new(SLOW));
         Self { executor, dialer, seeds, config, seed, signals, under_way, state, reconnects }
     }
@@ -93,7 +93,7 @@ impl Router {
     }
 
     /// The link to the master of a slot, if there is one.
-    pub(super) fn link_to(&self, slot: u16) -> Option<Arc<Shared>> {
+    pub(super) fn link_to(&self, slot: u16) -> Option<Arc<Link>> {
         let state = lock(&self.state);
         let link = state.links.get(state.map.owner(slot)?)?;
         Some(Arc::clone(&link.node.link))
@@ -112,12 +112,12 @@ impl Router {
         }
     }
 
-    fn state(&self) -> Result<MutexGuard<'_, State>, ConnectionError> {
+    fn state(&self) -> Result<MutexGuard<'_, RouterState>, ConnectionError> {
         let state = lock(&self.state);
         if state.closed { Err(ConnectionError::Closed) } else { Ok(state) }
     }
 
-    fn to(&self, mut state: MutexGuard<'_, State>, host: Host) -> Route {
+    fn to(&self, mut state: MutexGuard<'_, RouterState>, host: Host) -> Route {
         let version = state.version;
         if let Some(link) = state.links.get_mut(&host).filter(|link| !link.node.link.is_closed()) {
             if let Some(used) = &mut link.out {
@@ -128,10 +128,10 @@ impl Router {
         let place = Arc::new(Place::new(&self.seeds.access, host.clone()));
         let (executor, dialer) = (Arc::clone(&self.executor), Arc::clone(&self.dialer));
         let seed = self.seed.wrapping_add(host.port.into());
-        let link = Arc::new(Shared::new(executor, dialer, place, &self.config, seed));
+        let link = Arc::new(Link::new(executor, dialer, place, &self.config, seed));
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
         let node = Arc::new(Node::new(host.clone(), link));
-        let old = state.links.insert(host, Link { node: Arc::clone(&node), out });
+        let old = state.links.insert(host, NodeEntry { node: Arc::clone(&node), out });
         drop(state);
         old.inspect(|old| self.count(&old.node));
         if out.is_some() {
@@ -246,7 +246,7 @@ impl Router {
         self.until(|_| false).await;
     }
 
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
+    async fn until(&self, holds: impl Fn(&RouterState) -> bool) {
         loop {
             let changed = self.signals.listen();
             {

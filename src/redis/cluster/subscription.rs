@@ -19,9 +19,9 @@ use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
 use futures::future::{Either, select};
 
 use super::super::convert;
-use super::super::failure::Failure;
 use super::super::dial::handshake::{self, Fresh};
-use super::super::dial::progress::Progress;
+use super::super::dial::progress::DialProgress;
+use super::super::failure::Failure;
 use super::super::subscribe::{self, Notices, Proven, Source, Subscription};
 use super::host::Host;
 use super::place::Place;
@@ -74,7 +74,12 @@ impl Source for AnyMaster {
         limits(&self.router)
     }
 
-    async fn open(&mut self, channel: &str, notices: &Notices, progress: &Arc<Progress>) -> Result<Socket, Failure> {
+    async fn open(
+        &mut self,
+        channel: &str,
+        notices: &Notices,
+        progress: &Arc<DialProgress>,
+    ) -> Result<Socket, Failure> {
         let (router, gaps) = (&self.router, self.router.signals.gaps());
         let map = router.map();
         let count = u64::try_from(map.masters().len()).unwrap_or(1).max(1);
@@ -159,7 +164,7 @@ pub(super) async fn open(
     router: &Router,
     host: &Host,
     push: Arc<dyn AsyncPushSender>,
-    progress: &Arc<Progress>,
+    progress: &Arc<DialProgress>,
 ) -> Result<Fresh, Failure> {
     let target = Place::new(&router.seeds.access, host.clone()).target()?;
     let mut fresh = handshake::login(target, &*router.dialer, Some(push), progress).await?;

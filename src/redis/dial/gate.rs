@@ -94,10 +94,10 @@ mod tests {
     use ::tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
     use futures::FutureExt;
 
-    use crate::redis::link::Shared;
-    use crate::redis::url::target::Target;
     use super::*;
     use crate::config::Config;
+    use crate::redis::link::Link;
+    use crate::redis::url::target::Target;
     use crate::runtime::still::Still;
 
     struct One(Mutex<Option<Stream>>);
@@ -151,7 +151,7 @@ mod tests {
         let (near, _far) = duplex(64);
         let dialer = Arc::new(One(Mutex::new(Some(Box::new(near)))));
         let target = Arc::new(Target::parse("redis://a:1").unwrap());
-        let link = Shared::new(Arc::new(Still::new()), dialer, Arc::new(target), &Config::default(), 7);
+        let link = Link::new(Arc::new(Still::new()), dialer, Arc::new(target), &Config::default(), 7);
         let mut stream = dialled(&*link.sibling().dialer).now_or_never().unwrap();
         link.close();
         assert!(is_shut(&mut stream));

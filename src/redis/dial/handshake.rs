@@ -8,10 +8,10 @@ use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline,
 use futures::future::{BoxFuture, Either, select};
 
 use super::super::convert;
-use super::Dial;
 use super::super::failure::Failure;
-use super::progress::Progress;
 use super::super::url::target::{Purpose, Target};
+use super::Dial;
+use super::progress::DialProgress;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
 
@@ -55,7 +55,7 @@ pub(in crate::redis) async fn login(
     target: Arc<Target>,
     dialer: &dyn Dial,
     push: Option<Arc<dyn AsyncPushSender>>,
-    progress: &Arc<Progress>,
+    progress: &Arc<DialProgress>,
 ) -> Result<Fresh, Failure> {
     let stream = target.dial(dialer, progress).await?;
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use super::deadline::Deadline;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
+use super::deadline::Deadline;
 
 /// Knows the server to which a connection must lead. It is displayed as the user has written it, without credentials.
 pub(in crate::redis) trait Locate: fmt::Display + Send + Sync + 'static {

@@ -12,11 +12,11 @@ use std::time::Duration;
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
 use futures::future::{Either, select};
 
-use super::Dial;
 use super::super::failure::Failure;
-use super::handshake::Fresh;
-use super::progress::Progress;
 use super::super::url::target::{Address, Target};
+use super::Dial;
+use super::handshake::Fresh;
+use super::progress::DialProgress;
 use crate::runtime::{self, Executor};
 
 /// The longest silence after a TLS greeting before the server is asked for its plain answer.
@@ -44,7 +44,7 @@ impl First<'_> {
     /// Ends the first login early if only one side uses TLS.
     pub(in crate::redis) async fn watch(
         &self,
-        progress: &Progress,
+        progress: &DialProgress,
         login: impl Future<Output = Result<Fresh, Failure>>,
     ) -> Result<Fresh, Failure> {
         let watch = pin!(self.mute(progress));
@@ -59,7 +59,7 @@ impl First<'_> {
     }
 
     /// Resolves when a server that is silent after the TLS greeting has answered without TLS.
-    async fn mute(&self, progress: &Progress) -> Failure {
+    async fn mute(&self, progress: &DialProgress) -> Failure {
         while self.target.is_tls() {
             self.executor.sleep(SILENCE.min(self.limit / 3)).await;
             if progress.has_greeted() {
@@ -72,7 +72,7 @@ impl First<'_> {
         std::future::pending().await
     }
 
-    fn one_sided(&self, progress: &Progress) -> Failure {
+    fn one_sided(&self, progress: &DialProgress) -> Failure {
         let spelling = progress.spelling();
         Failure::Unsupported(if self.target.is_tls() { spelling.without_tls() } else { spelling.with_tls() })
     }

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{DialError, Stream};
 use super::super::failure::Failure;
 use super::super::url::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::super::url::tls;
+use super::{DialError, Stream};
 use crate::mutex::lock;
 
 /// The current stage of an attempt.
@@ -37,10 +37,10 @@ pub(in crate::redis) enum Stage {
 
 /// The progress that an attempt shares with the stream that it opens.
 #[derive(Debug, Default)]
-pub(in crate::redis) struct Progress(Mutex<State>);
+pub(in crate::redis) struct DialProgress(Mutex<DialState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct DialState {
     stage: Stage,
     spelling: Spelling,
     tls: bool,
@@ -53,7 +53,7 @@ struct State {
 /// The number of first bytes that tell one protocol from another.
 const FIRST: usize = 8;
 
-impl Progress {
+impl DialProgress {
     pub(in crate::redis) fn enter(&self, stage: Stage) {
         let mut state = lock(&self.0);
         state.stage = stage;
@@ -168,7 +168,7 @@ pub(in crate::redis) fn dial_failure(error: DialError) -> Failure {
 struct Watched {
     stream: Stream,
     /// `None` after enough bytes were read.
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<DialProgress>>,
 }
 
 impl AsyncRead for Watched {

@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
 use super::super::dial::deadline::Deadline;
-use super::super::failure::Failure;
 use super::super::dial::locate::Locate;
+use super::super::failure::Failure;
 use super::super::url::target::Target;
 use crate::mutex::lock;
 

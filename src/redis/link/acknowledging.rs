@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::{Either, select};
 
+use super::Link;
 use super::beside::beside;
 use super::calls::{self, Waiting};
 use super::limit::Limit;
-use super::Shared;
 use super::supervisor;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 use crate::mutex::lock;
@@ -28,10 +28,10 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(in crate::redis) struct Acknowledging(Arc<Links>);
 
-type Links = Mutex<BTreeMap<u32, Link>>;
+type Links = Mutex<BTreeMap<u32, ReplicaLink>>;
 
-struct Link {
-    shared: Arc<Shared>,
+struct ReplicaLink {
+    shared: Arc<Link>,
     /// The generation of the connection for commands to which this connection belongs.
     commands: u64,
     /// The number of batches of calls that are under way.
@@ -43,7 +43,7 @@ struct Link {
 /// While it exists, the connection is needed.
 struct Use<'a> {
     links: &'a Links,
-    shared: Arc<Shared>,
+    shared: Arc<Link>,
 }
 
 impl Drop for Use<'_> {
@@ -60,7 +60,7 @@ impl Acknowledging {
     /// Runs the calls on the server of the connection for commands, and waits for replicas.
     pub(in crate::redis) async fn run(
         &self,
-        commands: &Shared,
+        commands: &Link,
         calls: &[Call<'_>],
         waiting: Waiting,
     ) -> Vec<Result<Acknowledged, ConnectionError>> {
@@ -92,7 +92,7 @@ impl Acknowledging {
 
     /// The connection for calls that wait for this number of replicas. It is dialled after the connection for commands
     /// of this generation.
-    fn link(&self, commands: &Shared, generation: u64, replicas: u32) -> Use<'_> {
+    fn link(&self, commands: &Link, generation: u64, replicas: u32) -> Use<'_> {
         let now = commands.executor.now();
         let mut links = lock(&self.0);
         let mut old = Vec::new();
@@ -108,7 +108,7 @@ impl Acknowledging {
             Some(link) => (link, false),
             None => {
                 let shared = Arc::new(commands.sibling());
-                (Link { shared, commands: generation, calls: 0, used: now }, true)
+                (ReplicaLink { shared, commands: generation, calls: 0, used: now }, true)
             }
         };
         link.calls += 1;
@@ -134,7 +134,7 @@ impl Acknowledging {
 
 /// Returns when no call has needed the connection for a while. It is not in use any more then. A connection sets one
 /// timer for this, and not each call one.
-async fn until_idle(links: &Weak<Links>, shared: &Arc<Shared>) {
+async fn until_idle(links: &Weak<Links>, shared: &Arc<Link>) {
     let mut pause = IDLE;
     loop {
         let due = shared.executor.now() + pause;

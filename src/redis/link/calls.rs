@@ -9,9 +9,9 @@ use futures::FutureExt;
 use super::super::convert;
 use super::super::failure::Failure;
 use super::limit::Limit;
-use super::{Shared, Up};
 use super::sending::{self, Around};
 use super::unanswered::Handed;
+use super::{Link, Up};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
 pub(in crate::redis) type Answer = Result<Reply, ConnectionError>;
@@ -26,24 +26,24 @@ pub(in crate::redis) struct Waiting {
 }
 
 /// Runs one call, as soon as there is a connection.
-pub(in crate::redis) async fn run(shared: &Shared, call: &Call<'_>) -> Answer {
-    let limit = shared.limit(std::slice::from_ref(call));
-    one(shared, call, limit, limit.started, connected(shared, limit.started)).await
+pub(in crate::redis) async fn run(link: &Link, call: &Call<'_>) -> Answer {
+    let limit = link.limit(std::slice::from_ref(call));
+    one(link, call, limit, limit.started, connected(link, limit.started)).await
 }
 
 /// Runs several calls as soon as there is a connection. The answers are in their order, and one error does not affect
 /// the other calls.
-pub(in crate::redis) async fn run_batch(shared: &Shared, calls: &[Call<'_>]) -> Vec<Answer> {
+pub(in crate::redis) async fn run_batch(link: &Link, calls: &[Call<'_>]) -> Vec<Answer> {
     if calls.is_empty() {
         return Vec::new();
     }
-    let limit = shared.limit(calls);
-    several(shared, calls, &Around::default(), limit, limit.started, connected(shared, limit.started)).await.0
+    let limit = link.limit(calls);
+    several(link, calls, &Around::default(), limit, limit.started, connected(link, limit.started)).await.0
 }
 
 /// Like [`run_batch`], over this connection. `asking` says that the node is taking the slot of the calls over.
 pub(in crate::redis) async fn run_over(
-    shared: &Shared,
+    link: &Link,
     up: Up,
     calls: &[Call<'_>],
     asking: bool,
@@ -51,10 +51,10 @@ pub(in crate::redis) async fn run_over(
     now: Instant,
 ) -> Vec<Answer> {
     match calls {
-        [call] if !asking => vec![one(shared, call, limit, now, ready(Ok((up, now)))).await],
+        [call] if !asking => vec![one(link, call, limit, now, ready(Ok((up, now)))).await],
         _ => {
             let around = Around { before_each: asking_first(asking), after: None };
-            several(shared, calls, &around, limit, now, ready(Ok((up, now)))).await.0
+            several(link, calls, &around, limit, now, ready(Ok((up, now)))).await.0
         }
     }
 }
@@ -66,7 +66,7 @@ fn asking_first(asking: bool) -> Option<::redis::Cmd> {
 /// Like [`run_batch`], followed by `WAIT`. Each answer comes with the number of replicas that have acknowledged the
 /// calls. The wait ends shortly before the time limit, so that the answer comes in time.
 pub(in crate::redis) async fn run_acknowledged(
-    shared: &Shared,
+    link: &Link,
     calls: &[Call<'_>],
     Waiting { replicas, within, asking }: Waiting,
 ) -> Vec<Result<Acknowledged, ConnectionError>> {
@@ -75,12 +75,12 @@ pub(in crate::redis) async fn run_acknowledged(
     }
     // A server notices ten times a second that a wait is over. A busy machine may take longer than it did at login, and
     // an answer that comes too late costs the connection.
-    let answering = (Duration::from_millis(100) + shared.patient()).max(within / 5);
+    let answering = (Duration::from_millis(100) + link.patient()).max(within / 5);
     let waiting = within.saturating_sub(answering).max(within / 2);
-    let started = shared.executor.now();
+    let started = link.executor.now();
     let wait = |is_first: bool| {
         // Calls are sent again if the server does not have their script. The first wait may have used up the time.
-        let left = within.saturating_sub(shared.executor.now().saturating_duration_since(started) + answering);
+        let left = within.saturating_sub(link.executor.now().saturating_duration_since(started) + answering);
         let waiting = if is_first { waiting } else { left };
         let millis = u64::try_from(waiting.as_millis()).unwrap_or(u64::MAX).max(u64::from(is_first));
         // `WAIT` with a timeout of zero would wait without end.
@@ -89,7 +89,7 @@ pub(in crate::redis) async fn run_acknowledged(
     let around = Around { before_each: asking_first(asking), after: Some(&wait) };
     // A short wait may end later than the time limit. This is no sign of a dead connection.
     let limit = Limit { started, limit: within.max(waiting + answering) };
-    let (answers, waited) = several(shared, calls, &around, limit, started, connected(shared, started)).await;
+    let (answers, waited) = several(link, calls, &around, limit, started, connected(link, started)).await;
     let replicas = match waited {
         Some(Ok(Reply::Integer(replicas))) => Ok(u32::try_from(replicas).unwrap_or(0)),
         Some(Err(refusal)) => Err(refusal),
@@ -102,13 +102,13 @@ pub(in crate::redis) async fn run_acknowledged(
 
 /// Sends one call over the connection `up`.
 async fn one(
-    shared: &Shared,
+    link: &Link,
     call: &Call<'_>,
     limit: Limit,
     now: Instant,
     up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
 ) -> Answer {
-    let mut handed = Handed::new(shared);
+    let mut handed = Handed::new(link);
     let answered = {
         // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its
         // way.
@@ -116,29 +116,29 @@ async fn one(
             let (mut up, since) = up.await?;
             handed.set(up.generation, since);
             let value = sending::send(&mut up, call).await?;
-            check_still_primary(shared, up.generation, convert::reply(value))
+            check_still_primary(link, up.generation, convert::reply(value))
         });
-        shared.in_time(limit, now, work).await
+        link.in_time(limit, now, work).await
     };
     let handed = handed.take();
     match answered {
-        Some(Err(error)) => Err(ended(shared, error, handed)),
+        Some(Err(error)) => Err(ended(link, error, handed)),
         Some(answer) => answer,
-        None => Err(shared.late(limit, handed)),
+        None => Err(link.late(limit, handed)),
     }
 }
 
 /// Sends the calls with the commands around them in one write, over the connection `up`. Returns the answers to the
 /// calls and to the command behind them.
 async fn several(
-    shared: &Shared,
+    link: &Link,
     calls: &[Call<'_>],
     around: &Around<'_>,
     limit: Limit,
     now: Instant,
     up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
 ) -> (Vec<Answer>, Option<Answer>) {
-    let mut handed = Handed::new(shared);
+    let mut handed = Handed::new(link);
     let mut values = vec![None; calls.len()];
     let whole = {
         let work = pin!(async {
@@ -146,55 +146,55 @@ async fn several(
             handed.set(up.generation, since);
             sending::send_all(&up, calls, around, &mut values).await
         });
-        shared.in_time(limit, now, work).await
+        link.in_time(limit, now, work).await
     };
     let handed = handed.take();
     // Before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
-        values.into_iter().map(|value| Some(check_still_primary(shared, handed?.0, convert::reply(value?)))).collect();
+        values.into_iter().map(|value| Some(check_still_primary(link, handed?.0, convert::reply(value?)))).collect();
     let (missing, last) = match whole {
         Some(Ok(last)) => (ConnectionError::Unknown("the answer is missing".to_owned()), last),
-        Some(Err(error)) => (ended(shared, error, handed), None),
-        None => (shared.late(limit, handed), None),
+        Some(Err(error)) => (ended(link, error, handed), None),
+        None => (link.late(limit, handed), None),
     };
     let last =
-        handed.zip(last).map(|((generation, _), value)| check_still_primary(shared, generation, convert::reply(value)));
+        handed.zip(last).map(|((generation, _), value)| check_still_primary(link, generation, convert::reply(value)));
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
 /// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after
 /// a wait.
-async fn connected(shared: &Shared, started: Instant) -> Result<(Up, Instant), ConnectionError> {
-    if let Some(up) = shared.ready().now_or_never() {
+async fn connected(link: &Link, started: Instant) -> Result<(Up, Instant), ConnectionError> {
+    if let Some(up) = link.ready().now_or_never() {
         return Ok((up?, started));
     }
-    let up = shared.ready().await?;
-    Ok((up, shared.executor.now()))
+    let up = link.ready().await?;
+    Ok((up, link.executor.now()))
 }
 
 /// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by
 /// now, and only a new connection reaches it.
-fn check_still_primary(shared: &Shared, generation: u64, answer: Answer) -> Answer {
-    shared.silence.ends();
-    if shared.is_disowned(generation) {
+fn check_still_primary(link: &Link, generation: u64, answer: Answer) -> Answer {
+    link.silence.ends();
+    if link.is_disowned(generation) {
         // For example, the answer is a grant of the old primary that the new one does not have.
         return Err(ConnectionError::Unknown("another server is the primary now".to_owned()));
     }
     if let Err(refusal) = &answer
         && convert::is_of_a_replica(refusal)
     {
-        shared.suspect(generation, Failure::Refused(refusal.clone()));
+        link.suspect(generation, Failure::Refused(refusal.clone()));
     }
     answer
 }
 
 /// Handles a failed call. If the connection that it was `handed` to has ended, later calls wait for the next
 /// connection, even before the supervisor has noticed.
-fn ended(shared: &Shared, error: ConnectionError, handed: Option<(u64, Instant)>) -> ConnectionError {
+fn ended(link: &Link, error: ConnectionError, handed: Option<(u64, Instant)>) -> ConnectionError {
     match (error, handed) {
-        (ConnectionError::Unknown(_), _) if shared.is_closed() => ConnectionError::Closed,
+        (ConnectionError::Unknown(_), _) if link.is_closed() => ConnectionError::Closed,
         (error @ ConnectionError::Unknown(_), Some((generation, _))) => {
-            shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
+            link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
             error
         }
         (error, _) => error,

@@ -7,21 +7,21 @@ use std::time::Duration;
 use ::redis::aio::AsyncPushSender;
 use futures::future::select;
 
-use super::super::failure::Failure;
 use super::super::dial::handshake::{self, Fresh};
 use super::super::dial::one_sided::First;
-use super::super::dial::progress::{Progress, Stage};
-use super::Shared;
+use super::super::dial::progress::{DialProgress, Stage};
+use super::super::failure::Failure;
+use super::Link;
 use crate::runtime::{self, Executor};
 
-impl Shared {
+impl Link {
     /// Finds the server, connects and logs in. Messages go to `push`, if it is given. The first time, it also finds out
     /// if only one side uses TLS; `first` is when the login is given up.
     pub(in super::super) async fn dial(
         &self,
         push: Option<Arc<dyn AsyncPushSender>>,
         first: Option<Duration>,
-        progress: &Arc<Progress>,
+        progress: &Arc<DialProgress>,
     ) -> Result<Fresh, Failure> {
         progress.enter(Stage::Locate);
         let target = self.locate.locate().await?;
@@ -44,21 +44,21 @@ impl Shared {
     pub(in super::super) async fn attempt<T>(
         &self,
         limit: &mut Duration,
-        progress: &Progress,
+        progress: &DialProgress,
         attempt: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         self::attempt(&self.executor, [self.upkeep, self.timeout], limit, progress, attempt).await
     }
 }
 
-/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](Progress::late). If this
+/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](DialProgress::late). If this
 /// was too short, the next attempt may take longer, between `shortest` and `longest`. Otherwise no attempt would
 /// succeed on a slow network, or while the server has to answer thousands of clients.
 pub(in super::super) async fn attempt<T>(
     executor: &Arc<dyn Executor>,
     [shortest, longest]: [Duration; 2],
     limit: &mut Duration,
-    progress: &Progress,
+    progress: &DialProgress,
     attempt: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let (started, allowed) = (executor.now(), *limit);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use super::super::failure::Failure;
-use super::Shared;
+use super::Link;
 use crate::connection::{Call, ConnectionError};
 
 /// A server that gives no answer for so long may be gone.
@@ -37,7 +37,7 @@ impl Limit {
     }
 }
 
-impl Shared {
+impl Link {
     /// The time of calls that begin now.
     pub(in crate::redis) fn limit(&self, calls: &[Call<'_>]) -> Limit {
         Limit::of(calls, self.executor.now(), self.patient(), self.timeout)

@@ -15,11 +15,11 @@ use crate::mutex::lock;
 pub(in crate::redis) struct Silence {
     /// Whether the state is set. Each answer looks at this first.
     is_set: AtomicBool,
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<Unanswered>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Unanswered {
     generation: u64,
     waited: Duration,
     /// Until when the waits are counted.
@@ -43,7 +43,7 @@ impl Silence {
             _ => (Duration::ZERO, since),
         };
         let waited = before + now.saturating_duration_since(from);
-        *state = Some(State { generation, waited, until: now });
+        *state = Some(Unanswered { generation, waited, until: now });
         self.is_set.store(true, Ordering::Relaxed);
         waited
     }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::channel::oneshot;
 
-use super::beside::beside;
-use super::super::failure::Failure;
 use super::super::dial::handshake::{self, Driver, Fresh};
-use super::{RECONNECT, Shared};
-use super::super::dial::progress::Progress;
+use super::super::dial::progress::DialProgress;
+use super::super::failure::Failure;
 use super::super::url::target::Target;
+use super::beside::beside;
+use super::{Link, RECONNECT};
 use crate::backoff::Backoff;
 use crate::connection::Warning;
 
 /// Closes the connection when the supervisor's task is dropped. A runtime drops the task when it shuts down.
-struct CloseOnDrop(Arc<Shared>);
+struct CloseOnDrop(Arc<Link>);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
@@ -27,35 +27,35 @@ impl Drop for CloseOnDrop {
 
 /// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed,
 /// the task ends.
-pub(in crate::redis) async fn supervise(shared: Arc<Shared>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    until_closed(&shared, keep_up(&shared, first)).await;
+pub(in crate::redis) async fn supervise(link: Arc<Link>, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    until_closed(&link, keep_up(&link, first)).await;
 }
 
 /// Like [`supervise`], for a second connection to a server. After a failed first attempt, it tries again.
-pub(in crate::redis) async fn supervise_sibling(shared: Arc<Shared>) {
-    until_closed(&shared, async {
-        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.upkeep);
-        let fresh = reopen(&shared, &mut backoff, &mut limit).await;
-        shared.take_up(fresh.connection, 1);
-        keep(&shared, fresh.target, fresh.driver, backoff, limit).await;
+pub(in crate::redis) async fn supervise_sibling(link: Arc<Link>) {
+    until_closed(&link, async {
+        let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.upkeep);
+        let fresh = reopen(&link, &mut backoff, &mut limit).await;
+        link.take_up(fresh.connection, 1);
+        keep(&link, fresh.target, fresh.driver, backoff, limit).await;
     })
     .await;
 }
 
-async fn until_closed(shared: &Arc<Shared>, work: impl Future<Output = ()>) {
+async fn until_closed(link: &Arc<Link>, work: impl Future<Output = ()>) {
     // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
     let mut work = pin!(work);
-    let _close = CloseOnDrop(Arc::clone(shared));
-    beside(work.as_mut(), [shared.under_way.keep_time(&*shared.executor).boxed(), shared.closed().boxed()]).await;
+    let _close = CloseOnDrop(Arc::clone(link));
+    beside(work.as_mut(), [link.under_way.keep_time(&*link.executor).boxed(), link.closed().boxed()]).await;
 }
 
-async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
-    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, shared.seed), shared.timeout);
-    match open_first(shared, &mut backoff, &mut limit).await {
+async fn keep_up(link: &Link, first: oneshot::Sender<Result<Vec<Warning>, Failure>>) {
+    let (mut backoff, mut limit) = (Backoff::new(RECONNECT, link.seed), link.timeout);
+    match open_first(link, &mut backoff, &mut limit).await {
         Ok((fresh, warnings)) => {
-            shared.take_up(fresh.connection, 1);
+            link.take_up(fresh.connection, 1);
             if first.send(Ok(warnings)).is_ok() {
-                keep(shared, fresh.target, fresh.driver, backoff, limit).await;
+                keep(link, fresh.target, fresh.driver, backoff, limit).await;
             }
         }
         Err(failure) => {
@@ -65,54 +65,54 @@ async fn keep_up(shared: &Shared, first: oneshot::Sender<Result<Vec<Warning>, Fa
 }
 
 /// Dials again each time the connection has ended.
-async fn keep(shared: &Shared, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
+async fn keep(link: &Link, mut target: Arc<Target>, mut driver: Driver, mut backoff: Backoff, mut limit: Duration) {
     let mut generation = 1;
     loop {
-        let since = shared.executor.now();
-        let gone = shared.gone(generation).map(|()| false);
-        let left = shared.locate.left(&target).map(|()| true);
+        let since = link.executor.now();
+        let gone = link.gone(generation).map(|()| false);
+        let left = link.locate.left(&target).map(|()| true);
         let is_left = beside(&mut driver, [gone.boxed(), left.boxed()]).await.unwrap_or(false);
         if is_left {
-            shared.disown(generation);
-            shared.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
+            link.disown(generation);
+            link.suspect(generation, Failure::Io("another server is the primary now".to_owned()));
         } else {
-            shared.suspect(generation, Failure::Io("the connection was lost".to_owned()));
+            link.suspect(generation, Failure::Io("the connection was lost".to_owned()));
         }
         drop(driver);
-        backoff.lasted(shared.executor.now().saturating_duration_since(since));
+        backoff.lasted(link.executor.now().saturating_duration_since(since));
         generation += 1;
-        shared.pause(backoff.pause()).await;
-        let fresh = reopen(shared, &mut backoff, &mut limit).await;
-        shared.reconnected("commands");
-        shared.take_up(fresh.connection, generation);
+        link.pause(backoff.pause()).await;
+        let fresh = reopen(link, &mut backoff, &mut limit).await;
+        link.reconnected("commands");
+        link.take_up(fresh.connection, generation);
         (target, driver) = (fresh.target, fresh.driver);
     }
 }
 
 /// Tries until an attempt succeeds.
-async fn reopen(shared: &Shared, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
+async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration) -> Fresh {
     loop {
-        match open(shared, false, limit, &Arc::default()).await {
+        match open(link, false, limit, &Arc::default()).await {
             Ok((fresh, _)) => return fresh,
-            Err(failure) => shared.failed(failure),
+            Err(failure) => link.failed(failure),
         }
-        shared.pause(backoff.pause()).await;
+        link.pause(backoff.pause()).await;
     }
 }
 
 /// Makes the only attempt. It is repeated only if the server has failed and another one may soon replace it, because
 /// sentinels name a dead master until they have chosen the next one.
 async fn open_first(
-    shared: &Shared,
+    link: &Link,
     backoff: &mut Backoff,
     limit: &mut Duration,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
-    let started = shared.executor.now();
-    let left = || shared.timeout.saturating_sub(shared.executor.now().saturating_duration_since(started));
+    let started = link.executor.now();
+    let left = || link.timeout.saturating_sub(link.executor.now().saturating_duration_since(started));
     let mut before = None;
     loop {
         let progress = Arc::default();
-        let opened = open(shared, true, limit, &progress).await;
+        let opened = open(link, true, limit, &progress).await;
         let failure = match opened {
             Ok(opened) => return Ok(opened),
             Err(failure) => failure,
@@ -122,32 +122,32 @@ async fn open_first(
             return Err(before.unwrap_or(failure));
         }
         let pause = backoff.pause();
-        if left() <= pause || !(shared.locate.moves() && progress.has_located() && failure.may_pass()) {
+        if left() <= pause || !(link.locate.moves() && progress.has_located() && failure.may_pass()) {
             return Err(failure);
         }
         before = Some(failure);
-        shared.pause(pause).await;
+        link.pause(pause).await;
         // The pause may have ended early.
         *limit = left();
     }
 }
 
 async fn open(
-    shared: &Shared,
+    link: &Link,
     first: bool,
     limit: &mut Duration,
-    progress: &Arc<Progress>,
+    progress: &Arc<DialProgress>,
 ) -> Result<(Fresh, Vec<Warning>), Failure> {
     let allowed = *limit;
     let attempt = async {
-        let mut fresh = shared.dial(None, first.then_some(allowed), progress).await?;
-        let sent = shared.executor.now();
+        let mut fresh = link.dial(None, first.then_some(allowed), progress).await?;
+        let sent = link.executor.now();
         let warnings = handshake::prepare(&mut fresh, first).await;
-        let warnings = warnings.map_err(|failure| shared.locate.explain(&fresh.target, failure))?;
-        shared.measured(shared.executor.now().saturating_duration_since(sent));
+        let warnings = warnings.map_err(|failure| link.locate.explain(&fresh.target, failure))?;
+        link.measured(link.executor.now().saturating_duration_since(sent));
         Ok((fresh, warnings))
     };
-    shared.attempt(limit, progress, attempt).await
+    link.attempt(limit, progress, attempt).await
 }
 
 #[cfg(test)]

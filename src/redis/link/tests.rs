@@ -4,9 +4,9 @@ use std::pin::pin;
 use futures::FutureExt;
 use futures::future::{join, join3};
 
+use super::super::dial::progress::{DialProgress, Stage};
 use super::super::lab::{Lab, Tasks};
 use super::limit::is_silent;
-use super::super::dial::progress::{Progress, Stage};
 use super::*;
 
 fn ms(ms: u64) -> Duration {
@@ -18,14 +18,14 @@ fn lost(why: &str) -> Failure {
 }
 
 /// A link with its first connection.
-fn link() -> (Arc<Lab>, Tasks, Arc<Shared>) {
+fn link() -> (Arc<Lab>, Tasks, Arc<Link>) {
     let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
     let link = lab.link(&mut tasks);
     (lab, tasks, link)
 }
 
 /// Makes the connection anew, once or more often.
-fn reconnect(lab: &Lab, tasks: &mut Tasks, link: &Shared) {
+fn reconnect(lab: &Lab, tasks: &mut Tasks, link: &Link) {
     let generation = link.current.load(Ordering::SeqCst);
     link.suspect(generation, lost("by the test"));
     lab.run(tasks, link.ready()).unwrap();
@@ -131,7 +131,7 @@ fn how_long_a_connection_may_be_silent() {
 #[test]
 fn how_long_the_next_attempt_may_take() {
     let after = |took: u64, made: bool| {
-        let (lab, mut limit, progress) = (Lab::new(&[], 1), ms(2000), Progress::default());
+        let (lab, mut limit, progress) = (Lab::new(&[], 1), ms(2000), DialProgress::default());
         progress.enter(Stage::Login);
         let executor: Arc<dyn Executor> = lab.clone();
         let work = async {
@@ -150,7 +150,7 @@ fn how_long_the_next_attempt_may_take() {
     let (late, limit) = after(2500, true);
     assert!(late.unwrap_err().contains("no answer within 2s"), "as long as it had");
     assert_eq!(limit, 4000, "the network is slower");
-    let (lab, progress, mut limit) = (Lab::new(&[], 1), Progress::default(), ms(4000));
+    let (lab, progress, mut limit) = (Lab::new(&[], 1), DialProgress::default(), ms(4000));
     let executor: Arc<dyn Executor> = lab.clone();
     let never = futures::future::pending::<Result<(), Failure>>();
     let attempted = attempt(&executor, [ms(1000), ms(6000)], &mut limit, &progress, never);

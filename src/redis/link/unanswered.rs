@@ -3,17 +3,17 @@
 use std::time::Instant;
 
 use super::super::failure::Failure;
-use super::Shared;
+use super::Link;
 
 /// A call on a connection. If it is dropped before the call [is over](Self::take), the caller has given it up.
 pub(in crate::redis) struct Handed<'a> {
-    shared: &'a Shared,
+    link: &'a Link,
     to: Option<(u64, Instant)>,
 }
 
 impl<'a> Handed<'a> {
-    pub(in crate::redis) fn new(shared: &'a Shared) -> Self {
-        Self { shared, to: None }
+    pub(in crate::redis) fn new(link: &'a Link) -> Self {
+        Self { link, to: None }
     }
 
     /// Records the generation of the connection, and since when there is one for this call.
@@ -30,12 +30,12 @@ impl<'a> Handed<'a> {
 impl Drop for Handed<'_> {
     fn drop(&mut self) {
         if let Some((generation, since)) = self.to {
-            self.shared.given_up(generation, since);
+            self.link.given_up(generation, since);
         }
     }
 }
 
-impl Shared {
+impl Link {
     /// A caller that has waited since then for an answer of this connection waits no longer.
     pub(in crate::redis) fn given_up(&self, generation: u64, since: Instant) {
         let waited = self.silence.add(generation, since, self.executor.now());

@@ -38,10 +38,10 @@ struct Calls {
 
 struct Call {
     ends: Instant,
-    state: State,
+    state: CallState,
 }
 
-enum State {
+enum CallState {
     Waits(Waker),
     /// The time limit has passed, and the call's future has not seen that yet.
     Late,
@@ -82,7 +82,7 @@ impl UnderWay {
         // Another thread may have read the clock later and added its call earlier.
         let ends = calls.queue.back().map_or(ends, |last| last.ends.max(ends));
         let number = calls.first + calls.queue.len() as u64;
-        calls.queue.push_back(Call { ends, state: State::Waits(waker) });
+        calls.queue.push_back(Call { ends, state: CallState::Waits(waker) });
         let was_timed = std::mem::replace(&mut calls.is_timed, true);
         drop(calls);
         if !was_timed {
@@ -116,7 +116,7 @@ impl UnderWay {
 impl Calls {
     /// The time at which the timer must fire. `None` if no call waits, so that no timer is needed.
     fn set_timer(&mut self) -> Option<Instant> {
-        let oldest = self.queue.iter().find(|call| matches!(call.state, State::Waits(_))).map(|call| call.ends);
+        let oldest = self.queue.iter().find(|call| matches!(call.state, CallState::Waits(_))).map(|call| call.ends);
         self.is_timed = oldest.is_some();
         oldest
     }
@@ -125,8 +125,8 @@ impl Calls {
     fn end(&mut self, is_late: impl Fn(&Call) -> bool) -> Vec<Waker> {
         let mut late = Vec::new();
         for call in self.queue.iter_mut().take_while(|call| is_late(call)) {
-            match std::mem::replace(&mut call.state, State::Late) {
-                State::Waits(waker) => late.push(waker),
+            match std::mem::replace(&mut call.state, CallState::Late) {
+                CallState::Waits(waker) => late.push(waker),
                 state => call.state = state,
             }
         }
@@ -134,13 +134,13 @@ impl Calls {
     }
 
     /// The state of a call that has not ended.
-    fn state(&mut self, number: u64) -> Option<&mut State> {
+    fn state(&mut self, number: u64) -> Option<&mut CallState> {
         let index = usize::try_from(number - self.first).ok()?;
         self.queue.get_mut(index).map(|call| &mut call.state)
     }
 
     fn drop_ended(&mut self) {
-        while let Some(Call { state: State::Over, .. }) = self.queue.front() {
+        while let Some(Call { state: CallState::Over, .. }) = self.queue.front() {
             self.queue.pop_front();
             self.first += 1;
         }
@@ -158,11 +158,11 @@ impl Entry<'_> {
     fn is_late(&self, mut waker: Waker) -> bool {
         let mut calls = lock(&self.under_way.calls);
         let is_late = match calls.state(self.number) {
-            Some(State::Waits(known)) => {
+            Some(CallState::Waits(known)) => {
                 std::mem::swap(known, &mut waker);
                 false
             }
-            Some(State::Late | State::Over) | None => true,
+            Some(CallState::Late | CallState::Over) | None => true,
         };
         drop(calls);
         is_late
@@ -172,7 +172,7 @@ impl Entry<'_> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let mut calls = lock(&self.under_way.calls);
-        let state = calls.state(self.number).map(|state| std::mem::replace(state, State::Over));
+        let state = calls.state(self.number).map(|state| std::mem::replace(state, CallState::Over));
         calls.drop_ended();
         drop(calls);
         // The old waker is dropped after the lock.

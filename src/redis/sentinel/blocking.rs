@@ -2,7 +2,7 @@
 
 use super::super::blocking::ask_once;
 use super::super::dial::deadline::Deadline;
-use super::board::{Answer, Board, Named};
+use super::board::{Board, Named, SentinelAnswer};
 use super::query;
 use super::sentinels::Sentinels;
 
@@ -18,7 +18,7 @@ pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
         let Ok(share) = deadline.share(4) else { break };
         let Some(replies) = ask_once(&target, &query::full(name), share) else { continue };
         let Ok([master, address]) = <[_; 2]>::try_from(replies) else { continue };
-        if let Ok(Answer::Master(named)) = query::read_full(master, address)
+        if let Ok(SentinelAnswer::Master(named)) = query::read_full(master, address)
             && best.as_ref().is_none_or(|best| best.epoch < named.epoch)
         {
             best = Some(named);

@@ -25,7 +25,7 @@ pub(super) struct Named {
 
 /// The answer of a sentinel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum SentinelAnswer {
     Master(Named),
     /// The sentinel watches no master of that name.
     Unknown,
@@ -59,13 +59,13 @@ struct Entry {
     id: Option<String>,
     /// Whether the sentinel was named by another one and is not in the URL.
     discovered: bool,
-    state: State,
+    state: SentinelState,
 }
 
-enum State {
+enum SentinelState {
     New,
     /// Connected, with the last round that the sentinel has answered.
-    Up(u64, Answer),
+    Up(u64, SentinelAnswer),
     Down(Failure),
 }
 
@@ -81,13 +81,13 @@ impl Board {
     fn add(&mut self, target: Target, id: Option<String>, discovered: bool) {
         let number = self.next;
         self.next += 1;
-        self.entries.push(Entry { number, target: Arc::new(target), id, discovered, state: State::New });
+        self.entries.push(Entry { number, target: Arc::new(target), id, discovered, state: SentinelState::New });
     }
 
     /// All sentinels by number, with those that have answered first.
     pub(super) fn sentinels(&self) -> Vec<(u64, Arc<Target>)> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
-        entries.sort_by_key(|entry| !matches!(entry.state, State::Up(..)));
+        entries.sort_by_key(|entry| !matches!(entry.state, SentinelState::Up(..)));
         entries.into_iter().map(|entry| (entry.number, Arc::clone(&entry.target))).collect()
     }
 
@@ -107,16 +107,16 @@ impl Board {
     }
 
     /// Records the answer of a sentinel that was asked after this round had begun.
-    pub(super) fn answered(&mut self, number: u64, round: u64, answer: Answer) {
+    pub(super) fn answered(&mut self, number: u64, round: u64, answer: SentinelAnswer) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
-            entry.state = State::Up(round, answer);
+            entry.state = SentinelState::Up(round, answer);
             self.master = self.choose();
         }
     }
 
     pub(super) fn failed(&mut self, number: u64, failure: Failure) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
-            entry.state = State::Down(failure);
+            entry.state = SentinelState::Down(failure);
         }
     }
 
@@ -133,7 +133,7 @@ impl Board {
     /// not named any more are removed.
     pub(super) fn discovered(&mut self, others: &[Other]) {
         self.entries.retain(|entry| {
-            let down = entry.discovered && matches!(entry.state, State::Down(_));
+            let down = entry.discovered && matches!(entry.state, SentinelState::Down(_));
             !down || others.iter().any(|other| entry.is(other))
         });
         for other in others {
@@ -149,15 +149,17 @@ impl Board {
     /// Whether all sentinels that can still answer this round have done so.
     pub(super) fn is_complete(&self, round: u64) -> bool {
         self.entries.iter().all(|entry| match &entry.state {
-            State::New => false,
-            State::Up(answered, _) => *answered >= round,
-            State::Down(_) => true,
+            SentinelState::New => false,
+            SentinelState::Up(answered, _) => *answered >= round,
+            SentinelState::Down(_) => true,
         })
     }
 
     /// Whether a sentinel has named a master in this round.
     pub(super) fn has_begun(&self, round: u64) -> bool {
-        self.entries.iter().any(|entry| matches!(&entry.state, State::Up(at, Answer::Master(_)) if *at >= round))
+        self.entries
+            .iter()
+            .any(|entry| matches!(&entry.state, SentinelState::Up(at, SentinelAnswer::Master(_)) if *at >= round))
     }
 
     /// Whether it is known that another server is the master.
@@ -174,7 +176,7 @@ impl Board {
     pub(super) fn master(&self, name: &str) -> Result<Named, Failure> {
         let answers = || self.answers();
         match &self.master {
-            Some(master) if answers().any(|answer| matches!(answer, Answer::Master(_))) => Ok(master.clone()),
+            Some(master) if answers().any(|answer| matches!(answer, SentinelAnswer::Master(_))) => Ok(master.clone()),
             _ if answers().next().is_some() => Err(Failure::Invalid(format!(
                 "the sentinels know no master of the name {name:?}; master= in the URL must be the name in their \
                  `sentinel monitor <name>`"
@@ -187,7 +189,7 @@ impl Board {
     fn unreachable(&self) -> Failure {
         let failures = || {
             self.entries.iter().filter_map(|entry| match &entry.state {
-                State::Down(failure) => Some((&entry.target.address, failure)),
+                SentinelState::Down(failure) => Some((&entry.target.address, failure)),
                 _ => None,
             })
         };
@@ -198,9 +200,9 @@ impl Board {
         Failure::Io(format!("no sentinel answers ({})", each.join("; ")))
     }
 
-    fn answers(&self) -> impl Iterator<Item = &Answer> {
+    fn answers(&self) -> impl Iterator<Item = &SentinelAnswer> {
         self.entries.iter().filter_map(|entry| match &entry.state {
-            State::Up(_, answer) => Some(answer),
+            SentinelState::Up(_, answer) => Some(answer),
             _ => None,
         })
     }
@@ -208,8 +210,8 @@ impl Board {
     fn choose(&self) -> Option<Named> {
         let named = || {
             self.answers().filter_map(|answer| match answer {
-                Answer::Master(named) => Some(named),
-                Answer::Unknown => None,
+                SentinelAnswer::Master(named) => Some(named),
+                SentinelAnswer::Unknown => None,
             })
         };
         let Some(highest) = named().map(|named| named.epoch).max() else { return self.master.clone() };

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::url::Sought;
+use super::url::SentinelConfig;
 use crate::error::Result;
 
 /// Builds the URL of a master that sentinels watch, for the `connect` of every runtime.
@@ -107,7 +107,7 @@ impl SentinelUrl {
         let mut url = String::from("redis-sentinel://");
         // Writing to a string does not fail.
         let _ = self.write(&mut url);
-        Sought::parse(&url)?;
+        SentinelConfig::parse(&url)?;
         Ok(url)
     }
 
@@ -172,7 +172,7 @@ mod tests {
             .sentinel_password(awkward)
             .build()
             .unwrap();
-        let sought = Sought::parse(&url).unwrap();
+        let sought = SentinelConfig::parse(&url).unwrap();
         assert_eq!(sought.master, awkward);
         let shown: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
         assert_eq!(shown, ["[::1]:1", "[::2]:2", "h:3"]);
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn tls_is_chosen_for_each() {
         let url = SentinelUrl::new("m").sentinel("h", 1).tls().build().unwrap();
-        assert!(Sought::parse(&url).unwrap().sentinels[0].tls.is_none());
+        assert!(SentinelConfig::parse(&url).unwrap().sentinels[0].tls.is_none());
         let url = SentinelUrl::new("m").sentinel("h", 1).sentinel_tls().build().unwrap();
-        assert!(Sought::parse(&url).unwrap().sentinels[0].tls.is_some());
+        assert!(SentinelConfig::parse(&url).unwrap().sentinels[0].tls.is_some());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use ::redis::{Cmd, cmd};
 
-use super::super::failure::Failure;
 use super::super::dial::handshake::field;
+use super::super::failure::Failure;
 use super::super::url::target::{Address, Target};
-use super::board::{Answer, Named, Other};
+use super::board::{Named, Other, SentinelAnswer};
 use crate::connection::{ConnectionError, Reply};
 use crate::error::ErrorKind;
 
@@ -54,12 +54,12 @@ pub(super) fn read_address(reply: &Reply) -> Option<Address> {
 }
 
 /// Reads the replies to [`full`].
-pub(super) fn read_full(master: Replied, address: Replied) -> Result<Answer, ConnectionError> {
-    let Some(address) = read_address(&address?) else { return Ok(Answer::Unknown) };
+pub(super) fn read_full(master: Replied, address: Replied) -> Result<SentinelAnswer, ConnectionError> {
+    let Some(address) = read_address(&address?) else { return Ok(SentinelAnswer::Unknown) };
     let epoch = field(&master?, "config-epoch").and_then(|epoch| epoch.parse().ok());
     // A sentinel that knows the address knows the epoch.
     let epoch = epoch.ok_or_else(|| ConnectionError::refused("ERR SENTINEL MASTER has no config-epoch"))?;
-    Ok(Answer::Master(Named { address, epoch }))
+    Ok(SentinelAnswer::Master(Named { address, epoch }))
 }
 
 /// The entries of the list that can be read.
@@ -115,10 +115,10 @@ mod tests {
         let address = || Ok(list(&["::1", "7000"]));
         let master = |epoch| Ok(list(&["name", "m", "config-epoch", epoch]));
         let named = Named { address: Address::Tcp("::1".to_owned(), 7000), epoch: 12 };
-        assert_eq!(read_full(master("12"), address()), Ok(Answer::Master(named)));
+        assert_eq!(read_full(master("12"), address()), Ok(SentinelAnswer::Master(named)));
         let unknown = Err(ConnectionError::refused("ERR No such master with that name"));
-        assert_eq!(read_full(unknown.clone(), Ok(Reply::Nil)), Ok(Answer::Unknown));
-        assert_eq!(read_full(unknown.clone(), address()), unknown.map(|_| Answer::Unknown));
+        assert_eq!(read_full(unknown.clone(), Ok(Reply::Nil)), Ok(SentinelAnswer::Unknown));
+        assert_eq!(read_full(unknown.clone(), address()), unknown.map(|_| SentinelAnswer::Unknown));
         assert!(read_full(master("x"), address()).is_err());
         let denied = || Err(ConnectionError::refused("NOPERM no"));
         assert_eq!(read_full(master("1"), denied()).unwrap_err().kind(), ErrorKind::Denied);

@@ -8,7 +8,7 @@ use event_listener::Event;
 
 use super::super::dial::Dial;
 use super::board::Board;
-use super::url::Sought;
+use super::url::SentinelConfig;
 use crate::config::Config;
 use crate::error::Result;
 use crate::mutex::lock;
@@ -18,7 +18,7 @@ use crate::runtime::{self, Executor};
 pub(in super::super) struct Sentinels {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) dialer: Arc<dyn Dial>,
-    pub(super) sought: Sought,
+    pub(super) sought: SentinelConfig,
     /// The sentinels as the user has listed them.
     pub(super) listed: String,
     /// The time limit for a login at a sentinel, and for one answer.
@@ -36,7 +36,7 @@ impl Sentinels {
         config: &Config,
         seed: u64,
     ) -> Result<Self> {
-        let mut sought = Sought::parse(url)?;
+        let mut sought = SentinelConfig::parse(url)?;
         let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
         let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
         // Shorter than an attempt to connect, so that the attempt can still report the sentinels' answer.

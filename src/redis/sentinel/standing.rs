@@ -10,10 +10,10 @@ use event_listener::Event;
 use futures::future::{Either, select};
 
 use super::super::convert;
-use super::super::failure::Failure;
 use super::super::dial::handshake::{self, Driver, Fresh};
 use super::super::dial::one_sided::First;
-use super::super::dial::progress::Progress;
+use super::super::dial::progress::DialProgress;
+use super::super::failure::Failure;
 use super::super::url::target::Target;
 use super::query;
 use super::sentinels::Sentinels;
@@ -42,7 +42,7 @@ impl Standing {
         sentinels: &Sentinels,
         target: &Arc<Target>,
         first: bool,
-        progress: &Arc<Progress>,
+        progress: &Arc<DialProgress>,
     ) -> Result<Self, Failure> {
         let switched = Arc::new(Event::new());
         let push = {

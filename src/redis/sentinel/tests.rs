@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use super::board::Answer;
+use super::board::SentinelAnswer;
 use super::*;
 use crate::config::Config;
 use crate::connection::ConnectionError;
@@ -59,8 +59,8 @@ fn sentinels() -> (Sentinels, Clock) {
     (sentinels, clock)
 }
 
-fn names(port: u16, epoch: u64) -> Answer {
-    Answer::Master(Named { address: Address::Tcp("10.0.0.1".to_owned(), port), epoch })
+fn names(port: u16, epoch: u64) -> SentinelAnswer {
+    SentinelAnswer::Master(Named { address: Address::Tcp("10.0.0.1".to_owned(), port), epoch })
 }
 
 /// The port that is dialled, once that is decided.

@@ -13,7 +13,7 @@ use super::super::url::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 
 /// The parts of the URL.
-pub(super) struct Sought {
+pub(super) struct SentinelConfig {
     /// The sentinels, at least one.
     pub(super) sentinels: Vec<Target>,
     /// The name under which the sentinels watch the master.
@@ -46,7 +46,7 @@ fn tls_by_scheme(scheme: &str) -> Option<bool> {
     }
 }
 
-impl Sought {
+impl SentinelConfig {
     pub(super) fn parse(url: &str) -> Result<Self> {
         const FORM: &str = "not a URL of the form redis-sentinel://user:password@host:port,host:port/db?master=name, or rediss-sentinel://..";
         let (scheme, rest) = scheme(url).ok_or_else(|| invalid(FORM))?;

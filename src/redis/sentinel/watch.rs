@@ -16,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use super::super::failure::Failure;
 use super::super::link::RECONNECT;
 use super::super::url::target::{Address, Target};
-use super::board::{Answer, Board};
+use super::board::{Board, SentinelAnswer};
 use super::query;
 use super::sentinels::Sentinels;
 use super::standing::Standing;
@@ -102,7 +102,7 @@ impl<'a> Watcher<'a> {
             let switched = standing.switched.listen();
             let round = self.sentinels.look(Board::round);
             let answer = self.ask_all(&mut standing).await?;
-            let address = if let Answer::Master(named) = &answer { Some(named.address.clone()) } else { None };
+            let address = if let SentinelAnswer::Master(named) = &answer { Some(named.address.clone()) } else { None };
             self.sentinels.post(|board| board.answered(self.number, round, answer));
             let asked = pin!(self.sentinels.until(|board| (board.round() > round).then_some(())));
             let news = select(switched, asked);
@@ -133,7 +133,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    async fn ask_all(&self, standing: &mut Standing) -> Result<Answer, Failure> {
+    async fn ask_all(&self, standing: &mut Standing) -> Result<SentinelAnswer, Failure> {
         let mut replies = self.ask(standing, &query::full(&self.sentinels.sought.master)).await?.into_iter();
         let mut next = || replies.next().unwrap_or(Ok(Reply::Nil));
         query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))

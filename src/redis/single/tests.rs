@@ -17,7 +17,7 @@ struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
     node: Arc<FakeNode>,
-    shared: Arc<Shared>,
+    shared: Arc<Link>,
 }
 
 impl Scene {
@@ -26,7 +26,7 @@ impl Scene {
         let node = Arc::clone(&lab.nodes[&1]);
         node.alone.store(true, Ordering::SeqCst);
         let named = Arc::new(Named { moves, ..Named::new(1) });
-        let shared = Arc::new(Shared::new(lab.clone(), lab.clone(), named, &Config::default(), 7));
+        let shared = Arc::new(Link::new(lab.clone(), lab.clone(), named, &Config::default(), 7));
         Self { lab, tasks: Tasks::new(), node, shared }
     }
 

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 
+use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::link::{RECONNECT, attempt};
-use super::super::dial::progress::Progress;
 use super::Notices;
 use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};
@@ -41,7 +41,7 @@ pub(in super::super) trait Source: Send + 'static {
         &mut self,
         channel: &str,
         notices: &Notices,
-        progress: &Arc<Progress>,
+        progress: &Arc<DialProgress>,
     ) -> impl Future<Output = Result<Self::Socket, Failure>> + Send;
 
     /// Finds out whether the socket leads to the right server.

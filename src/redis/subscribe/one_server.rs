@@ -17,10 +17,10 @@ use ::redis::PushInfo;
 use futures::future::{Either, join, select};
 
 use super::super::convert;
-use super::super::failure::Failure;
 use super::super::dial::handshake::{self, Fresh};
-use super::super::link::Shared;
-use super::super::dial::progress::Progress;
+use super::super::dial::progress::DialProgress;
+use super::super::failure::Failure;
+use super::super::link::Link;
 use super::proof::{self, Proof};
 use super::{Notices, Proven, Source, Subscription, subscribe};
 use crate::connection::ConnectionError;
@@ -31,17 +31,17 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// See [`subscribe`].
 pub(in super::super) async fn at_one_server(
-    shared: &Arc<Shared>,
+    link: &Arc<Link>,
     channel: &str,
     number: u64,
 ) -> Result<Subscription, ConnectionError> {
-    let source = OneServer { shared: Arc::clone(shared), refuted: 0 };
-    subscribe(source, Some(Arc::clone(shared)), channel, shared.seed.wrapping_add(number)).await
+    let source = OneServer { link: Arc::clone(link), refuted: 0 };
+    subscribe(source, Some(Arc::clone(link)), channel, link.seed.wrapping_add(number)).await
 }
 
 struct OneServer {
     /// The connection for commands.
-    shared: Arc<Shared>,
+    link: Arc<Link>,
     /// How many proofs in a row said "elsewhere".
     refuted: u64,
 }
@@ -58,19 +58,24 @@ impl Source for OneServer {
     type Socket = Socket;
 
     fn executor(&self) -> &Arc<dyn Executor> {
-        &self.shared.executor
+        &self.link.executor
     }
 
     fn timeout(&self) -> Duration {
-        self.shared.timeout
+        self.link.timeout
     }
 
     fn limits(&self) -> [Duration; 2] {
-        [self.shared.upkeep, self.shared.timeout]
+        [self.link.upkeep, self.link.timeout]
     }
 
     /// A replica is refused, but tried again: behind a load balancer, the next dial may lead to the primary.
-    async fn open(&mut self, channel: &str, notices: &Notices, progress: &Arc<Progress>) -> Result<Socket, Failure> {
+    async fn open(
+        &mut self,
+        channel: &str,
+        notices: &Notices,
+        progress: &Arc<DialProgress>,
+    ) -> Result<Socket, Failure> {
         let proven = Arc::new(AtomicU64::new(0));
         let push = {
             let (notices, proven) = (notices.clone(), Arc::clone(&proven));
@@ -79,7 +84,7 @@ impl Source for OneServer {
                 proven => notices.push(push, Some(proven)),
             }
         };
-        let mut fresh = self.shared.dial(Some(Arc::new(push)), None, progress).await?;
+        let mut fresh = self.link.dial(Some(Arc::new(push)), None, progress).await?;
         handshake::prepare(&mut fresh, false).await.map_err(|failure| match failure {
             Failure::Refused(refusal) if convert::is_of_a_replica(&refusal) => Failure::Io(refusal.to_string()),
             other => other,
@@ -90,7 +95,7 @@ impl Source for OneServer {
     }
 
     async fn prove(&mut self, socket: &mut Socket) -> Proven {
-        let generation = match socket.prove(&self.shared).await {
+        let generation = match socket.prove(&self.link).await {
             None => return Proven::Ended,
             Some(Proof::Here(_)) => {
                 self.refuted = 0;
@@ -103,7 +108,7 @@ impl Source for OneServer {
         let failure = Failure::Io("the subscription is on another server than the commands".to_owned());
         self.refuted += 1;
         if self.refuted.is_multiple_of(2) {
-            self.shared.suspect(generation, failure.clone());
+            self.link.suspect(generation, failure.clone());
         }
         Proven::No(failure)
     }
@@ -111,13 +116,13 @@ impl Source for OneServer {
     /// Reads until the socket ends, does not answer a heartbeat, or leads to a server that is no longer the primary; or
     /// until the connection for commands ends, and the proof with it.
     async fn stand(&self, mut socket: Socket, _: &Notices) -> Option<Socket> {
-        let (shared, generation) = (&*self.shared, socket.proven.load(Ordering::SeqCst));
+        let (link, generation) = (&*self.link, socket.proven.load(Ordering::SeqCst));
         let Fresh { target, connection, driver } = &mut socket.fresh;
         let heartbeat = async {
             let ping = handshake::ping();
             loop {
-                shared.executor.sleep(HEARTBEAT).await;
-                let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping)).await;
+                link.executor.sleep(HEARTBEAT).await;
+                let pong = link.within(link.upkeep, connection.send_packed_command(&ping)).await;
                 if !matches!(pong, Some(Ok(_))) {
                     return;
                 }
@@ -125,33 +130,32 @@ impl Source for OneServer {
         };
         let lapsed = {
             let heartbeat = pin!(heartbeat);
-            let own = select(select(driver, heartbeat), shared.locate.left(target));
-            matches!(select(own, pin!(shared.gone(generation))).await, Either::Right(_))
+            let own = select(select(driver, heartbeat), link.locate.left(target));
+            matches!(select(own, pin!(link.gone(generation))).await, Either::Right(_))
         };
         lapsed.then_some(socket)
     }
 
     async fn idle(&self, mut socket: Socket, pause: Duration) -> Option<Socket> {
-        let is_up =
-            matches!(select(self.shared.executor.sleep(pause), &mut socket.fresh.driver).await, Either::Left(_));
+        let is_up = matches!(select(self.link.executor.sleep(pause), &mut socket.fresh.driver).await, Either::Left(_));
         is_up.then_some(socket)
     }
 
     async fn pause(&self, pause: Duration) {
-        self.shared.pause(pause).await;
+        self.link.pause(pause).await;
     }
 
     fn reconnected(&self) {
-        self.shared.reconnected("messages");
+        self.link.reconnected("messages");
     }
 
     fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
-        let shared = Arc::clone(&self.shared);
-        async move { shared.closed().await }
+        let link = Arc::clone(&self.link);
+        async move { link.closed().await }
     }
 
     fn is_closed(&self) -> bool {
-        self.shared.is_closed()
+        self.link.is_closed()
     }
 }
 
@@ -159,17 +163,17 @@ impl Socket {
     /// Waits for a connection for commands and asks its server for a proof. Also asks for a sign of life over the own
     /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended
     /// meanwhile.
-    async fn prove(&mut self, shared: &Shared) -> Option<Proof> {
+    async fn prove(&mut self, link: &Link) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let asked = pin!(async {
-            let Ok(up) = shared.ready().await else {
+            let Ok(up) = link.ready().await else {
                 // The connection is closed, and this task is about to be dropped. If this returned, the task would ask
                 // again at once.
                 return pending().await;
             };
             let ping = handshake::ping();
-            let pong = shared.within(shared.upkeep, connection.send_packed_command(&ping));
-            let (proof, pong) = join(proof::prove(shared, &up, &self.probe), pong).await;
+            let pong = link.within(link.upkeep, connection.send_packed_command(&ping));
+            let (proof, pong) = join(proof::prove(link, &up, &self.probe), pong).await;
             matches!(pong, Some(Ok(_))).then_some(proof)
         });
         let proof = match select(asked, driver).await {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::link::{Shared, Up};
+use super::super::link::{Link, Up};
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 
@@ -35,17 +35,17 @@ pub(super) fn probe(channel: &str) -> String {
 }
 
 /// Asks over the connection for commands whether its server has the subscription.
-pub(super) async fn prove(shared: &Shared, up: &Up, probe: &str) -> Proof {
+pub(super) async fn prove(link: &Link, up: &Up, probe: &str) -> Proof {
     if mutant::on(Mutant::OneLinkRedialled) {
         return Proof::Here(up.generation);
     }
     let mut connection = up.connection.clone();
     let command = how_many(probe);
     // With the timeout of any other call, because after a reconnect thousands of calls may be queued before this one.
-    match shared.within(shared.timeout, connection.send_packed_command(&command)).await {
-        Some(Ok(value)) => judge(shared, up, value),
-        Some(Err(error)) => unanswered(shared, up, error.to_string()),
-        None => unanswered(shared, up, "the connection gave no answer".to_owned()),
+    match link.within(link.timeout, connection.send_packed_command(&command)).await {
+        Some(Ok(value)) => judge(link, up, value),
+        Some(Err(error)) => unanswered(link, up, error.to_string()),
+        None => unanswered(link, up, "the connection gave no answer".to_owned()),
     }
 }
 
@@ -55,7 +55,7 @@ fn how_many(probe: &str) -> Cmd {
     command
 }
 
-fn judge(shared: &Shared, up: &Up, value: Value) -> Proof {
+fn judge(link: &Link, up: &Up, value: Value) -> Proof {
     match convert::reply(value) {
         Ok(Reply::Array(items)) => match &items[..] {
             [_, Reply::Integer(1..)] => Proof::Here(up.generation),
@@ -64,14 +64,14 @@ fn judge(shared: &Shared, up: &Up, value: Value) -> Proof {
         Ok(_) => Proof::Refused(ConnectionError::refused("ERR unexpected reply to PUBSUB NUMSUB")),
         Err(refusal) => {
             if convert::is_of_a_replica(&refusal) {
-                shared.suspect(up.generation, Failure::Refused(refusal.clone()));
+                link.suspect(up.generation, Failure::Refused(refusal.clone()));
             }
             Proof::Refused(refusal)
         }
     }
 }
 
-fn unanswered(shared: &Shared, up: &Up, why: String) -> Proof {
-    shared.suspect(up.generation, Failure::Io(why));
+fn unanswered(link: &Link, up: &Up, why: String) -> Proof {
+    link.suspect(up.generation, Failure::Io(why));
     Proof::Unanswered
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
 
-use super::super::dial::{Dial, Stream};
-use super::super::failure::Failure;
 #[cfg(feature = "tls")]
 use super::super::dial::progress::Stage;
-use super::super::dial::progress::{self, Progress};
+use super::super::dial::progress::{self, DialProgress};
+use super::super::dial::{Dial, Stream};
+use super::super::failure::Failure;
 use super::spelling::Spelling;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
@@ -173,7 +173,11 @@ impl Target {
     }
 
     /// Opens a stream to the server, with TLS if needed.
-    pub(in crate::redis) async fn dial(&self, dialer: &dyn Dial, progress: &Arc<Progress>) -> Result<Stream, Failure> {
+    pub(in crate::redis) async fn dial(
+        &self,
+        dialer: &dyn Dial,
+        progress: &Arc<DialProgress>,
+    ) -> Result<Stream, Failure> {
         progress.spell(self.access.spelling);
         let dialled = match &self.address {
             Address::Tcp(host, port) => dialer.tcp(host, *port).await,

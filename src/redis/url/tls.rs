@@ -53,7 +53,11 @@ pub(in crate::redis) struct Tls {
 }
 
 impl Tls {
-    pub(in crate::redis) async fn wrap(&self, stream: Stream, spelling: Spelling) -> std::result::Result<Stream, Failure> {
+    pub(in crate::redis) async fn wrap(
+        &self,
+        stream: Stream,
+        spelling: Spelling,
+    ) -> std::result::Result<Stream, Failure> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(self.name.clone(), stream).await {
             Ok(stream) => Ok(Box::new(stream)),
@@ -66,7 +70,10 @@ impl Tls {
 
     /// TLS over a blocking stream. The handshake is part of the first write. `None`: rustls does not accept the
     /// settings.
-    pub(in crate::redis) fn wrap_blocking<S: Read + Write>(&self, stream: S) -> Option<StreamOwned<ClientConnection, S>> {
+    pub(in crate::redis) fn wrap_blocking<S: Read + Write>(
+        &self,
+        stream: S,
+    ) -> Option<StreamOwned<ClientConnection, S>> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone()).ok()?;
         Some(StreamOwned::new(session, stream))
     }

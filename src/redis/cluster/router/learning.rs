@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::super::host::Host;
 use super::super::reading::Reading;
 use super::super::refresh::Found;
-use super::{Router, State};
+use super::{Router, RouterState};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 
@@ -18,7 +18,7 @@ impl Router {
         let Reading { began, map, anew, up, .. } = reading;
         let (now, mut cut, is_down) = (self.executor.now(), Vec::new(), up.is_empty());
         let mut state = lock(&self.state);
-        let State { links, map: old, .. } = &mut *state;
+        let RouterState { links, map: old, .. } = &mut *state;
         // A `MOVED` may have come since the reading began.
         let map = if anew { map } else { old.merged(&map).map };
         links.retain(|host, link| {

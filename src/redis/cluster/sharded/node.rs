@@ -11,16 +11,16 @@ use rustc_hash::FxHashSet;
 
 use super::super::super::failure::Failure;
 use super::super::super::link::{RECONNECT, attempt};
-use crate::redis::dial::progress::Progress;
 use super::super::host::Host;
 use super::super::redirect::Redirect;
 use super::super::router::Router;
 use super::super::subscription::{CutOff, HEARTBEAT, limits};
 use super::channels::Channels;
-use super::socket::{Answer, Said, Socket};
+use super::socket::{ChannelAnswer, Said, Socket};
 use crate::backoff::{Backoff, Pauses};
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
+use crate::redis::dial::progress::DialProgress;
 
 /// The pauses before a channel that a node did not subscribe is tried there again.
 const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(20), longest: Duration::from_secs(1) };
@@ -87,7 +87,7 @@ impl Node<'_> {
         let mut backoff = Backoff::new(RECONNECT, router.seed.wrapping_add(host.port.into()));
         let (mut again, [mut limit, _]) = (false, limits(router));
         loop {
-            let progress: Arc<Progress> = Arc::default();
+            let progress: Arc<DialProgress> = Arc::default();
             let opened = Socket::open(router, host, &progress);
             let ended = match attempt(&router.executor, limits(router), &mut limit, &progress, opened).await {
                 Ok(socket) => {
@@ -228,7 +228,7 @@ impl<'a> Subscribed<'a> {
         Ok(true)
     }
 
-    fn answered(&mut self, channel: Arc<str>, answer: Answer) {
+    fn answered(&mut self, channel: Arc<str>, answer: ChannelAnswer) {
         let Node { router, channels, host } = *self.node;
         let Err(refusal) = answer else {
             channels.look(|table| table.subscribed(&channel, host));

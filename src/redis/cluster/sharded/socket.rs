@@ -16,12 +16,12 @@ use futures::future::{Either, select};
 
 use super::super::super::convert;
 use super::super::super::failure::Failure;
-use crate::redis::dial::handshake::Fresh;
-use crate::redis::dial::progress::Progress;
 use super::super::host::Host;
 use super::super::router::Router;
 use super::super::subscription::{alive, open};
 use crate::connection::ConnectionError;
+use crate::redis::dial::handshake::Fresh;
+use crate::redis::dial::progress::DialProgress;
 
 pub(super) struct Socket {
     fresh: Fresh,
@@ -41,11 +41,11 @@ pub(super) enum Said {
 }
 
 /// The answer to one `SSUBSCRIBE`.
-pub(super) type Answer = Result<(), ConnectionError>;
+pub(super) type ChannelAnswer = Result<(), ConnectionError>;
 
 impl Socket {
     /// Connects to a node that belongs to the cluster.
-    pub(super) async fn open(router: &Router, host: &Host, progress: &Arc<Progress>) -> Result<Self, Failure> {
+    pub(super) async fn open(router: &Router, host: &Host, progress: &Arc<DialProgress>) -> Result<Self, Failure> {
         let (says, said) = mpsc::unbounded();
         let push = move |push: PushInfo| match hear(push) {
             Some(said) => says.unbounded_send(said).map_err(|_| SendError),
@@ -67,7 +67,7 @@ impl Socket {
         &mut self,
         unsubscribe: &[Arc<str>],
         subscribe: &[Arc<str>],
-    ) -> Result<Vec<Answer>, Failure> {
+    ) -> Result<Vec<ChannelAnswer>, Failure> {
         let mut pipeline = Pipeline::with_capacity(unsubscribe.len() + subscribe.len());
         for channel in unsubscribe {
             pipeline.cmd("SUNSUBSCRIBE").arg(&**channel);
@@ -116,7 +116,7 @@ impl Socket {
     }
 }
 
-fn answer(value: Option<Value>, expected: &PushKind, channel: &str) -> Result<Answer, Failure> {
+fn answer(value: Option<Value>, expected: &PushKind, channel: &str) -> Result<ChannelAnswer, Failure> {
     match value {
         Some(Value::Push { kind, data }) if kind == *expected && is_named(data.first(), channel) => Ok(Ok(())),
         Some(error @ Value::ServerError(_)) => Ok(convert::reply(error).map(drop)),

@@ -1,7 +1,7 @@
 //! Answers that come late count once another node has confirmed the master.
 
-use crate::redis::link::limit::SLOW;
 use super::*;
+use crate::redis::link::limit::SLOW;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

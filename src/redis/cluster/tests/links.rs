@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 
-use super::super::super::link::Shared;
+use super::super::super::link::Link;
 use super::super::host::Host;
 use super::super::node::{self, Node};
 use super::super::place::Place;
@@ -83,7 +83,7 @@ fn a_slow_node_beside_the_map_makes_no_call_slow() {
 }
 
 /// The link to the master of all slots.
-fn link(scene: &Scene) -> Arc<Shared> {
+fn link(scene: &Scene) -> Arc<Link> {
     scene.cluster.router.link_to(0).unwrap()
 }
 
@@ -129,7 +129,7 @@ fn a_lost_link_has_the_map_read_until_it_stands_again() {
     let before = readings(&scene);
     node.cut(*node.sockets().last().unwrap());
     scene.lab.run(&mut scene.tasks, link.gone(1));
-    let why = |link: &Shared| link.why_down().unwrap().to_string();
+    let why = |link: &Link| link.why_down().unwrap().to_string();
     assert!(why(&link).contains("the connection was lost"), "{}", why(&link));
     scene.sleep(ms(5));
     assert!(readings(&scene) > before, "at once");
@@ -147,7 +147,7 @@ fn without_its_task_a_link_is_closed() {
     let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
     let (seeds, host) = (Seeds::parse("redis-cluster://h:1").unwrap().unwrap(), Host::new("h", 1));
     let place = Arc::new(Place::new(&seeds.access, host.clone()));
-    let link = Arc::new(Shared::new(lab.clone(), lab.clone(), place, &Config::default(), 7));
+    let link = Arc::new(Link::new(lab.clone(), lab.clone(), place, &Config::default(), 7));
     node::start(&Node::new(host, Arc::clone(&link)), Arc::new(Signals::new(lab.clone(), 7)));
     lab.run(&mut tasks, link.ready()).unwrap();
     tasks.clear();

@@ -10,8 +10,8 @@ use ::tokio::io::duplex;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::super::{DialError, Dialled, Stream};
 use super::super::handshake;
+use super::super::{DialError, Dialled, Stream};
 use super::*;
 use crate::mutex::lock;
 use crate::runtime::still::Still;

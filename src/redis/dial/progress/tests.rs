@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_late_attempt_says_how_far_it_came() {
-    let (progress, limit) = (Progress::default(), Duration::from_secs(3));
+    let (progress, limit) = (DialProgress::default(), Duration::from_secs(3));
     assert_eq!(progress.late(limit).to_string(), "unreachable: no connection within 3s");
     progress.enter(Stage::Login);
     assert!(progress.late(limit).to_string().contains("use rediss://"));
@@ -15,7 +15,7 @@ fn a_late_attempt_says_how_far_it_came() {
     assert_eq!(progress.late(limit).to_string(), "no answer within 3s");
     #[cfg(feature = "tls")]
     {
-        let progress = Progress::default();
+        let progress = DialProgress::default();
         progress.enter(Stage::Tls);
         assert!(progress.late(limit).to_string().contains("use redis://"));
         progress.enter(Stage::Login);
@@ -39,7 +39,7 @@ fn addresses_that_lead_nowhere_are_told_apart() {
 #[cfg(feature = "tls")]
 #[test]
 fn a_login_over_tls_is_not_dialled_the_other_way() {
-    let progress = Progress::default();
+    let progress = DialProgress::default();
     assert!(!progress.is_unanswered(), "it is not reached");
     for (stage, is_unanswered) in [(Stage::Login, true), (Stage::Tls, true), (Stage::Login, false)] {
         progress.enter(stage);
@@ -48,9 +48,9 @@ fn a_login_over_tls_is_not_dialled_the_other_way() {
 }
 
 /// Reads along with a stream that brings this, piece by piece.
-fn read_along(pieces: &[&str]) -> Arc<Progress> {
+fn read_along(pieces: &[&str]) -> Arc<DialProgress> {
     let (near, mut far) = duplex(64);
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(DialProgress::default());
     let mut stream = progress.watch(Box::new(near));
     for piece in pieces {
         far.write_all(piece.as_bytes()).now_or_never().unwrap().unwrap();
@@ -103,7 +103,7 @@ fn what_tls_says_comes_before_what_follows_from_it() {
     let progress = read_along(&[]);
     lock(&progress.0).failure = Some(Failure::Certificate("expired".to_owned()));
     assert!(matches!(progress.explain(hung_up()), Failure::Certificate(_)));
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(DialProgress::default());
     progress.enter(Stage::Tls);
     let _stream = progress.watch(Box::new(duplex(64).0));
     assert_eq!(progress.explain(hung_up()).to_string(), "closed", "the port is for TLS, and is asked for TLS");

@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use futures::future::join;
 
-use crate::redis::failure::Failure;
-use crate::redis::lab::{FakeNode, Lab, Said, Tasks};
-use crate::redis::url::target::Target;
 use super::*;
 use crate::config::Config;
 use crate::connection::Reply;
 use crate::protocol::Script;
+use crate::redis::failure::Failure;
+use crate::redis::lab::{FakeNode, Lab, Said, Tasks};
+use crate::redis::url::target::Target;
 use crate::runtime::Executor;
 
 /// A link to a server of its own, and those beside it that wait for replicas.
@@ -17,7 +17,7 @@ struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
     node: Arc<FakeNode>,
-    commands: Arc<Shared>,
+    commands: Arc<Link>,
     acknowledging: Acknowledging,
 }
 
@@ -40,7 +40,7 @@ impl Scene {
     }
 }
 
-async fn call(acknowledging: &Acknowledging, commands: &Shared) -> Result<Acknowledged, ConnectionError> {
+async fn call(acknowledging: &Acknowledging, commands: &Link) -> Result<Acknowledged, ConnectionError> {
     let script = Script::all().next().unwrap();
     let waiting = Waiting { replicas: 1, within: Duration::from_secs(2), asking: false };
     acknowledging.run(commands, &[Call::new(script, &["a"], &[])], waiting).await.remove(0)

@@ -2,13 +2,13 @@ use std::sync::atomic::Ordering;
 
 use futures::future::join;
 
-use crate::redis::lab::{Lab, Said, Tasks};
 use super::*;
 use crate::mutex::lock;
 use crate::protocol::Script;
+use crate::redis::lab::{Lab, Said, Tasks};
 use crate::runtime::{Executor, timeout};
 
-async fn call(link: &Shared) -> Answer {
+async fn call(link: &Link) -> Answer {
     run(link, &Call::new(Script::all().next().unwrap(), &["a"], &[])).await
 }
 

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{BoxFuture, join, pending};
 
 use super::super::calls;
-use crate::redis::dial::deadline::Deadline;
-use crate::redis::lab::{Connecting, FakeNode, Lab, Named, Said, Tasks};
-use crate::redis::dial::locate::Locate;
 use super::*;
 use crate::config::Config;
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::mutex::lock;
 use crate::protocol::Script;
+use crate::redis::dial::deadline::Deadline;
+use crate::redis::dial::locate::Locate;
+use crate::redis::lab::{Connecting, FakeNode, Lab, Named, Said, Tasks};
 use crate::runtime::Executor;
 
 mod first;
@@ -26,7 +26,7 @@ struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
     named: Arc<Named>,
-    link: Arc<Shared>,
+    link: Arc<Link>,
     connecting: Connecting,
 }
 
@@ -84,7 +84,7 @@ impl Scene {
     }
 }
 
-async fn call(link: &Shared) -> Result<Reply, ConnectionError> {
+async fn call(link: &Link) -> Result<Reply, ConnectionError> {
     calls::run(link, &Call::new(Script::all().next().unwrap(), &["a"], &[])).await
 }
 

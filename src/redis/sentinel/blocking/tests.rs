@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::super::lab::Lab;
-use crate::redis::url::target::Address;
 use super::*;
 use crate::config::Config;
+use crate::redis::url::target::Address;
 
 /// What a sentinel does with those who connect.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ fn serve(mut stream: TcpStream, does: Does) {
 fn named(all: &[Does], before: Option<Named>, within: Duration) -> (Option<Named>, usize) {
     let (sentinels, ports, asked) = sentinels(all);
     if let Some(before) = before {
-        sentinels.post(|board| board.answered(0, 0, Answer::Master(before)));
+        sentinels.post(|board| board.answered(0, 0, SentinelAnswer::Master(before)));
     }
     let named = ask(&sentinels, Deadline::after(within).unwrap());
     let asked = asked.load(Ordering::SeqCst);

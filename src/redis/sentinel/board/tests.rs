@@ -11,8 +11,8 @@ fn board(sentinels: u16) -> Board {
     Board::new((0..sentinels).map(|n| access.at(address(26379 + n)).unwrap()).collect())
 }
 
-fn names(port: u16, epoch: u64) -> Answer {
-    Answer::Master(Named { address: address(port), epoch })
+fn names(port: u16, epoch: u64) -> SentinelAnswer {
+    SentinelAnswer::Master(Named { address: address(port), epoch })
 }
 
 fn master(board: &Board) -> Option<(u16, u64)> {
@@ -85,7 +85,7 @@ fn a_round_waits_for_those_that_may_answer() {
     let round = board.ask();
     assert!(!board.is_complete(round) && !board.has_begun(round));
     board.failed(0, io("refused"));
-    board.answered(1, round, Answer::Unknown);
+    board.answered(1, round, SentinelAnswer::Unknown);
     assert!(!board.has_begun(round), "others may know");
     board.answered(1, round, names(1, 0));
     assert!(board.has_begun(round) && !board.is_complete(round));
@@ -109,7 +109,7 @@ fn without_a_master_the_failure_says_why() {
     );
     board.failed(1, Failure::Unsupported("no sentinel".to_owned()));
     assert!(matches!(board.master("m"), Err(Failure::Unsupported(_))));
-    board.answered(0, 0, Answer::Unknown);
+    board.answered(0, 0, SentinelAnswer::Unknown);
     let failure = board.master("m").unwrap_err();
     assert!(matches!(&failure, Failure::Invalid(reason) if reason.contains("master=")), "{failure}");
     board.answered(1, 0, names(1, 0));
@@ -154,6 +154,6 @@ fn one_of_the_url_takes_the_place_of_the_same_one_discovered() {
 #[test]
 fn those_that_answer_are_asked_first() {
     let mut board = board(3);
-    board.answered(2, 0, Answer::Unknown);
+    board.answered(2, 0, SentinelAnswer::Unknown);
     assert_eq!(board.sentinels().iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 0, 1]);
 }

@@ -2,11 +2,11 @@ use super::*;
 use crate::error::ErrorKind;
 
 fn shown(url: &str) -> Vec<String> {
-    Sought::parse(url).unwrap().sentinels.iter().map(|target| target.address.to_string()).collect()
+    SentinelConfig::parse(url).unwrap().sentinels.iter().map(|target| target.address.to_string()).collect()
 }
 
 fn server(url: &str) -> Target {
-    Sought::parse(url).unwrap().servers.at(Address::Tcp("s".to_owned(), 1)).unwrap()
+    SentinelConfig::parse(url).unwrap().servers.at(Address::Tcp("s".to_owned(), 1)).unwrap()
 }
 
 #[test]
@@ -33,13 +33,13 @@ fn hosts() {
 #[test]
 fn logins_are_those_of_the_servers_and_of_the_sentinels() {
     let url = "redis-sentinel://alice:p%40s%2Fs%3F@h:1/5?master=my%20master&sentinel_user=bob&sentinel_password=%26%2B+&protocol=resp3";
-    let sought = Sought::parse(url).unwrap();
+    let sought = SentinelConfig::parse(url).unwrap();
     assert_eq!(sought.master, "my master");
     let (server, sentinel) = (server(url), &sought.sentinels[0]);
     assert_eq!((server.login().username(), server.login().password()), (Some("alice"), Some("p@s/s?")));
     assert_eq!((sentinel.login().username(), sentinel.login().password()), (Some("bob"), Some("&++")));
     assert_eq!((server.to_string(), sentinel.to_string()), ("s:1/5".to_owned(), "h:1/0".to_owned()));
-    let without = Sought::parse("redis-sentinel://:pass@h?master=m&sentinel_password=").unwrap();
+    let without = SentinelConfig::parse("redis-sentinel://:pass@h?master=m&sentinel_password=").unwrap();
     assert_eq!(without.sentinels[0].login().password(), None, "the servers' password is not the sentinels'");
 }
 
@@ -54,7 +54,7 @@ fn tls_of_the_servers_and_of_the_sentinels() {
         ("rediss-sentinel://h?master=m&tls=false", false, true),
     ] {
         assert_eq!(server(url).tls.is_some(), servers, "{url}");
-        assert_eq!(Sought::parse(url).unwrap().sentinels[0].tls.is_some(), sentinels, "{url}");
+        assert_eq!(SentinelConfig::parse(url).unwrap().sentinels[0].tls.is_some(), sentinels, "{url}");
     }
 }
 
@@ -62,7 +62,7 @@ fn tls_of_the_servers_and_of_the_sentinels() {
 #[test]
 fn tls_needs_the_feature() {
     for url in ["rediss-sentinel://h?master=m", "redis-sentinel://h?master=m&sentinel_tls=true"] {
-        let error = Sought::parse(url).err().unwrap();
+        let error = SentinelConfig::parse(url).err().unwrap();
         assert!(error.to_string().contains("feature `tls`"), "{error}");
     }
 }
@@ -101,7 +101,7 @@ fn wrong_urls_say_what_is_wrong_and_show_no_part_of_themselves() {
         ("redis://h?master=m", "redis-sentinel://"),
         ("s3cret", "redis-sentinel://"),
     ] {
-        let error = Sought::parse(url).err().unwrap_or_else(|| panic!("{url} is taken"));
+        let error = SentinelConfig::parse(url).err().unwrap_or_else(|| panic!("{url} is taken"));
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
         let text = format!("{error} {error:?}");
         assert!(text.contains(says), "{url}: {text}");

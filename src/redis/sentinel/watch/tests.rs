@@ -6,10 +6,10 @@ use futures::FutureExt;
 use futures::future::join;
 
 use super::super::super::lab::{FakeNode, Lab, Said, Tasks, push};
-use crate::redis::dial::locate::Locate;
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
+use crate::redis::dial::locate::Locate;
 use crate::runtime::Executor;
 
 mod connections;

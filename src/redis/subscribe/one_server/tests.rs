@@ -18,7 +18,7 @@ struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
     node: Arc<FakeNode>,
-    link: Arc<Shared>,
+    link: Arc<Link>,
     /// How many of the next questions find that the server does not have the subscription.
     elsewhere: Arc<AtomicUsize>,
     /// The refusal of new ones.

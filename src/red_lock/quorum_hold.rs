@@ -12,9 +12,9 @@ use futures::future::BoxFuture;
 use crate::engine::lease::Hold;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::extend::extend;
-use crate::mutex::lock;
-use crate::hold::owner::{OwnedHold, lost_error};
+use crate::hold::owner::{HoldOwner, lost_error};
 use crate::hold::quorum::Ends;
+use crate::mutex::lock;
 use crate::red_lock::count::{Validity, deadline, majority};
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
@@ -22,13 +22,13 @@ use crate::red_lock::together::together;
 /// The vote of one master.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    pub(super) vote: Option<Arc<OwnedHold>>,
+    pub(super) vote: Option<Arc<HoldOwner>>,
     /// The time from which the vote counts. `None`: at once.
     from: Option<Instant>,
 }
 
 impl Slot {
-    pub(super) fn voted(vote: OwnedHold, from: Option<Instant>) -> Self {
+    pub(super) fn voted(vote: HoldOwner, from: Option<Instant>) -> Self {
         Self { vote: Some(Arc::new(vote)), from }
     }
 
@@ -39,7 +39,7 @@ impl Slot {
     }
 }
 
-pub(super) struct Kept {
+pub(super) struct QuorumHold {
     pub(super) masters: Arc<Masters>,
     pub(super) hold: Arc<Hold>,
     /// The votes, by master.
@@ -51,7 +51,7 @@ pub(super) struct Kept {
     caller: Mutex<Option<oneshot::Sender<Result<()>>>>,
 }
 
-impl Kept {
+impl QuorumHold {
     pub(super) fn new(masters: Arc<Masters>, hold: Arc<Hold>, slots: Vec<Slot>) -> Self {
         masters.change_stats(|stats| {
             stats.held += 1;
@@ -104,7 +104,7 @@ impl Kept {
     }
 }
 
-impl Ends for Kept {
+impl Ends for QuorumHold {
     fn release(&self) -> BoxFuture<'_, Result<()>> {
         let (caller, released) = oneshot::channel();
         // Stored before the hold ends, because the task may notice the end and answer at once.
@@ -136,7 +136,7 @@ impl Ends for Kept {
                     format!("the lease is longer than the longest_lease of {:?}", masters.settings.longest_lease);
                 return Err(self.error(ErrorKind::InvalidInput, OPERATION).with_reason(reason));
             }
-            let votes: Vec<Arc<OwnedHold>> = lock(&self.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
+            let votes: Vec<Arc<HoldOwner>> = lock(&self.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
             let limit = masters.node_timeout(lease);
             let extended = together(masters.executor(), limit, votes.iter().map(|vote| extend(vote, lease))).await;
             let now = masters.now();
@@ -155,8 +155,8 @@ impl Ends for Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for QuorumHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("name", &self.hold.keys.name).finish_non_exhaustive()
+        f.debug_struct("QuorumHold").field("name", &self.hold.keys.name).finish_non_exhaustive()
     }
 }

@@ -11,12 +11,12 @@ use crate::acquire::pending::Terms;
 use crate::engine::lease::{Loss, Term};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::guard::release;
+use crate::hold::owner::{HoldOwner, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
-use crate::hold::owner::{OwnedHold, lost_error};
 use crate::protocol::key::Keys;
-use crate::red_lock::count::{Answer, majority};
-use crate::red_lock::kept::{Kept, Slot};
+use crate::red_lock::count::{VoteAnswer, majority};
+use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::round::{Cast, Proposal};
 use crate::red_lock::together::{Together, together};
 use crate::runtime::timeout;
@@ -25,17 +25,17 @@ use crate::trace;
 /// How often the votes are counted per lease. They are renewed three times per lease.
 const COUNTS: u32 = 6;
 
-pub(super) struct Keeper {
-    kept: Arc<Kept>,
+pub(super) struct QuorumTask {
+    kept: Arc<QuorumHold>,
     /// The keys of the vote on each master.
     keys: Vec<Arc<Keys>>,
     /// Released after the votes, because its release lets the next acquisition ask for them.
-    turn: Option<Arc<OwnedHold>>,
+    turn: Option<Arc<HoldOwner>>,
 }
 
-impl Keeper {
+impl QuorumTask {
     /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(kept: Arc<Kept>, keys: Vec<Arc<Keys>>, turn: Arc<OwnedHold>) {
+    pub(super) fn start(kept: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>) {
         let executor = kept.masters.executor().clone();
         let keeper = Self { kept, keys, turn: Some(turn) };
         executor.spawn(Box::pin(keeper.run()));
@@ -122,7 +122,7 @@ impl Keeper {
     /// for the hold all the same: while a majority has this hold, there is no later one that its counter could stand
     /// for, and the counter stays as it is.
     async fn regain(&self) {
-        let Kept { masters, hold, slots, .. } = &*self.kept;
+        let QuorumHold { masters, hold, slots, .. } = &*self.kept;
         let missing: Vec<usize> = {
             let slots = lock(slots);
             slots.iter().enumerate().filter(|(_, slot)| slot.vote.is_none()).map(|(n, _)| n).collect()
@@ -147,21 +147,21 @@ impl Keeper {
     }
 
     fn set_regained(&self, mut cast: Cast<'_>) {
-        let Kept { masters, hold, slots, .. } = &*self.kept;
+        let QuorumHold { masters, hold, slots, .. } = &*self.kept;
         let master = cast.ballot.master;
         // A client that has connected only now may lead to the server of another vote. The drop cancels this one.
         if masters.check_distinct("renew").is_err() {
             return;
         }
         let slot = match cast.answer {
-            Answer::Accepted(validity) => {
+            VoteAnswer::Accepted(validity) => {
                 let terms = Terms { term: hold.term, lease: cast.lease, replicas: 0 };
                 let Ok(Some(vote)) = cast.ballot.attempt.hold(1, hold.token(), terms, cast.sent) else { return };
                 masters.change_stats(|stats| stats.votes_regained += 1);
-                Slot::voted(OwnedHold::new(masters.all[master].source.clone(), vote, None), validity.from)
+                Slot::voted(HoldOwner::new(masters.all[master].source.clone(), vote, None), validity.from)
             }
             // Asked for again at the next count. The drop cancels the refused vote.
-            Answer::Refused(..) | Answer::Busy(..) => return,
+            VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => return,
         };
         lock(slots)[master] = slot;
     }
@@ -196,7 +196,7 @@ impl Keeper {
 
     /// The answer to the caller of the release.
     fn outcome(&self, count: Released) -> Result<()> {
-        let Kept { masters, hold, .. } = &*self.kept;
+        let QuorumHold { masters, hold, .. } = &*self.kept;
         let needed = majority(masters.all.len());
         if let Some(loss) = hold.loss(masters.now()) {
             return Err(lost_error(hold, "release", loss));
@@ -229,7 +229,7 @@ impl Released {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for QuorumTask {
     fn drop(&mut self) {
         // Does nothing after a release or a loss. In all other cases, the runtime has dropped the task.
         self.kept.hold.lose(Loss::Closed);
