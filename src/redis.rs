@@ -55,11 +55,11 @@ pub use self::sentinel::SentinelUrl;
 /// Before each connection the sentinels in the URL, and those that they name, are asked which server is the master. The
 /// answer with the highest configuration epoch wins, and the server itself must say that it is a master. When the
 /// sentinels name another server, both connections to the old one are dropped at once, because the old master may go on
-/// granting for some seconds. A client that connects during a failover waits for its end, up to the
+/// granting for some seconds. A client that connects during a failover waits for the failover to end, up to the
 /// [`command_timeout`](crate::ConfigBuilder::command_timeout).
 ///
-/// A failover loses what the master has not yet sent to the new one. A grant that is lost is given to another waiter,
-/// so two guards may be valid until the first is renewed. A release that is lost is repeated by the client. With
+/// A failover loses the writes that the old master has not yet sent to the new one. After a lost grant, another waiter
+/// is granted too, so two guards may be valid until the first is renewed. The client repeats a lost release. With
 /// `min-replicas-to-write 1` on the servers, a master that is cut off from its replicas grants nothing.
 ///
 /// # Cluster
@@ -68,17 +68,19 @@ pub use self::sentinel::SentinelUrl;
 ///
 /// # Errors when connecting
 /// - [`InvalidInput`](crate::ErrorKind::InvalidInput): the URL, a database other than 0 of a cluster, or the sentinels
-///   know no master of the name.
+///   know no master of that name.
 /// - [`Unavailable`](crate::ErrorKind::Unavailable): no connection or no answer within the
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout), the connection was refused, or the name is not
 ///   resolved.
-/// - [`Certificate`](crate::ErrorKind::Certificate): the server's is not accepted, or it asks for one of the client.
+/// - [`Certificate`](crate::ErrorKind::Certificate): the server's certificate is not accepted, or the server asks for a
+///   client certificate.
 /// - [`Denied`](crate::ErrorKind::Denied): wrong or missing credentials or rights.
-/// - [`Unsupported`](crate::ErrorKind::Unsupported): older than 6.2, no RESP3, TLS on one side only, a sentinel in the
-///   place of a server or the other way round, no node of a cluster although the URL says so, or no Redis. TLS on one
-///   side only is found out by a second socket, on which no login is sent: the first time that a server hangs up before
-///   it answers, or is silent after the TLS greeting.
-/// - [`Refused`](crate::ErrorKind::Refused): the server is loading its data, or is a replica, also if the sentinels
+/// - [`Unsupported`](crate::ErrorKind::Unsupported): the server is older than 6.2, does not speak RESP3 or is not
+///   Redis; only one side uses TLS; a sentinel stands in the place of a server, or a server in the place of a sentinel;
+///   or the URL names a cluster and the server is not a node of one. If the server hangs up before its first answer, or
+///   is silent after the TLS greeting, a second socket, on which no login is sent, finds out whether only one side uses
+///   TLS.
+/// - [`Refused`](crate::ErrorKind::Refused): the server is loading its data, or is a replica, even if the sentinels
 ///   name it as the master.
 ///
 /// # Guarantees
@@ -90,47 +92,47 @@ pub use self::sentinel::SentinelUrl;
 ///   [`Unknown`](ConnectionError::Unknown).
 /// - Each subscription has a socket of its own, with a `PING` every 10 s, so that a dead one is noticed.
 /// - After the first connect, an attempt to connect again is given up after a third of the
-///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that one that gets no
-///   answer leaves time for another. The next one may take twice as long, up to the command timeout: the server may be
-///   far away, or busy with thousands of logins.
-/// - A call that is of use for less than two round trips, as when logging in, is waited for as long as those take: a
-///   slow connection is not taken for a dead one.
-/// - Both lead to the same server. A subscription to `channel` has a second one to `channel:<random>`, and delivers
-///   messages only after the server of the calls has said, by `PUBSUB NUMSUB`, that it has that. Both are needed
-///   rights. After every reconnect, also of the calls' socket, it is asked anew, and [`Notice::Gap`] follows.
+///   [`lease`](crate::ConfigBuilder::lease), at least 500 ms and at most the command timeout, so that an attempt
+///   without an answer leaves time for another. The next attempt may take twice as long, up to the command timeout,
+///   because the server may be far away, or busy with thousands of logins.
+/// - Every call may take at least two round trips, as measured at login, even if its answer is useful for a shorter
+///   time. So a slow connection is not taken for a dead one.
+/// - The calls and the subscriptions reach the same server. A subscription to `channel` also subscribes to
+///   `channel:<random>`. It delivers messages only after the server of the calls has confirmed, by `PUBSUB NUMSUB`,
+///   that it has a subscriber to that second channel. The user needs the rights to both channels and to this command.
+///   After every reconnect of either socket, the server is asked again, and [`Notice::Gap`] follows.
 /// - A server that is a replica is refused when connecting, and left when it says so later (`READONLY`, `MASTERDOWN`,
-///   `UNBLOCKED`): behind one address there may be another primary by then.
-/// - A call for which there was no connection in time fails with what the server said last when it was dialled, such as
-///   `WRONGPASS`, with [`Certificate`](ConnectionError::Certificate) if that was what failed, or else with
+///   `UNBLOCKED`), because another primary may be behind the address by then.
+/// - A call for which there was no connection in time fails with the reason for which the last attempt to connect
+///   failed: the error of the server, such as `WRONGPASS`, [`Certificate`](ConnectionError::Certificate), or else
 ///   [`Unreachable`](ConnectionError::Unreachable).
-/// - Closing or dropping it ends its tasks and closes its sockets.
-/// - With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), making it waits for nothing, and only
-///   an invalid URL is an error then. A task connects, with the same pauses. Until it has, calls wait as they do while
-///   the server is away, but a call that has waited is not executed: it fails, with
+/// - Closing or dropping the connection ends its tasks and closes its sockets.
+/// - With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), opening returns at once, and only an
+///   invalid URL is an error. A task in the background connects, with the same pauses. Until it has connected, calls
+///   wait as they do while the server is away, but a call that has waited is never executed: it fails, with
 ///   [`NotConnected`](ConnectionError::NotConnected) if the server was reached and cannot be used. The topology is that
 ///   of a single server until the server's is known.
 ///
 /// # In a cluster
-/// - Each call goes to the master of its keys' slot, over one socket per master. Scripts are sent whole once to each of
-///   them.
+/// - Each call goes to the master of its keys' slot, over one socket per master. Each master gets the source of a
+///   script once.
 /// - `MOVED` and `ASK` are followed. `TRYAGAIN`, `CLUSTERDOWN` and `LOADING` are waited for, within the command
 ///   timeout. A call is sent again only after an answer which says that it was not executed.
 /// - The map of slots is read every 48 to 72 s, and after each sign that it is old: at most once per 100 ms, and once
 ///   per 250 ms while nothing changes. A call that waits for a connection takes another way when the map changes.
 /// - If the nodes have shard channels (Redis 7.0 or newer, Valkey) and the user has the rights, a channel with a hash
-///   tag is one, and is subscribed at the master of its slot, over one socket per master. It follows its slot, and each
-///   move is a [`Notice::Gap`].
-/// - Any other subscription is at any one master, because the cluster passes messages on to all nodes. It moves to
-///   another one when its node is cut off or replaced, which is looked at every 2 s.
+///   tag is a shard channel, and is subscribed at the master of its slot, over one socket per master. The subscription
+///   follows the slot, and each move is a [`Notice::Gap`].
+/// - Any other subscription is at one master, no matter which, because the cluster passes messages on to all nodes. It
+///   moves to another master when its node is cut off or replaced, which is checked every 2 s.
 /// - After a failover, [`Notice::Gap`] makes the client verify its holds and tickets at the new master. Redis copies
 ///   writes to replicas after it has answered: a grant that had not been copied is lost, and the next one has a larger
 ///   token.
-/// - Without shard channels, a waiter without a connection is not passed over, as no node knows all subscribers. It
-///   costs the others one lease.
+/// - Without shard channels, no node knows all subscribers. So a waiter without a connection is not skipped, and costs
+///   the other waiters one lease.
 ///
 /// # Not guaranteed
-/// - After `SCRIPT FLUSH`, calls that are under way at the same time may be executed in another order than they were
-///   made, once.
+/// - After `SCRIPT FLUSH`, calls that are under way at that time may be executed out of order, once.
 pub struct RedisConnection {
     servers: Servers,
     warnings: Vec<Warning>,
@@ -141,7 +143,7 @@ enum Servers {
     /// A primary, which may be replaced by another one.
     Single(Single),
     Cluster(Cluster),
-    /// Not known before the first connect, and another `RedisConnection` from then on.
+    /// Unknown before the first connect. From then on, calls are handed to another `RedisConnection`.
     Later(InBackground),
 }
 

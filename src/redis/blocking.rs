@@ -1,10 +1,10 @@
 //! A connection without a runtime: std's sockets, on the thread that polls.
 //!
-//! It is for the last moment of a runtime that has been shut down, so it lives for a short time, which is fixed when it
-//! is made: the name's resolution, the login and all calls together take no longer. Nothing is made anew.
+//! It sends the last calls of a client whose runtime has been shut down. Its lifetime is short and is fixed when it is
+//! made: resolving the name, the login and all calls together take no longer. It never reconnects.
 //!
-//! The first poll of a call queues its command and lets the others come: those that are polled together are written at
-//! once. The next poll writes what is queued, and reads until it has the answer.
+//! The first poll of a call queues its command and yields, so that the calls that are polled together go into one
+//! write. The next poll writes the queue, and reads until the answer has come.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -58,7 +58,7 @@ impl Blocking {
     }
 }
 
-/// Logs in as the other connections do. Returns the answer to `HELLO` too.
+/// Logs in as the other connections do. Also returns the answer to `HELLO`.
 fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
     let mut hello = ::redis::cmd("HELLO");
     hello.arg(3);

@@ -45,7 +45,7 @@ impl RedisConnection {
         Ok(Self { servers: Servers::Later(later), warnings: Vec::new() })
     }
 
-    /// Connects, logs in and looks at the server, within the command timeout. A second attempt is made only if the
+    /// Connects, logs in and checks the server, within the command timeout. A second attempt is made only if the
     /// sentinels may name another server by then.
     async fn connect_now(
         executor: Arc<dyn Executor>,
@@ -111,7 +111,7 @@ impl RedisConnection {
     }
 }
 
-/// Takes the URL apart as the attempts will. Returns where it leads, without credentials.
+/// Parses the URL as the attempts will. Returns the addresses in it, without credentials.
 fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<String> {
     if sentinel::is_of_sentinels(url) {
         let sentinels = Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0)?;

@@ -39,8 +39,8 @@ pub(super) fn is_of_a_replica(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::Refused { code, .. } if matches!(&**code, "READONLY" | "MASTERDOWN" | "UNBLOCKED"))
 }
 
-/// Types of RESP3 become those that RESP2 servers send instead. Scripts reply with neither maps nor doubles, but a
-/// proxy in front of Redis may.
+/// Converts a value. Types of RESP3 become those that RESP2 servers send instead. Scripts reply with neither maps nor
+/// doubles, but a proxy in front of Redis may.
 pub(super) fn reply(value: Value) -> Result<Reply, ConnectionError> {
     Ok(match value {
         Value::Nil => Reply::Nil,

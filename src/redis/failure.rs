@@ -13,7 +13,7 @@ pub(super) enum Failure {
     Io(String),
     /// The server answered with an error.
     Refused(ConnectionError),
-    /// Like `Refused`, with an explanation for those who set up the server.
+    /// Like `Refused`, with an explanation for the operator of the server.
     Explained(ConnectionError, String),
     /// TLS failed because a certificate was not accepted.
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
@@ -27,7 +27,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Whether another server that is found soon may work.
+    /// Whether the next attempt may succeed, because it may find another server.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Io(_) => true,

@@ -1,4 +1,4 @@
-//! A connection of which it is not known yet what is behind its URL: a task of its own finds out.
+//! A connection whose server type is still unknown. A background task finds it out.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::connection::later::{Attempt, Later};
 use crate::runtime::Executor;
 
-/// Dropping it ends its task, and closes what that has made.
+/// Dropping it ends the task and closes the connection that the task has made.
 pub(super) struct InBackground {
     later: Arc<Later>,
 }
