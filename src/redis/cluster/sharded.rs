@@ -3,14 +3,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `table` | pure: which channels are wanted, where each one is subscribed, and which subscriptions get its messages |
-//! | `places` | pure: at which masters they are wanted |
+//! | `places` | pure: at which masters the channels are wanted |
 //! | `channels` | shares the table |
 //! | `node` | keeps the channels of one master's slots subscribed there |
 //! | `socket` | one socket, with what is subscribed over it |
 //!
-//! One task of a client runs them all. It only compares what is wanted, by the map of slots, with what there is: a new
-//! subscription, a dropped one, another owner of a slot and a lost socket are all the same to it. It looks only at the
-//! channels that a change concerns, and wakes only their masters.
+//! One task of the client keeps all of them. It compares the channels that are wanted at a master, by the map of slots,
+//! with those that are subscribed there. So a new subscription, a dropped one, another owner of a slot and a lost
+//! socket are handled alike. A change concerns only some channels, and only their masters are woken.
 
 use std::future::pending;
 use std::pin::{Pin, pin};

@@ -14,12 +14,12 @@ use crate::mutex::lock;
 #[derive(Default)]
 pub(in super::super) struct Channels {
     table: Mutex<Table>,
-    /// Notified when a channel is wanted at a master of which none was wanted before.
+    /// Notified when a channel has become wanted at a master at which none was wanted before.
     new: Event,
 }
 
 impl Channels {
-    /// Looks at the table or changes it. Masters at which other channels are wanted after that are told.
+    /// Reads or changes the table. Wakes the masters whose wanted channels have changed.
     pub(in super::super) fn look<T>(&self, look: impl FnOnce(&mut Table) -> T) -> T {
         let (looked, (woken, is_new)) = {
             let mut table = lock(&self.table);
@@ -34,7 +34,7 @@ impl Channels {
         looked
     }
 
-    /// Returns a listener for masters of which no channel was wanted before.
+    /// Returns a listener for masters at which a first channel is wanted.
     pub(super) fn listen_new(&self) -> EventListener {
         self.new.listen()
     }
@@ -44,12 +44,12 @@ impl Channels {
         self.look(|table| table.places.listen(host))
     }
 
-    /// Goes by this map of slots from now on.
+    /// Uses this map of slots from now on.
     pub(super) fn follow(&self, map: &Arc<SlotMap>) {
         self.look(|table| table.places.follow(map));
     }
 
-    /// The masters of all channels.
+    /// The masters at which channels are wanted.
     pub(super) fn owners(&self) -> Vec<Host> {
         self.look(|table| table.places.owners().cloned().collect())
     }

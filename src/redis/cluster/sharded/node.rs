@@ -28,7 +28,7 @@ const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(20), longest: Du
 /// The most channels in one write.
 const BATCH: usize = 256;
 
-/// Keeps them subscribed. Returns when no channel of this master is wanted any more.
+/// Returns when no channel of this master is wanted any more.
 pub(super) async fn keep(router: &Router, channels: &Channels, host: &Host) {
     let node = Node { router, channels, host };
     select(pin!(node.stand()), pin!(node.unwanted())).await;
@@ -48,10 +48,10 @@ struct Node<'a> {
 struct Subscribed<'a> {
     node: &'a Node<'a>,
     socket: Socket,
-    /// The time limit for one answer. It is enough for all those that made the socket.
+    /// The time limit for one answer. It was long enough for all the answers that opening the socket took.
     limit: Duration,
     here: FxHashSet<Arc<str>>,
-    /// The channels to look at: they may be wanted and not here, or here and not wanted.
+    /// The channels to check: they may be wanted and not subscribed here, or subscribed here and not wanted.
     open: FxHashSet<Arc<str>>,
     /// Channels that must not be tried again before the pause is over.
     put_off: FxHashSet<Arc<str>>,
@@ -107,7 +107,7 @@ impl Node<'_> {
                 Failure::Io(_) => wanted.iter().for_each(|channel| table.failed(channel, &ended)),
                 _ => wanted.iter().for_each(|channel| table.refused(channel, &ended)),
             });
-            // The other nodes know whether this master was replaced.
+            // Other nodes know whether this master was replaced.
             router.signals.suspect_map();
             router.executor.sleep(backoff.pause()).await;
         }
@@ -185,8 +185,8 @@ impl<'a> Subscribed<'a> {
         }
     }
 
-    /// Subscribes and unsubscribes until the subscribed channels are the wanted ones. Returns whether more remains to
-    /// be done.
+    /// Subscribes channels that are wanted and unsubscribes those that are not, at most a batch of each. Returns
+    /// whether there was anything to do, because more may remain then.
     async fn adjust(&mut self) -> Result<bool, Failure> {
         let Node { router, channels, host } = *self.node;
         if self.put_off.is_empty() {

@@ -1,7 +1,7 @@
 //! Which channels are wanted at which master, by the map of slots. Pure.
 //!
-//! A change looks at the channels that it concerns only, and tells their masters only. A program may wait in all slots
-//! of a cluster, with a channel in each.
+//! A change looks only at the channels that it concerns, and wakes only their masters, because a program may wait in
+//! all slots of a cluster, with a channel in each.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub(in super::super) struct Places {
     map: Arc<SlotMap>,
     by_slot: FxHashMap<u16, FxHashSet<Arc<str>>>,
     masters: FxHashMap<Host, Master>,
-    /// Masters of which something is wanted, or something else than before, since the last look.
+    /// The events of the masters whose wanted channels have changed since the last look.
     woken: Vec<Arc<Event>>,
-    /// Whether a channel is wanted at a master of which none was wanted before.
+    /// Whether a channel has become wanted at a master at which none was wanted before.
     is_new: bool,
     /// The number of times that a change has looked at a channel.
     #[cfg(test)]
@@ -27,7 +27,7 @@ pub(in super::super) struct Places {
 #[derive(Default)]
 struct Master {
     wanted: FxHashSet<Arc<str>>,
-    /// The channels that are wanted now and were not, or were wanted and are not, since the last look.
+    /// The channels that have become wanted or unwanted since the last look.
     changed: FxHashSet<Arc<str>>,
     /// The channels that are subscribed here.
     subscribed: FxHashSet<Arc<str>>,
@@ -69,7 +69,7 @@ impl Places {
         }
     }
 
-    /// Goes by another map from now on.
+    /// Uses this map from now on.
     pub(super) fn follow(&mut self, map: &Arc<SlotMap>) {
         if Arc::ptr_eq(&self.map, map) {
             return;
@@ -97,16 +97,16 @@ impl Places {
             true => master.wanted.insert(Arc::clone(channel)),
             false => master.wanted.remove(channel),
         };
-        // A master that has not looked since the last change is awake, or has no socket to look from. Its task ends
-        // with the last channel.
+        // A master that has not looked since the last change needs no other wake: it is awake already, or has no socket
+        // yet. When no channel is wanted any more, it is woken all the same, because its task ends.
         if master.changed.is_empty() || master.wanted.is_empty() {
             self.woken.push(Arc::clone(&master.event));
         }
         master.changed.insert(Arc::clone(channel));
     }
 
-    /// Whom the changes since the last call concern. And whether a master is among them of which no channel was wanted
-    /// before.
+    /// Returns the events of the masters that were changed since the last call, and whether one of these masters is
+    /// new, that is, no channel was wanted there before.
     pub(super) fn take_woken(&mut self) -> (Vec<Arc<Event>>, bool) {
         (std::mem::take(&mut self.woken), std::mem::take(&mut self.is_new))
     }
@@ -116,7 +116,7 @@ impl Places {
         self.masters.entry(host.clone()).or_default().event.listen()
     }
 
-    /// The masters of all channels.
+    /// The masters at which channels are wanted.
     pub(super) fn owners(&self) -> impl Iterator<Item = &Host> {
         self.masters.iter().filter(|(_, master)| !master.wanted.is_empty()).map(|(host, _)| host)
     }
@@ -126,8 +126,7 @@ impl Places {
         self.masters.get(host).map(|master| &master.wanted).filter(|wanted| !wanted.is_empty())
     }
 
-    /// The channels that are, or were, wanted at this master, and were not, or are not. Those of earlier calls are left
-    /// out.
+    /// Returns the channels that have become wanted or unwanted at this master since the last call.
     pub(super) fn take_changed(&mut self, host: &Host) -> FxHashSet<Arc<str>> {
         let changed = self.masters.get_mut(host).map(|master| std::mem::take(&mut master.changed)).unwrap_or_default();
         #[cfg(test)]
@@ -152,7 +151,7 @@ impl Places {
         self.masters.get_mut(host).map(|master| std::mem::take(&mut master.subscribed)).unwrap_or_default()
     }
 
-    /// No task keeps the channels of this master any more.
+    /// Removes a master whose task has ended, unless channels are wanted there again.
     pub(super) fn forget(&mut self, host: &Host) {
         if self.wanted(host).is_none() {
             self.masters.remove(host);

@@ -1,8 +1,9 @@
 //! One socket with shard channels.
 //!
 //! redis-rs takes every `ssubscribe` and `sunsubscribe` for the answer to the oldest command. But a server also says
-//! `sunsubscribe` by itself, when it hands the slot over. So one write is under way at a time, and each answer has to
-//! be the one that the command gets. If one is not, another message has taken its place, and the socket is given up.
+//! `sunsubscribe` by itself, when it hands the slot over. So at most one write is under way at a time, and each answer
+//! is checked against its command. If the two do not match, another message has taken the place of the answer, and the
+//! socket is given up.
 
 use std::future::Future;
 use std::pin::pin;

@@ -2,8 +2,8 @@
 //!
 //! | a channel is | left by |
 //! |---|---|
-//! | wanted | the last drop of a subscription to it; its refusal, if no subscription was confirmed before |
-//! | subscribed at a master | the end of that subscription, after which it is wanted |
+//! | wanted | the drop of its last subscription; a refusal, if none of its subscriptions was confirmed before |
+//! | subscribed at a master | the loss of the subscription there, after which the channel is still wanted |
 
 use std::sync::Arc;
 
