@@ -35,8 +35,8 @@ impl SlotMap {
     }
 
     /// Reads the answer of the node `answered` to `CLUSTER SLOTS`: lists of a first slot, a last slot, a master and its
-    /// replicas. `epochs` are those that the same node knows. Addresses go through `public`. `None` if the answer has
-    /// another form.
+    /// replicas. `epochs` are those that the same node reported. Addresses go through `public`. `None` if the answer
+    /// has another form.
     pub(super) fn parse(
         reply: &Reply,
         answered: &Host,
@@ -123,15 +123,14 @@ impl SlotMap {
     }
 }
 
-/// The id of a node.
 fn id(node: &Reply) -> Option<String> {
     let Reply::Array(fields) = node else { return None };
     let Some(Reply::Bytes(id)) = fields.get(2) else { return None };
     String::from_utf8(id.clone()).ok()
 }
 
-/// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None` is another form,
-/// the inner one a node without a usable address.
+/// The address of one node: a name, a port, an id and, from 7.0 on, further names. The outer `None`: the reply has
+/// another form. The inner `None`: the node has no usable address.
 fn host(node: &Reply, answered: &Host) -> Option<Option<Host>> {
     let Reply::Array(fields) = node else { return None };
     let [name, Reply::Integer(port), rest @ ..] = &fields[..] else { return None };

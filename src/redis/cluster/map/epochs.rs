@@ -1,6 +1,7 @@
 //! The config epochs of masters. Each failover and each slot that changes its master gives the new master a greater one
-//! than any master had before. So the one with the greater epoch is right about a slot, and the current epoch of the
-//! cluster says nothing: it grows when an election begins, and a node hears of it before it hears of the winner.
+//! than any master had before. So of two masters that claim a slot, the one with the greater config epoch is right. The
+//! current epoch of the cluster does not decide: it grows when an election begins, and a node hears of it before it
+//! hears of the winner.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ pub(in super::super) struct Epochs(HashMap<String, u64>);
 
 impl Epochs {
     /// Reads the answer to `CLUSTER NODES`: one line for each node, with an id, an address, flags, the id of the
-    /// master, two times and the epoch. A user without the right to ask gets no answer, and knows of no epoch.
+    /// master, two times and the epoch. Without the right to ask, a user gets no answer, and no epoch is known.
     pub(in super::super) fn parse(nodes: &Reply) -> Self {
         let Reply::Bytes(nodes) = nodes else { return Self::default() };
         let line = |line: &str| {

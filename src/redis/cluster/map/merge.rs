@@ -1,13 +1,13 @@
 //! Which of two reports about a slot is the newer one.
 //!
-//! | the owner in the view is | if its config epoch is | and |
+//! | the view names | config epoch of that owner | result |
 //! |---|---|---|
-//! | the known one | any | stays |
-//! | another one | unknown, or that of the known one is | is taken over, as nothing says which one is newer |
-//! | another one | at least that of the known one | is taken over |
-//! | another one | lower | is not: the view is older |
-//! | another one, and a `MOVED` has named the known one | at most that of the one before | is not: the view is older |
-//! | none | | is not: the view is older |
+//! | the known owner | any | nothing changes |
+//! | another owner | at least that of the known owner | it is taken over |
+//! | another owner | lower | it is not taken over: the view is older |
+//! | another owner | unknown, or that of the known owner is | it is taken over, because nothing says which one is newer |
+//! | another owner than a `MOVED` has named | at most that of the owner before the `MOVED` | it is not taken over: the view is older |
+//! | no owner | | the known owner stays: the view is older |
 
 use super::{NONE, SlotMap};
 use crate::protocol::slot::SLOTS;
@@ -27,11 +27,11 @@ impl SlotMap {
         self.epochs.iter().any(Option::is_some)
     }
 
-    /// The known map with what is newer in the `view`.
+    /// Returns the known map with what is newer in the `view`.
     pub(in super::super) fn merged(&self, view: &Self) -> Merged {
         let mut map = Self { replicas: view.replicas.clone(), ..Self::empty() };
         let (mut news, mut older) = (false, false);
-        // By the known index, by that of the view: the index in the new map.
+        // The index of a master in the new map, by its index in the known map and by its index in the view.
         let (mut of_known, mut of_view) = (vec![None; self.masters.len()], vec![None; view.masters.len()]);
         let known_as = |index: u16| {
             let host = view.masters.get(usize::from(index))?;
