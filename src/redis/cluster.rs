@@ -2,17 +2,17 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `slot`, `map`, `redirect`, `refresh`, `host`, `seeds` | pure: slots of keys, who serves them, what answers mean, when to read the map |
+//! | `map`, `redirect`, `refresh`, `host`, `seeds` | pure: the masters of the slots, what answers mean, when to read the map |
 //! | `router` | holds the map and the links |
-//! | `node` | keeps one link up |
+//! | `node`, `place` | keep one link up |
 //! | `reading`, `choice` | read the map, and choose between the views of several nodes |
-//! | `calls` | follows calls from node to node |
+//! | `calls` | sends each call from node to node until one executes it |
 //! | `hand` | hands calls to one node |
-//! | `sure` | has late answers confirmed |
-//! | `subscription` | hears messages at any master, where the servers have no shard channels |
-//! | `shard_probe` | finds out whether they have |
-//! | `sharded` | hears messages at the masters of their slots |
-//! | `blocking` | the last calls of a runtime that has ended |
+//! | `sure` | asks other nodes to confirm late answers |
+//! | `subscription` | subscribes at any master, if the servers have no shard channels |
+//! | `shard_probe` | finds out whether the servers have shard channels |
+//! | `sharded` | subscribes shard channels at the masters of their slots |
+//! | `blocking` | sends the last calls after the runtime has ended |
 
 use std::fmt;
 use std::pin::pin;
@@ -202,7 +202,7 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
         return;
     }
     loop {
-        // Before the links are looked at, so that a new one is not missed.
+        // The listener exists before the links are checked, so that a new link is not missed.
         let asked = router.signals.listen_asked();
         let early = router.prune();
         if !router.signals.due(asked, early).await {

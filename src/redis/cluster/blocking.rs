@@ -19,8 +19,8 @@ use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topolo
 use crate::mutex::lock;
 use crate::protocol::slot;
 
-/// Sends each call to the master that the map names. It follows no redirection, so a hold that is not released ends
-/// with its lease.
+/// Sends each call to the master that the map names. It follows no redirection: if a slot has moved, its holds are not
+/// released, and end with their leases.
 pub(super) struct BlockingCluster {
     map: Arc<SlotMap>,
     topology: Topology,

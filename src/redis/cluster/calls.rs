@@ -89,7 +89,7 @@ async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -
 enum Next {
     /// Nothing: it is the answer to the call.
     Final(NodeAnswer),
-    /// The node that the answer names is asked. `None`: the one that the map names now.
+    /// The call is sent to the node that the answer names. `None`: to the master that the map names now.
     Asked(ConnectionError, Option<Host>),
     /// The call is sent again after a pause.
     Later(ConnectionError),
@@ -184,16 +184,16 @@ async fn pause(router: &Router, slot: u16, backoff: &mut Option<Backoff>) {
     router.executor.sleep(backoff.pause()).await;
 }
 
-/// Has the map read, and pauses for longer each time, but at most until a reading of the map ends.
+/// Asks for a reading of the map, and pauses for longer each time, but at most until a reading ends.
 async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
-    // Listens first: the reading that is asked for must not end unheard.
+    // Listens before it asks, so that it does not miss the end of the reading.
     let read = router.signals.listen_reading();
     router.signals.suspect_map();
     let pause = backoff.get_or_insert_with(|| Backoff::new(PAUSES_DOWN, router.seed)).pause();
     select(router.executor.sleep(pause), read).await;
 }
 
-/// The slot of the first key. All keys of a script have the same hash tag, so it is the slot of all.
+/// The slot of the first key. All keys of a script have the same hash tag, so they all have this slot.
 fn slot_of(call: &Call<'_>) -> u16 {
     call.keys.first().map_or(0, |key| slot::of(key))
 }

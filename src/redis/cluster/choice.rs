@@ -1,4 +1,4 @@
-//! What one reading of the map makes of the views of several nodes. Pure.
+//! How one reading of the map combines the views of several nodes. Pure.
 //!
 //! | a view | what follows |
 //! |---|---|
@@ -22,13 +22,14 @@ pub(super) struct Heard {
     pub(super) map: SlotMap,
     /// Whether the node accepts calls.
     pub(super) up: bool,
-    /// The current epoch of the cluster. It decides only if the config epochs are unknown, for want of a right.
+    /// The current epoch of the cluster. It decides only if the config epochs are unknown, because the user lacks a
+    /// right.
     pub(super) epoch: u64,
 }
 
 /// The views of one reading.
 pub(super) struct Choice {
-    /// What is known, with what is newer in the views.
+    /// The known map with what is newer in the views.
     pub(super) map: SlotMap,
     /// Whether the map replaces the known one, although it is older.
     pub(super) anew: bool,
@@ -38,7 +39,7 @@ pub(super) struct Choice {
     accepted: bool,
     enough: usize,
     agree: usize,
-    /// Views with something older, of nodes that accept calls.
+    /// The views with something older, from nodes that accept calls.
     older: Vec<(Host, SlotMap)>,
     /// The best view without config epochs that was not accepted.
     fallback: Option<(bool, u64, SlotMap)>,
@@ -98,7 +99,7 @@ impl Choice {
         false
     }
 
-    /// Takes over a map of which most of its own masters are sure.
+    /// Takes over an older map if most of the masters that it names report the same.
     fn is_made_anew(&mut self) -> bool {
         let is_of = |map: &SlotMap| {
             let same = self.older.iter().filter(|(host, other)| map.masters().contains(host) && !map.differs(other));
@@ -109,7 +110,7 @@ impl Choice {
         true
     }
 
-    /// The masters that only an older view names. They are asked whether they say the same.
+    /// The masters that older views name. They are asked whether they report the same.
     pub(super) fn disputed(&self) -> impl Iterator<Item = &Host> {
         self.older.iter().flat_map(|(_, map)| map.masters())
     }

@@ -18,14 +18,15 @@ use super::router::{Route, Router};
 use super::sure::sure;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 
-/// While a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
+/// While a slow node gives no answer, the map is suspected once per this time, so that other nodes are asked about it.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The pause after a link was closed under a call. Without one, the call would never yield to a runtime that is shut
 /// down and closes every new link.
 const YIELD: Duration = Duration::from_millis(10);
 
-/// The answer to a call, with the replicas that have acknowledged it: none, if it does not wait for them.
+/// The answer to a call, with the number of replicas that have acknowledged it: 0 if the call does not wait for
+/// replicas.
 pub(super) type NodeAnswer = Result<Acknowledged, ConnectionError>;
 
 /// How calls are sent to a node.
@@ -47,8 +48,8 @@ pub(super) enum Handed {
     Unserved,
 }
 
-/// Hands the calls to the master of their slot, or to the node that is taking the slot over, if a node has asked for
-/// that. It is `now`. The error: nothing was sent within the time limit.
+/// Hands the calls to the master of their slot, or to the node that an `ASK` has named because it is taking the slot
+/// over. The error: nothing was sent within the time limit.
 pub(super) async fn hand(
     router: &Router,
     way: Way,
@@ -124,8 +125,8 @@ fn no_link(node: &Node) -> ConnectionError {
     }
 }
 
-/// Runs what has a time limit of its own. While there is no answer, the other nodes are asked again and again whether
-/// this one was replaced.
+/// Runs `work`, which keeps the time limit by itself. While there is no answer, other nodes are asked again and again
+/// whether this one was replaced.
 async fn watched<T>(router: &Router, since: Instant, limit: Limit, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     match suspecting(router, since, limit.left(since), work.as_mut()).await {
         Some(output) => output,
@@ -133,8 +134,8 @@ async fn watched<T>(router: &Router, since: Instant, limit: Limit, mut work: Pin
     }
 }
 
-/// Runs what begins at `since`, for as long as is `left`. When it is slow, the map is suspected again and again. Only
-/// what is slow has timers of its own.
+/// Runs `work` from `since` on, for at most `left`. `None`: the time is over. Once the work is slow, the map is
+/// suspected again and again. Only slow work sets timers of its own.
 async fn suspecting<T>(
     router: &Router,
     since: Instant,
@@ -156,8 +157,8 @@ async fn suspecting<T>(
     None
 }
 
-/// The answers to calls that were handed over at `handed`. Those that came late count once another node has confirmed
-/// that this one is still a master.
+/// Checks the answers to calls that were handed over at `handed`. Late answers count only once another node has
+/// confirmed that this one is still a master.
 async fn confirmed(
     router: &Router,
     node: &Node,

@@ -31,7 +31,7 @@ impl Node {
         Self { host, link, acknowledging: Acknowledging::default(), doubts: AtomicUsize::new(0) }
     }
 
-    /// While what this returns exists, the node is in doubt.
+    /// Puts the node in doubt for as long as the returned guard exists.
     pub(super) fn doubt(&self) -> impl Drop {
         self.doubts.fetch_add(1, Ordering::SeqCst);
         Doubt(self)
@@ -65,14 +65,15 @@ pub(super) fn start(node: &Node, signals: Arc<Signals>) {
     let close = CloseOnDrop(Arc::clone(&node.link));
     node.link.executor.spawn(Box::pin(async move {
         let link = Arc::clone(&close.0);
-        // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
+        // Declared first, and therefore dropped last: the link is closed before its driver is dropped, so the calls
+        // that fail then report that it is closed.
         let mut work = pin!(keep_up(&link, &signals));
         let _close = close;
         beside(work.as_mut(), [link.closed().boxed(), link.under_way.keep_time(&*link.executor).boxed()]).await;
     }));
 }
 
-/// Keeps the link up. A lost link is also a sign that the map may be old, because the node may have been replaced.
+/// Keeps the link up. A lost link is also a sign that the map may be old: the node may have been replaced.
 async fn keep_up(link: &Link, signals: &Signals) {
     let mut backoff = Backoff::new(RECONNECT, link.seed);
     let mut limit = link.upkeep;

@@ -12,7 +12,8 @@ use super::super::failure::Failure;
 use super::super::url::target::{Access, Address, Target};
 use super::host::Host;
 
-/// The address of a node, with the login. The owner of a link closes it when it must not be used any more.
+/// The address of a node, with the login. It never moves: the router closes the link when the node must no longer be
+/// used.
 pub(super) struct Place {
     host: Host,
     /// `None`: a certificate cannot contain this name.

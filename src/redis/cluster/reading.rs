@@ -61,7 +61,7 @@ pub(super) struct Reading {
 /// Reads the map.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The newest current epoch of the cluster that a node has told.
+    /// The greatest current epoch of the cluster that a node has reported.
     newest: u64,
     readings: u64,
 }
@@ -81,7 +81,8 @@ impl Reader {
         loop {
             let more = match linked.pop() {
                 Some(node) => Some(over(router, node).boxed()),
-                // A node without a link costs a connection, also the one that is trying to heal.
+                // A node without a link costs a login, also in a cluster that is trying to heal. One is asked only
+                // while no node that accepts calls has answered.
                 None if choice.up.is_empty() => others.pop().map(|host| at(router, host, first)),
                 None => None,
             };
@@ -95,7 +96,7 @@ impl Reader {
             match answered {
                 // The node is late, so another one is asked as well.
                 None if is_more => {}
-                // All were asked, and what is known will do.
+                // All nodes were asked, and at least one has answered.
                 None => break,
                 Some(None) if is_more => {}
                 Some(None) => break,
@@ -130,8 +131,8 @@ impl Reader {
 struct Candidates {
     /// The nodes with a link.
     linked: Vec<Arc<Node>>,
-    /// The other ones, and the seeds. After them the nodes that cannot speak for themselves, as their answers are in
-    /// doubt.
+    /// The nodes without a link, and the seeds. The nodes in doubt are asked after all others, because they cannot
+    /// confirm their own answers.
     others: Vec<Host>,
     seen: HashSet<Host>,
 }
@@ -154,8 +155,8 @@ impl Candidates {
     }
 }
 
-/// Asks a node without a link. The first reading makes a connection of its own. Later ones make a link, which is kept
-/// for the next reading, and given up when it is idle.
+/// Asks a node without a link. The first reading makes a connection of its own. Later readings make a link, which is
+/// kept for the next reading and closed when it is idle.
 fn at(router: &Router, host: Host, first: bool) -> Asked<'_> {
     if first {
         return at_once(router, host).boxed();
@@ -228,7 +229,8 @@ async fn ask(
     Ok(View { host: host.clone(), map, up, epoch, about: About { warnings: Vec::new(), sharded } })
 }
 
-/// Whether the node accepts calls, by its answer to `CLUSTER INFO`. A user without the right to ask gets no answer.
+/// Whether the node accepts calls, by its answer to `CLUSTER INFO`. Without the right to ask, the node counts as one
+/// that does.
 pub(super) fn is_up(info: Result<Reply, ConnectionError>) -> bool {
     state(info).0
 }

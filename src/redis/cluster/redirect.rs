@@ -1,4 +1,4 @@
-//! What the answer of a node means for the way of a call.
+//! Where a call goes next, by the answer of a node.
 //!
 //! | answer | was the script executed | what follows |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `TRYAGAIN` | no | the slot is moving, and the keys are at two nodes: the call is sent again after a pause |
 //! | `CLUSTERDOWN` | no | the map is read anew, and the call is sent again after a pause |
 //! | `LOADING`, `MASTERDOWN` | no | as `CLUSTERDOWN` |
-//! | a key that is not here, inside a script | to a part | the outcome is unknown, and the caller decides |
+//! | the script met a key that the node does not have | in part | the outcome is unknown, and the caller decides |
 //! | anything else | as for one server | it is the answer |
 
 use super::host::Host;

@@ -7,13 +7,13 @@ use crate::jitter::Jitter;
 /// The map is read at least this often, even if no call is redirected.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The shortest time between two readings. It doubles with each reading that changed nothing. It stays short, because a
-/// client that does not know of a failover sends calls to the old master, which may execute them later and lose the
-/// writes.
+/// The shortest time between two readings. The time doubles with each reading that changed nothing. It stays short,
+/// because a client that does not know of a failover sends calls to the old master, which may execute them later and
+/// lose the writes.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(250);
-/// The longest time between two readings while no node accepts calls. All clients of the cluster read then, at nodes
-/// that are busy with each other.
+/// The longest time between two readings while no node accepts calls. All clients of the cluster read during that time,
+/// and the nodes are busy with their election.
 const LONGEST_DOWN: Duration = Duration::from_secs(4);
 
 /// What a reading of the map has found.
@@ -29,7 +29,7 @@ pub(super) enum Found {
 /// | state | next reading |
 /// |---|---|
 /// | no sign that the map is old | a period after the last one |
-/// | asked for | at once, but a pause after the last one |
+/// | a sign that the map is old | at once, but at least a pause after the last one |
 #[derive(Debug)]
 pub(super) struct Refresh {
     last: Instant,
@@ -83,8 +83,8 @@ impl Refresh {
         self.draw();
     }
 
-    /// The times are random, so that clients which a cluster redirected at the same time do not all come back at the
-    /// same time.
+    /// Draws the next pause and period. They are random, so that clients that were redirected at the same time do not
+    /// all read at the same time.
     fn draw(&mut self) {
         self.wait = self.jitter.spread(self.pause);
         self.period = PERIOD * 4 / 5 + self.jitter.up_to(PERIOD * 2 / 5);

@@ -7,11 +7,12 @@ use super::super::failure::Failure;
 use crate::error::ErrorKind;
 use crate::protocol::key::{inbox, inbox_prefix};
 
-/// Asks for what a client will need: a count, a message and a subscription. The first answer decides: a server without
-/// shard channels does not know the word, whatever version it states, and a user without that right is one of older
-/// servers.
+/// Sends the commands that a client will need: a count, a message and a subscription. The answer to the first one
+/// decides. A server without shard channels does not know the command, whatever version it states. A user without the
+/// right to it was set up for older servers.
 ///
-/// The channel is that of no client. Its slot may be served by another node, which is an answer too: rights come first.
+/// No client uses the channel. If another node serves its slot, the redirection shows that the user has the right,
+/// because servers check rights first.
 pub(super) fn ask(pipeline: &mut Pipeline, prefix: &str) {
     let channel = inbox(&inbox_prefix(prefix), Some(0), uuid::Uuid::nil());
     pipeline.cmd("PUBSUB").arg("SHARDNUMSUB");

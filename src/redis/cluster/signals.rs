@@ -16,12 +16,13 @@ use crate::runtime::Executor;
 pub(super) struct Signals {
     executor: Arc<dyn Executor>,
     refresh: Mutex<Refresh>,
-    /// Notified at the first sign that the map is old, and when there is a new link that will be idle.
+    /// Notified at the first sign that the map is old, and when there is a new link that must be closed once it is
+    /// idle.
     asked: Event,
     /// The number of events after which messages may have been missed.
     gaps: AtomicU64,
     changed: Event,
-    /// Whether the last reading has found no node that accepts calls.
+    /// Whether the last reading found no node that accepts calls.
     down: AtomicBool,
     /// Notified after each reading.
     read: Event,
@@ -42,7 +43,7 @@ impl Signals {
         }
     }
 
-    /// Records that there is a link that will be closed when it is idle.
+    /// Records that there is a new link that must be closed once it is idle.
     pub(super) fn idle_later(&self) {
         self.asked.notify(usize::MAX);
     }
@@ -71,7 +72,7 @@ impl Signals {
         self.read.listen()
     }
 
-    /// Whether no node accepts calls, by the last reading. The next one tells more.
+    /// Whether the last reading found no node that accepts calls. Also asks for another reading.
     pub(super) fn is_down(&self) -> bool {
         self.suspect_map();
         self.down.load(Ordering::SeqCst)

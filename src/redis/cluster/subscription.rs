@@ -1,12 +1,12 @@
 //! A subscription in a cluster: one socket at any master.
 //!
 //! What any node publishes reaches all of them over the cluster's bus, so it does not matter which one has the socket.
-//! It has to be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and the
-//! others replace it.
+//! That node has to be on the bus: a node that is cut off still answers `PING`, but its `CLUSTER INFO` says `fail`, and
+//! the others replace it.
 //!
 //! | event | what follows |
 //! |---|---|
-//! | the socket ends, the node says `fail`, or is no master any more | a gap, another socket, a gap |
+//! | the socket ends, the node says `fail`, or it is no longer a master | a gap, another socket, a gap |
 //! | a link for commands was made anew, or a master was replaced | a gap |
 
 use std::future::Future;
@@ -93,7 +93,7 @@ impl Source for AnyMaster {
         Ok(Socket { host: host.clone(), fresh, gaps })
     }
 
-    /// Any master passes on what any other one publishes.
+    /// Every master passes on what any other master publishes.
     async fn prove(&mut self, _: &mut Socket) -> Proven {
         Proven::Yes
     }
@@ -159,7 +159,8 @@ pub(super) fn limits(router: &Router) -> [Duration; 2] {
     [longest.min(Duration::from_secs(1).max(router.patient() * 5)), longest]
 }
 
-/// Connects to a node that belongs to the cluster. If no node accepts calls, another one is no better.
+/// Connects to a node, unless it is cut off from the cluster. If no node accepts calls, a node that is cut off will do,
+/// because another one is no better.
 pub(super) async fn open(
     router: &Router,
     host: &Host,
@@ -183,9 +184,9 @@ pub(super) async fn open(
     }
 }
 
-/// Whether a socket is given up because its node says that it is cut off. If no node accepts calls, another socket is
-/// no better, and costs a cluster that is trying to heal a login. The first such answer only asks for a reading of the
-/// map, which finds that out.
+/// Decides whether a socket is given up because its node says that it is cut off. The first such answer only asks for a
+/// reading of the map. The second one ends the socket, unless the reading found no node that accepts calls: another
+/// socket would be no better then, and its login would burden a cluster that is trying to heal.
 #[derive(Default)]
 pub(super) struct CutOff {
     was_cut_off: bool,

@@ -2,8 +2,8 @@
 //!
 //! A master that was frozen may have been replaced meanwhile. When it thaws, it executes the calls that wait in its
 //! sockets before it hears of that, and answers although its writes are lost. The client may read these answers before
-//! it reads the new map. Such a call was sent during the freeze, so its answer is late, and the others know of the new
-//! master by then.
+//! it reads the new map. Such a call was sent during the freeze, so its answer is late, and the other nodes know of the
+//! new master by then.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use super::router::Router;
 use crate::connection::ConnectionError;
 use crate::mutant::{self, Mutant};
 
-/// An answer that took longer is late: a fraction of the node timeout, after which a master is replaced, and seldom on
-/// a healthy network. On a slow one, some round trips.
+/// An answer that took longer is late. The limit is a fraction of the node timeout, after which a master is replaced,
+/// and answers on a healthy network seldom take as long. On a slow network, the limit is some round trips.
 const LATE: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 2;
 
@@ -21,7 +21,7 @@ const ROUND_TRIPS: u32 = 2;
 /// the map that began after the answer. The error: the node was replaced, and the outcome of the call is unknown.
 pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Result<(), ConnectionError> {
     let answered = router.executor.now();
-    // Twice the round trip when the link was made.
+    // `patient` is twice the round trip that was measured when the link was made.
     let late = LATE.max(node.link.patient() * ROUND_TRIPS);
     let is_soon = answered.saturating_duration_since(handed) < late || mutant::on(Mutant::LateAnswerBelieved);
     if is_soon || !router.has_others(&node.host) {
@@ -31,7 +31,7 @@ pub(super) async fn sure(router: &Router, node: &Node, handed: Instant) -> Resul
     loop {
         let read = router.signals.listen_reading();
         let is_sure = router.has_read_since(answered, &node.host);
-        // Looked at last: a reading disowns all connections to a node that was replaced before it counts.
+        // Checked last: a reading disowns all connections to a replaced node before the reading counts.
         if node.link.is_disowned(u64::MAX) {
             return Err(ConnectionError::Unknown("the node was replaced".to_owned()));
         }

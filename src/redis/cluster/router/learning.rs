@@ -1,4 +1,4 @@
-//! Takes over what a reading of the map has found.
+//! Updates the router after a reading of the map.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,9 +11,8 @@ use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
 
 impl Router {
-    /// Takes over what is newer in a map that was read. The link to a master that was replaced is cut at once. The old
-    /// master may execute the calls that it has not answered when it resumes, and the writes behind its answers would
-    /// be lost.
+    /// Takes over what is newer in a map that was read. The link to a master that was replaced is cut at once: when the
+    /// old master resumes, it may execute and answer the calls that wait in its socket, although these writes are lost.
     pub(in super::super) fn learn(&self, reading: Reading) -> Found {
         let Reading { began, map, anew, up, .. } = reading;
         let (now, mut cut, is_down) = (self.executor.now(), Vec::new(), up.is_empty());
@@ -25,7 +24,7 @@ impl Router {
             if map.masters().contains(host) {
                 link.out = None;
             } else if old.masters().contains(host) {
-                // Before any call can see the new map: the link is closed later.
+                // Disowned before any call can see the new map. The link is closed after that.
                 link.node.link.disown(u64::MAX);
                 cut.push(Arc::clone(&link.node));
                 return false;
