@@ -45,22 +45,21 @@ pub(super) mod under_way;
 
 pub(super) use self::dialling::attempt;
 
-/// Most calls that wait for replicas are answered within this time. The others have timers of their own.
+/// Most calls that wait for replicas are answered within this time. The other calls set timers of their own.
 const SOON: Duration = Duration::from_millis(500);
 
 /// The pauses between attempts to reconnect.
 pub(super) const RECONNECT: Pauses =
     Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
-/// The state that the connection, its supervisor and its subscriptions share.
 pub(super) struct Link {
     pub(super) executor: Arc<dyn Executor>,
-    /// Its sockets take nothing any more once the connection is closed.
+    /// Opens sockets that take no more bytes once the connection is closed.
     pub(super) dialer: Arc<dyn Dial>,
     gate: Gate,
     pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
-    /// The calls with the connection's full timeout, or those that wait for replicas as long as they are not slow.
+    /// The calls that share one timer, up to the timeout, or up to [`SOON`] in a [`sibling`](Self::sibling).
     pub(super) under_way: UnderWay,
     pub(super) silence: Silence,
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
@@ -71,7 +70,7 @@ pub(super) struct Link {
     /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or
     /// 0 if there is none.
     pub(super) current: AtomicU64,
-    /// Set by [`disown`](Self::disown).
+    /// Answers of connections up to this generation no longer count.
     disowned: AtomicU64,
     /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
@@ -80,7 +79,7 @@ pub(super) struct Link {
 }
 
 enum LinkState {
-    /// The last failure: first the end of the connection, then that of each attempt at a new one.
+    /// The last failure: the end of the connection, or later the failure of the last attempt to reconnect.
     Down(Failure),
     Up(Up),
     Closed,
@@ -190,8 +189,8 @@ impl Link {
         });
     }
 
-    /// Says that answers of connections up to this generation no longer count, because another server is the primary.
-    /// This only sets a mark; the connections are given up afterwards.
+    /// Voids the answers of connections up to this generation, because another server is the primary. Only sets a mark:
+    /// the caller gives the connections up afterwards.
     pub(super) fn disown(&self, generation: u64) {
         self.disowned.fetch_max(generation, Ordering::SeqCst);
     }
@@ -218,7 +217,7 @@ impl Link {
         self.why_down().unwrap_or_else(late)
     }
 
-    /// Why there is no connection: how the last attempt at one has failed.
+    /// Why there is no connection: the failure of the last attempt.
     pub(super) fn why_down(&self) -> Option<ConnectionError> {
         let failure = match &*lock(&self.state) {
             LinkState::Down(failure) => failure.clone(),

@@ -1,9 +1,9 @@
 //! The connections on which grants and renewals wait for replicas.
 //!
-//! `WAIT` holds up every command behind it, so these connections carry nothing else. Holds that need different numbers
-//! of replicas do not hold each other up either: each number has a connection, made when it is first needed. All of
-//! them belong to one connection for commands. When that one is made anew, its server may be another one, and they are
-//! made anew too. The task of a connection ends it when no call has needed it for a while.
+//! `WAIT` holds up every command behind it, so these connections carry nothing else. Each number of replicas has its
+//! own connection, made when it is first needed, so that holds with different numbers do not hold each other up. All of
+//! them belong to one connection for commands. When that connection is made anew, it may lead to another server, so
+//! these are made anew too. The task of a connection ends when no call has needed the connection for a while.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,7 +21,7 @@ use super::supervisor;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 use crate::mutex::lock;
 
-/// A connection that no call has needed for so long is ended.
+/// A connection that no call has needed for this long is ended.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The connections, by their number of replicas. Dropping one closes it.
@@ -40,7 +40,7 @@ struct ReplicaLink {
     used: Instant,
 }
 
-/// While it exists, the connection is needed.
+/// Marks the connection as needed while it exists.
 struct Use<'a> {
     links: &'a Links,
     shared: Arc<Link>,
@@ -81,11 +81,11 @@ impl Acknowledging {
                 Either::Right(_) => None,
             };
         if commands.is_closed() {
-            // The connection may have been closed before the link was added.
+            // The connection for commands may have been closed before the link was added.
             link.close();
             return failed(ConnectionError::Closed);
         }
-        // The answers may come from a server that is not in use any more.
+        // The answers may come from a server that is no longer in use.
         let unknown = || ConnectionError::Unknown("the connection for commands is another one now".to_owned());
         answers.filter(|_| commands.is_current(generation)).unwrap_or_else(|| failed(unknown()))
     }
@@ -103,7 +103,7 @@ impl Acknowledging {
             }
             is_current
         });
-        // A link on which calls have waited for no replica is free for another number.
+        // A link for calls that wait for no replica can serve another number.
         let (mut link, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
             Some(link) => (link, false),
             None => {
@@ -132,8 +132,8 @@ impl Acknowledging {
     }
 }
 
-/// Returns when no call has needed the connection for a while. It is not in use any more then. A connection sets one
-/// timer for this, and not each call one.
+/// Removes the connection when no call has needed it for a while, and returns. Each connection sets a timer for this,
+/// instead of each call.
 async fn until_idle(links: &Weak<Links>, shared: &Arc<Link>) {
     let mut pause = IDLE;
     loop {

@@ -73,8 +73,8 @@ pub(in crate::redis) async fn run_acknowledged(
     if calls.is_empty() {
         return Vec::new();
     }
-    // A server notices ten times a second that a wait is over. A busy machine may take longer than it did at login, and
-    // an answer that comes too late costs the connection.
+    // A server notices ten times a second that a wait is over. A busy machine may answer later than it did at login,
+    // and the connection is given up if the answer is late.
     let answering = (Duration::from_millis(100) + link.patient()).max(within / 5);
     let waiting = within.saturating_sub(answering).max(within / 2);
     let started = link.executor.now();
@@ -87,7 +87,7 @@ pub(in crate::redis) async fn run_acknowledged(
         (millis > 0).then(|| ::redis::cmd("WAIT").arg(replicas).arg(millis).take())
     };
     let around = Around { before_each: asking_first(asking), after: Some(&wait) };
-    // A short wait may end later than the time limit. This is no sign of a dead connection.
+    // A short wait may end after the time limit. That is no sign of a dead connection.
     let limit = Limit { started, limit: within.max(waiting + answering) };
     let (answers, waited) = several(link, calls, &around, limit, started, connected(link, started)).await;
     let replicas = match waited {
@@ -149,7 +149,7 @@ async fn several(
         link.in_time(limit, now, work).await
     };
     let handed = handed.take();
-    // Before the connection is given up for another reason.
+    // Checked before the connection is given up for another reason.
     let answers: Vec<Option<Answer>> =
         values.into_iter().map(|value| Some(check_still_primary(link, handed?.0, convert::reply(value?)))).collect();
     let (missing, last) = match whole {
@@ -162,8 +162,8 @@ async fn several(
     (answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect(), last)
 }
 
-/// Waits for a connection. Returns it with the time since when there is one for this call. The clock is read only after
-/// a wait.
+/// Waits for a connection. Returns the connection and the time at which the call got it. The clock is read only after a
+/// wait.
 async fn connected(link: &Link, started: Instant) -> Result<(Up, Instant), ConnectionError> {
     if let Some(up) = link.ready().now_or_never() {
         return Ok((up?, started));
@@ -172,8 +172,8 @@ async fn connected(link: &Link, started: Instant) -> Result<(Up, Instant), Conne
     Ok((up, link.executor.now()))
 }
 
-/// Checks an answer for signs that the server is no longer the primary. Another server may be behind the address by
-/// now, and only a new connection reaches it.
+/// Checks an answer for signs that the server is no longer the primary. Another server may be the primary behind the
+/// same address by now, and only a new connection reaches that server.
 fn check_still_primary(link: &Link, generation: u64, answer: Answer) -> Answer {
     link.silence.ends();
     if link.is_disowned(generation) {

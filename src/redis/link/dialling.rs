@@ -15,8 +15,8 @@ use super::Link;
 use crate::runtime::{self, Executor};
 
 impl Link {
-    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. The first time, it also finds out
-    /// if only one side uses TLS; `first` is when the login is given up.
+    /// Finds the server, connects and logs in. Messages go to `push`, if it is given. If this is the first connection,
+    /// `first` is its time limit, and the dial also finds out whether only one side uses TLS.
     pub(in super::super) async fn dial(
         &self,
         push: Option<Arc<dyn AsyncPushSender>>,
@@ -35,7 +35,7 @@ impl Link {
         dialled.map_err(|failure| self.locate.explain(&target, failure))
     }
 
-    /// Waits before the next dial. Returns early if there is another server to dial.
+    /// Waits before the next dial. Returns early if another server is to be dialled.
     pub(in super::super) async fn pause(&self, pause: Duration) {
         select(self.executor.sleep(pause), self.locate.moved()).await;
     }
@@ -51,8 +51,8 @@ impl Link {
     }
 }
 
-/// Makes one attempt at a connection, which takes at most `limit`; longer ones are [`late`](DialProgress::late). If this
-/// was too short, the next attempt may take longer, between `shortest` and `longest`. Otherwise no attempt would
+/// Makes one attempt at a connection, which takes at most `limit`. A longer one fails as [`late`](DialProgress::late).
+/// If the limit was too short, the next one is longer, between `shortest` and `longest`. Otherwise no attempt would
 /// succeed on a slow network, or while the server has to answer thousands of clients.
 pub(in super::super) async fn attempt<T>(
     executor: &Arc<dyn Executor>,

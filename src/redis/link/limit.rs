@@ -8,7 +8,7 @@ use super::super::failure::Failure;
 use super::Link;
 use crate::connection::{Call, ConnectionError};
 
-/// A server that gives no answer for so long may be gone.
+/// A server that gives no answer for this long may be gone.
 pub(in crate::redis) const SLOW: Duration = Duration::from_millis(500);
 
 /// Whether a call that ran out of its `limit` says that the connection is dead. What counts is the time since it was
@@ -25,8 +25,8 @@ pub(in crate::redis) struct Limit {
 }
 
 impl Limit {
-    /// The time of calls that are sent together: until the first answer is of no use, but at least as long as a
-    /// connection that is merely slow takes, which is `patient`.
+    /// The time limit of calls that are sent together: the shortest time for which one of their answers is useful, but
+    /// at least `patient`, because a connection that is merely slow may take that long.
     pub(in crate::redis) fn of(calls: &[Call<'_>], started: Instant, patient: Duration, longest: Duration) -> Self {
         let of_use = calls.iter().filter_map(|call| call.within).fold(longest, Duration::min);
         Self { started, limit: of_use.max(patient).min(longest) }
@@ -38,13 +38,13 @@ impl Limit {
 }
 
 impl Link {
-    /// The time of calls that begin now.
+    /// The time limit of calls that begin now.
     pub(in crate::redis) fn limit(&self, calls: &[Call<'_>]) -> Limit {
         Limit::of(calls, self.executor.now(), self.patient(), self.timeout)
     }
 
-    /// Runs what begins at `now`. `None`: the time is over. Calls that may take as long as those under way share one
-    /// timer. Only one that has less time, or takes longer, has a timer of its own.
+    /// Runs `work`, which begins at `now`. `None`: the time is over. The calls share the timer of `under_way`. A call
+    /// sets a timer of its own only if it has less time than the limit there, or takes longer.
     pub(in crate::redis) async fn in_time<T>(
         &self,
         limit: Limit,

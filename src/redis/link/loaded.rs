@@ -10,12 +10,11 @@ use crate::protocol::Script;
 
 /// The scripts that were sent over a connection.
 ///
-/// A script is sent whole the first time, and by its SHA1 from then on: on one connection, the server takes what is
-/// sent in order, so that it has the script by the time the next call arrives. Waiting for the first answer instead
-/// would send it whole with every call that is made until then, ten thousand times after a reconnect with as many
-/// waiters. Sending the SHA1 first would cost a round trip more, and would break the order of calls: while the answer
-/// `NOSCRIPT` travels, a later call with another script would be executed, for instance the cancellation of the very
-/// call that is still to be sent again.
+/// A script is sent whole the first time, and by its SHA1 from then on: the server executes the commands of one
+/// connection in order, so it has the script when the next call arrives. Sending the source until the first answer
+/// arrives would mean ten thousand copies after a reconnect with as many waiters. Sending the SHA1 first would cost one
+/// more round trip, and would break the order of calls: while the answer `NOSCRIPT` is on its way, a later call with
+/// another script is executed, for instance the cancellation of the call that is about to be sent again.
 #[derive(Default)]
 pub(in crate::redis) struct Loaded(Mutex<Known>);
 
@@ -55,7 +54,7 @@ impl Loaded {
     /// written, it would never be sent, and later calls that rely on it would fail.
     pub(in crate::redis) fn keep(&self, call: BoxFuture<'static, ()>) {
         let mut kept = std::mem::take(&mut lock(&self.0).kept);
-        // Removes those that are done.
+        // Removes the calls that are done.
         kept.retain_mut(|call| call.now_or_never().is_none());
         kept.push(call);
         lock(&self.0).kept.append(&mut kept);

@@ -41,7 +41,7 @@ pub(in crate::redis) async fn send(up: &mut Up, call: &Call<'_>) -> Sent<Value> 
         }
         up.loaded.remove(call.script, time);
     }
-    // On the heap: every call would have to carry what is done once per script and connection.
+    // On the heap, so that the future of every call does not carry what is done once per script and connection.
     send_whole(up, call.script, command(call, true)).boxed().await
 }
 
@@ -155,15 +155,15 @@ fn note(up: &Up, script: &'static Script, time: u64, value: &Value) {
     }
 }
 
-/// Hands calls that send these sources to the connection, and records the number of that time.
+/// Hands calls that send these sources to the connection, and records that the sources were sent.
 async fn handed_over<T: Send + 'static>(
     up: &Up,
     scripts: &[&'static Script],
     sending: impl Future<Output = T> + Send + 'static,
 ) -> (T, Vec<u64>) {
     let mut sending = Outliving { loaded: Arc::clone(&up.loaded), sending: Some(in_order(sending).boxed()) };
-    // The first poll puts the call in the queue. Recorded only after that, because otherwise a call with only the SHA1
-    // might overtake this one.
+    // The first poll puts the call in the queue. The source is recorded only after that, because otherwise a call with
+    // only the SHA1 might overtake this one.
     let first = futures::poll!(&mut sending);
     let times = scripts.iter().map(|script| up.loaded.add(script)).collect();
     match first {

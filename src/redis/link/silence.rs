@@ -1,8 +1,9 @@
-//! Calls whose callers no longer wait, such as at the end of a time limit of their own.
+//! How long callers have waited for a silent connection, even if they gave their calls up.
 //!
-//! One such call says little about its connection. But if no caller waits for as long as a connection may be silent, no
-//! call ever finds out that it is dead. So what counts is for how long callers have waited in all, one after the other
-//! or at the same time, since the last answer.
+//! A caller may give its call up, for instance at the end of a time limit of its own. One such call says little about
+//! its connection. But if no caller waits for as long as a connection may be silent, no call ever finds out that the
+//! connection is dead. So the waits since the last answer are added up. The time in which several callers waited counts
+//! once.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::mutex::lock;
 
-/// The silence of a connection, as far as callers have waited for it.
+/// The silence of a connection, counted while callers waited for an answer.
 #[derive(Debug, Default)]
 pub(in crate::redis) struct Silence {
     /// Whether the state is set. Each answer looks at this first.
@@ -27,7 +28,7 @@ struct Unanswered {
 }
 
 impl Silence {
-    /// The connection has answered.
+    /// Records that the connection has answered.
     pub(in crate::redis) fn ends(&self) {
         if self.is_set.load(Ordering::Relaxed) {
             self.is_set.store(false, Ordering::Relaxed);
@@ -35,7 +36,8 @@ impl Silence {
         }
     }
 
-    /// A caller has waited for this connection since then. Returns for how long callers have waited.
+    /// Records that a caller waited for this connection from `since` to `now`. Returns how long callers have waited in
+    /// all.
     pub(in crate::redis) fn add(&self, generation: u64, since: Instant, now: Instant) -> Duration {
         let mut state = lock(&self.state);
         let (before, from) = match &*state {

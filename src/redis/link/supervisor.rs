@@ -43,7 +43,8 @@ pub(in crate::redis) async fn supervise_sibling(link: Arc<Link>) {
 }
 
 async fn until_closed(link: &Arc<Link>, work: impl Future<Output = ()>) {
-    // Declared first, and therefore dropped last: when the driver goes and calls fail, the state says why.
+    // Declared first, and therefore dropped last: the link is closed before its driver is dropped, so the calls that
+    // fail then report that it is closed.
     let mut work = pin!(work);
     let _close = CloseOnDrop(Arc::clone(link));
     beside(work.as_mut(), [link.under_way.keep_time(&*link.executor).boxed(), link.closed().boxed()]).await;
@@ -100,8 +101,8 @@ async fn reopen(link: &Link, backoff: &mut Backoff, limit: &mut Duration) -> Fre
     }
 }
 
-/// Makes the only attempt. It is repeated only if the server has failed and another one may soon replace it, because
-/// sentinels name a dead master until they have chosen the next one.
+/// Connects for the first time, in one attempt. The attempt is repeated only if the server has failed and another one
+/// may soon replace it: sentinels name a dead master until they have chosen the next one.
 async fn open_first(
     link: &Link,
     backoff: &mut Backoff,

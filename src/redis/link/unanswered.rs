@@ -1,4 +1,4 @@
-//! A call that its caller gives up counts for the [silence](super::silence) of its connection.
+//! A call that its caller gives up counts as [silence](super::silence) of its connection.
 
 use std::time::Instant;
 
@@ -16,12 +16,12 @@ impl<'a> Handed<'a> {
         Self { link, to: None }
     }
 
-    /// Records the generation of the connection, and since when there is one for this call.
+    /// Records the generation of the connection, and the time at which the call got it.
     pub(in crate::redis) fn set(&mut self, generation: u64, since: Instant) {
         self.to = Some((generation, since));
     }
 
-    /// The call is over: it was answered, the connection has ended, or its time is over.
+    /// Ends the call: it was answered, its connection has ended, or its time is over.
     pub(in crate::redis) fn take(&mut self) -> Option<(u64, Instant)> {
         self.to.take()
     }
@@ -36,7 +36,8 @@ impl Drop for Handed<'_> {
 }
 
 impl Link {
-    /// A caller that has waited since then for an answer of this connection waits no longer.
+    /// Records that a caller gave up after it had waited for an answer of this connection from `since` on. If callers
+    /// have waited for the timeout in all, the connection is given up.
     pub(in crate::redis) fn given_up(&self, generation: u64, since: Instant) {
         let waited = self.silence.add(generation, since, self.executor.now());
         if waited >= self.timeout {

@@ -3,7 +3,7 @@
 //! Each call may take equally long, so the oldest one is due first. The timer is set for the oldest call and stays set
 //! when that call is answered; when it fires, it is set for the call that is the oldest by then. So a client that calls
 //! again and again sets one timer per time limit, and no call sets a timer or wakes the task that keeps the time. In a
-//! cluster, the limit is that of a call that is not slow.
+//! cluster, the limit is the time after which a call is slow.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
