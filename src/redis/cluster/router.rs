@@ -1,7 +1,38 @@
-//! A client's knowledge of its cluster: the map of slots, and the links to the nodes. It decides where a call goes.
+//! What a client knows of its cluster: the map of slots, and a link to each node that it uses. The router decides where
+//! a call goes. The lock of its state is never held during a wait, nor while a link is closed.
+//!
+//! # The entry of a node
+//! | entry | ends with |
+//! |---|---|
+//! | none | the first call or reading that goes to the node: it makes a link, and a task that keeps the link up |
+//! | of a master in the map | a reading without this master: the link is disowned, then closed |
+//! | of another node, which an `ASK` named or readings ask | [`IDLE`] without use: the link is closed; a reading in which the node is a master |
+//! | with a closed link, because the runtime dropped its task | the next call or reading that goes to the node: it makes another link |
+//!
+//! # What is read when
+//! The map is read at the start, once a minute, and after each sign that it is old: a `MOVED`, a refusal such as
+//! `CLUSTERDOWN`, a lost link, a failed dial, a call that is not answered soon, an answer that came late. Readings keep
+//! a pause between them ([`refresh`](super::refresh)). A reading asks several nodes, and takes over what is newer by
+//! the config epochs of the masters. So the old view of a node that was cut off changes nothing
+//! ([`choice`](super::choice)). A `MOVED` changes the owner of its slot at once. Each change gives the map another
+//! version, and calls that still wait for a link then look up their node again.
+//!
+//! # What a dropped call leaves
+//! The router stores nothing for a call. The future of the call holds its node, which keeps the link in use, and a
+//! place under the common timer; both go with the future. A call that still waited for a link was never sent. A call
+//! that was handed to a link may have been executed, or may be executed later.
+//!
+//! # Why answers of a replaced master do not count
+//! A master that was frozen may have been replaced. When it resumes, it executes the calls that wait in its sockets
+//! before it hears of the replacement, and answers them although its writes are lost.
+//! - When a reading has found the replacement, the router disowns the link under its lock, before any call can see the
+//!   new map. Each answer is checked for this on its way to the caller, even if it arrived earlier. If the link is
+//!   disowned, the outcome of the call is unknown.
+//! - Until then, an answer that came soon counts, because the master was not frozen while the call was under way. A
+//!   late answer waits for a reading that began after the answer came and that another node has answered
+//!   ([`sure`](super::sure)). If the master was replaced, this reading disowns the link.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -10,7 +41,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
 use super::super::link::Link;
-use super::super::link::limit::{Limit, SLOW};
+use super::super::link::limit::SLOW;
 use super::super::link::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
@@ -19,13 +50,14 @@ use super::place::Place;
 use super::seeds::Seeds;
 use super::signals::Signals;
 use crate::config::Config;
-use crate::connection::{Call, ConnectionError};
+use crate::connection::ConnectionError;
 use crate::mutex::lock;
-use crate::runtime::{self, Executor};
+use crate::runtime::Executor;
 
 mod learning;
+mod waiting;
 
-/// A node that is not in the map, but has keys of slots that move, keeps its link for so long after its last use.
+/// The link to a node that is not a master in the map is closed this long after its last use.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Shared by the calls, the subscriptions and the task that reads the map.
@@ -36,15 +68,15 @@ pub(super) struct Router {
     pub(super) config: Config,
     pub(super) seed: u64,
     pub(super) signals: Arc<Signals>,
-    /// The calls that may yet be answered before they are slow.
+    /// The calls that are under way and not slow yet.
     pub(super) under_way: UnderWay,
     state: Mutex<RouterState>,
-    /// The number of connections that were made again, for subscriptions and for links that are gone.
+    /// The number of reconnects of subscriptions, and of links that were removed.
     reconnects: AtomicU64,
 }
 
 struct RouterState {
-    /// Shared, because it is large and often looked at.
+    /// Shared, because the map is large and often read.
     map: Arc<SlotMap>,
     /// The number of changes of the map.
     version: u64,
@@ -56,11 +88,11 @@ struct RouterState {
 
 struct NodeEntry {
     node: Arc<Node>,
-    /// The time at which the node left the map, or was last used after that.
+    /// When the link was last used. `None`: the node is a master in the map.
     out: Option<Instant>,
 }
 
-/// The node for a call, according to that version of the map.
+/// The node for a call, by this version of the map.
 #[derive(Clone)]
 pub(super) struct Route {
     /// `None`: no node serves the slot.
@@ -104,7 +136,7 @@ impl Router {
         Ok(self.to(self.state()?, host))
     }
 
-    /// Keeps the link to a node that is not in the map for some more time.
+    /// Records a use of the link, which keeps it open if the node is not in the map.
     pub(super) fn use_link(&self, host: &Host) {
         let now = self.executor.now();
         if let Some(used) = lock(&self.state).links.get_mut(host).and_then(|link| link.out.as_mut()) {
@@ -187,7 +219,7 @@ impl Router {
         }
     }
 
-    /// Adds the counts of a link that is removed to the totals.
+    /// Adds the reconnects of a link that is removed to the total.
     fn count(&self, node: &Node) {
         self.reconnects.fetch_add(node.link.reconnects.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -210,7 +242,7 @@ impl Router {
         lock(&self.state).links.values().map(|link| Arc::clone(&link.node)).collect()
     }
 
-    /// The shortest silence that can be a sign of a dead link to a master.
+    /// The shortest silence after which a link to any master may be dead.
     pub(super) fn patient(&self) -> Duration {
         let state = lock(&self.state);
         let masters = state.links.values().filter(|link| link.out.is_none());
@@ -221,7 +253,7 @@ impl Router {
         Arc::clone(&lock(&self.state).map)
     }
 
-    /// The address at which to reach a node that announces this one.
+    /// The address at which this client reaches a node that announces `announced`.
     pub(super) fn public(&self, announced: Host) -> Host {
         match &self.config.cluster_addresses {
             None => announced,
@@ -229,33 +261,6 @@ impl Router {
                 let (name, port) = addresses.translate(&announced.name, announced.port);
                 Host::new(&name, port)
             }
-        }
-    }
-
-    /// Resolves when the map has another version, or the connection is closed.
-    pub(super) async fn other_than(&self, version: u64) {
-        self.until(|state| state.version != version).await;
-    }
-
-    /// Resolves when there have been more than `gaps` gaps, or the node is no longer a master.
-    pub(super) async fn disturbed(&self, gaps: u64, at: &Host) {
-        self.until(|state| self.signals.gaps() != gaps || !state.map.masters().contains(at)).await;
-    }
-
-    pub(super) async fn closed(&self) {
-        self.until(|_| false).await;
-    }
-
-    async fn until(&self, holds: impl Fn(&RouterState) -> bool) {
-        loop {
-            let changed = self.signals.listen();
-            {
-                let state = lock(&self.state);
-                if state.closed || holds(&state) {
-                    return;
-                }
-            }
-            changed.await;
         }
     }
 
@@ -271,22 +276,6 @@ impl Router {
         };
         self.cut(links.into_values().map(|link| link.node).collect());
         self.signals.change();
-    }
-
-    /// The time of calls that begin now.
-    pub(super) fn limit(&self, calls: &[Call<'_>]) -> Limit {
-        Limit::of(calls, self.executor.now(), self.patient(), self.config.command_timeout)
-    }
-
-    /// Whether a wait that was to end with the time of a call has ended before it: a sleep ends early only when the
-    /// runtime is shut down.
-    pub(super) fn is_shut_down(&self, limit: Limit) -> bool {
-        self.is_closed() || !limit.left(self.executor.now()).is_zero()
-    }
-
-    /// Runs `future`. `None` after `timeout`.
-    pub(super) async fn within<F: Future>(&self, timeout: Duration, future: F) -> Option<F::Output> {
-        runtime::timeout(&self.executor, timeout, future).await
     }
 }
 
