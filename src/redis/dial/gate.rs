@@ -1,8 +1,8 @@
 //! Sockets that take no more bytes once their connection is closed.
 //!
-//! A runtime that shuts down may still poll the task of a connection on one thread while another thread says the
-//! good-bye. A request that was written then would reach the server after the good-bye, and would be executed: a hold
-//! or a ticket would be left.
+//! A runtime that shuts down may still poll the task of a connection on one thread while another thread sends the
+//! good-bye, which releases the holds and cancels the tickets. A request that is written then would be executed after
+//! the good-bye, and leave a hold or a ticket.
 
 use std::io;
 #[cfg(unix)]
@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use super::{Dial, Dialled, Stream};
 use crate::mutex::lock;
 
-/// Locked while bytes are handed to the system, so that none are after [`shut`](Self::shut) has returned.
+/// Locked while bytes are handed to the system, so that no bytes are after [`shut`](Self::shut) has returned.
 #[derive(Clone, Debug, Default)]
 pub(in crate::redis) struct Gate {
     is_shut: Arc<Mutex<bool>>,

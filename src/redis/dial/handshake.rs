@@ -18,7 +18,7 @@ use crate::error::ErrorKind;
 /// The oldest version of Redis on which the scripts work.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// The connection's own work: it writes commands and reads replies while it is polled.
+/// The driver of a connection: a future that writes commands and reads replies while it is polled.
 pub(in crate::redis) type Driver = BoxFuture<'static, ()>;
 
 /// A new connection, whose driver has not been polled yet.
@@ -146,7 +146,7 @@ fn accept(value: Option<Value>) -> Result<Reply, Failure> {
 pub(in crate::redis) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
     if let Some(version) = field(hello, "version") {
         let mut numbers = version.split('.').map(|number| number.parse::<u32>());
-        // A server without a readable version is not Redis, and may work all the same.
+        // A server without a readable version is not Redis, but may work.
         if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
             && (major, minor) < OLDEST
         {
@@ -166,7 +166,7 @@ pub(in crate::redis) fn check_server(hello: &Reply, purpose: Purpose) -> Result<
         _ => {}
     }
     match field(hello, "role").as_deref() {
-        // Refused here in the same way in which a replica would refuse the first script that writes.
+        // Refused with the error with which a replica refuses the first script that writes.
         Some("replica" | "slave") if purpose == Purpose::Server => {
             Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
         }

@@ -1,6 +1,6 @@
-//! Finds the address to dial, before every dial of every connection. A single server always has the same address.
-//! Behind sentinels and in a cluster, the right address changes. Each dial therefore asks again, and a connection to a
-//! server that has become the wrong one is closed.
+//! Finds the address before each dial. A single server always has the same address. Behind sentinels, the right address
+//! changes, so each dial asks again, and a connection to a server that has become the wrong one is closed. In a
+//! cluster, each node has an address of its own.
 
 use std::fmt;
 use std::future::pending;
@@ -17,7 +17,7 @@ use super::deadline::Deadline;
 pub(in crate::redis) trait Locate: fmt::Display + Send + Sync + 'static {
     /// The server to dial now.
     ///
-    /// Takes no longer than the caller waits; dropping the future changes nothing.
+    /// The caller limits the time. Dropping the future changes nothing.
     fn locate(&self) -> BoxFuture<'_, Result<Arc<Target>, Failure>>;
 
     /// Resolves when a connection to `target` must not be used any more, because another server is the right one.

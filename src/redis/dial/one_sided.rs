@@ -1,9 +1,9 @@
 //! TLS on one side only, found out at the first login.
 //!
-//! The first bytes seldom tell. A plain server waits for the end of a line that the TLS greeting does not have, and a
-//! server with TLS hangs up at a command, as one does that is about to stop. So the server is asked once more over a
-//! socket of its own, in the way that the URL does not say. Only an answer to that is believed, and never a silence.
-//! The question contains no login.
+//! The first bytes seldom tell. A plain server waits for the end of a line, which the TLS greeting does not have. A TLS
+//! server hangs up at a plain command, but so does a server that is about to stop. So the server is asked once more
+//! over another socket: without TLS if the URL asks for TLS, and with TLS if it does not. Only an answer to this
+//! question counts, never a silence. The question contains no login.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ const SILENCE: Duration = Duration::from_millis(200);
 /// The longest wait for an answer after the server has hung up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Any answer to it is in RESP, even one that refuses it.
+/// A plain server answers in RESP, even if it refuses the command.
 const PLAIN: &[u8] = b"PING\r\n";
 
 /// A greeting of TLS 1.2 without extensions, with two common cipher suites. The answer is a greeting or an alert.
 const GREETING: &[u8] =
     b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03bowline asks whether this is TLS\x00\x00\x04\xc0\x2f\x00\x9c\x01\x00";
 
-/// A server that is logged in to for the first time, and the time limit for that.
+/// The first login to a server, and its time limit.
 pub(in crate::redis) struct First<'a> {
     pub(in crate::redis) target: &'a Arc<Target>,
     pub(in crate::redis) dialer: &'a dyn Dial,
@@ -77,7 +77,7 @@ impl First<'_> {
         Failure::Unsupported(if self.target.is_tls() { spelling.without_tls() } else { spelling.with_tls() })
     }
 
-    /// Whether the server answers with TLS where the URL says without, or the other way round.
+    /// Whether the server uses TLS although the URL does not, or the other way round.
     async fn answers_otherwise(&self) -> bool {
         let Address::Tcp(host, port) = &self.target.address else { return false };
         let Ok(mut stream) = self.dialer.tcp(host, *port).await else { return false };

@@ -1,9 +1,9 @@
-//! How far one attempt to connect has come: what its failure means depends on it.
+//! How far one attempt to connect has come. The meaning of its failure depends on this.
 //!
 //! | what is seen | what it means |
 //! |---|---|
 //! | the first bytes are a TLS alert | a plain connection to a TLS port |
-//! | there are none | possibly the same: [`one_sided`](super::one_sided) asks once more |
+//! | the server hangs up before its first bytes | possibly the same: [`one_sided`](super::one_sided) asks once more |
 //! | the first bytes are no RESP | a server of another protocol, such as HTTP |
 //! | rustls cannot read the answer to its greeting | a TLS connection to a plain port |
 //! | the time is over | depends on the [stage](Stage): address, TLS or login |
@@ -77,7 +77,7 @@ impl DialProgress {
         lock(&self.0).spelling
     }
 
-    /// Whether the greeting of TLS has been or is being sent, and is not answered.
+    /// Whether the TLS handshake has begun and is not complete.
     pub(in crate::redis) fn has_greeted(&self) -> bool {
         #[cfg(feature = "tls")]
         return lock(&self.0).stage == Stage::Tls;
@@ -85,7 +85,7 @@ impl DialProgress {
         false
     }
 
-    /// Whether the server was reached, and has sent nothing that can be read.
+    /// Whether the server was reached, but has sent nothing that can be read.
     pub(in crate::redis) fn is_unanswered(&self) -> bool {
         let state = lock(&self.0);
         let is_silent = state.stage == Stage::Login && state.first.is_empty() && !state.tls;
