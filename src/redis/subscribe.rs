@@ -3,8 +3,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `keeper` | the task: keeps a socket subscribed and reports interruptions, on any deployment |
-//! | `one_server` | what stands behind a subscription to one server: its sockets, and the proof that they lead to the primary |
-//! | `proof` | the question to the server of the commands whether it has the subscription |
+//! | `one_server` | the sockets of a subscription to one server, and the proof that they lead to the server of the commands |
+//! | `proof` | asks the server of the commands whether it has the subscription |
 //!
 //! A cluster has another [`Source`], in `cluster/subscription.rs`. Its shard channels share sockets, so they have a
 //! table instead, in `cluster/sharded.rs`.

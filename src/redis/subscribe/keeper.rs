@@ -3,11 +3,10 @@
 //! | the subscription | its messages | left by |
 //! |---|---|---|
 //! | has no socket | | a socket that is logged in and subscribed |
-//! | has a socket without a proof | are dropped | the proof; its refutation, which ends the socket |
+//! | has a socket without a proof | are dropped | the proof; a failed proof, which ends the socket |
 //! | is proven | are delivered | the end of its socket; the end of the proof |
 //!
-//! Each time that it is proven anew there is a gap, after which messages are delivered: whatever was missed or dropped
-//! before is made up for by asking.
+//! After each new proof, a gap is reported: the receiver then asks for what was missed or dropped before.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Notice};
 use crate::runtime::{self, Executor};
 
-/// What stands behind a subscription: how a socket is opened, and what shows that it leads to the right server.
+/// How a subscription opens a socket, and how it knows that the socket leads to the right server.
 pub(in super::super) trait Source: Send + 'static {
     /// A socket that is subscribed.
     type Socket: Send;
@@ -122,14 +121,14 @@ impl<S: Source> Keeper<S> {
             let kept = self.source.stand(socket, &self.notices).await;
             self.backoff.lasted(executor.now().saturating_duration_since(since));
             socket = self.restore(kept).await;
-            // Not sent when the confirmation arrives, because the proof may lapse at the same moment, and every gap at
-            // the end of an interruption needs one at its beginning. Messages that arrive before this notice were not
-            // missed.
+            // The gap is sent here and not when the confirmation arrives, because the proof may lapse at the same
+            // moment, and every gap at the end of an interruption needs one at its beginning. Messages that arrive
+            // before this notice were not missed.
             self.notices.send(Notice::Gap);
         }
     }
 
-    /// Tries again while it is polled. `last` keeps the last failure.
+    /// Tries until a socket is proven or the server refuses. `last` keeps the last failure.
     async fn first(&mut self, last: &mut Failure) -> Result<S::Socket, Failure> {
         loop {
             match self.source.open(&self.channel, &self.notices, &Arc::default()).await {
@@ -171,7 +170,7 @@ impl<S: Source> Keeper<S> {
         }
     }
 
-    /// Makes a new socket, however long it takes.
+    /// Tries until there is a new socket.
     async fn dial(&mut self, interruption: &mut Interruption) -> S::Socket {
         if !std::mem::replace(&mut interruption.gap, true) {
             self.notices.send(Notice::Gap);

@@ -1,11 +1,12 @@
-//! A subscription to one server. Its messages count only while the server that executes the commands has it.
+//! A subscription to one server. Its messages count only while the server that executes the commands has the
+//! subscription.
 //!
-//! A lost connection for commands costs a subscription its messages until the next connection stands, but not its
-//! socket.
+//! When the connection for commands is lost, the subscription keeps its socket, but drops messages until the next
+//! connection has proven the socket.
 //!
 //! After a failed proof, the subscription dials anew. After every second failure in a row, the connection for commands
-//! does too: the one that leads to the wrong server may be either. The subscription goes first. Behind a balancer that
-//! sends the dials of a client to two servers by turns, both together would never meet.
+//! does too, because either of them may lead to the wrong server. They do not dial together every time: behind a
+//! balancer that sends the dials of a client to two servers in turn, they would never meet.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -42,7 +43,7 @@ pub(in super::super) async fn at_one_server(
 struct OneServer {
     /// The connection for commands.
     link: Arc<Link>,
-    /// How many proofs in a row said "elsewhere".
+    /// The number of failed proofs in a row.
     refuted: u64,
 }
 
@@ -160,9 +161,8 @@ impl Source for OneServer {
 }
 
 impl Socket {
-    /// Waits for a connection for commands and asks its server for a proof. Also asks for a sign of life over the own
-    /// socket, because the server may not have noticed yet that the socket is dead. `None`: the socket has ended
-    /// meanwhile.
+    /// Waits for a connection for commands and asks its server for a proof. Also sends a `PING` over the own socket,
+    /// because the server may still count a socket that is dead. `None`: the socket has ended meanwhile.
     async fn prove(&mut self, link: &Link) -> Option<Proof> {
         let Fresh { connection, driver, .. } = &mut self.fresh;
         let asked = pin!(async {

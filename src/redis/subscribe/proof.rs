@@ -1,10 +1,10 @@
-//! Whether a subscription hangs on the server that executes the commands.
+//! Finds out whether a subscription is on the server that executes the commands.
 //!
-//! Behind one address there may be several servers, one after the other or at the same time. What the commands' server
-//! publishes is heard on a replica too, and there it is heard of grants that were undone for want of a listener. So a
-//! message counts only after the commands' server has said that it has this very subscription: with its channel, each
-//! socket subscribes a probe, a channel that no other client knows, and the commands' server is asked how many
-//! subscribe that. An address would prove nothing, and the id of a server is not for every user to read.
+//! Behind one address there may be several servers, one after the other or at the same time. A replica passes on what
+//! the commands' server publishes, also about grants that were undone because the commands' server has no listener. So
+//! a message counts only after the commands' server has confirmed this very subscription: each socket also subscribes
+//! to a probe, which is a channel that no other client knows, and the commands' server is asked for the number of its
+//! subscribers. An address would prove nothing, and not every user may read the id of a server.
 
 use ::redis::{Cmd, Value};
 use uuid::Uuid;
@@ -27,8 +27,8 @@ pub(super) enum Proof {
     Unanswered,
 }
 
-/// A channel name for a probe, new for each socket, because the server may notice the end of the former socket late. It
-/// starts with the name of the channel, so that a right to `<channel>*` covers both.
+/// A new name of a probe. Each socket has another one, because the server may be late to notice the end of the former
+/// socket. The name starts with the channel, so that a right to `<channel>*` covers both.
 #[expect(clippy::disallowed_methods, reason = "this is an adapter, and nothing is decided by it but who is who")]
 pub(super) fn probe(channel: &str) -> String {
     format!("{channel}:{}", Uuid::new_v4().simple())
