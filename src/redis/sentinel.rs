@@ -29,12 +29,12 @@ pub(super) use self::sentinels::Sentinels;
 pub(super) use self::url::is_of_sentinels;
 pub(super) use self::watch::watch;
 
-/// After one sentinel has named a master, the others have this time to name another one. A sentinel that is frozen must
-/// not delay every dial.
+/// After one sentinel has named a master, the others have this time to name another one. A frozen sentinel must not
+/// delay every dial.
 const OTHERS_HAVE: Duration = Duration::from_millis(100);
 
 impl Sentinels {
-    /// Starts a new round of questions, and returns the result of the answers.
+    /// Starts a new round of questions, and returns the master that follows from the answers.
     async fn ask(&self) -> Result<Named, Failure> {
         let round = self.post(Board::ask);
         let all = pin!(self.until(|board| board.is_complete(round).then_some(())));

@@ -1,15 +1,14 @@
 //! What the sentinels have said, and which server follows from it. Pure: no clock, no sockets.
 //!
-//! | a sentinel | counts | its last answer |
+//! | a sentinel that is | in a round | its last answer |
 //! |---|---|---|
 //! | new | is waited for | |
 //! | up | is waited for until it has answered the round | counts |
 //! | down | is not waited for | does not count |
 //!
-//! Of the answers, the one with the highest configuration epoch wins: sentinels vote for each failover under an epoch
-//! of its own, and a sentinel that was cut off still names the old master under an old one. An epoch below the highest
-//! that was ever seen counts only if more than half of the known sentinels have answered with such a one: then an
-//! operator has reset them.
+//! The answer with the highest configuration epoch wins: each failover has an epoch of its own, and a sentinel that was
+//! cut off still names the old master with an old epoch. An answer below the highest epoch that was ever seen counts
+//! only if more than half of the known sentinels give such answers: an operator has reset them then.
 
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ impl Board {
         self.entries.iter().any(|entry| entry.number == number)
     }
 
-    /// Begins a round, because a connection wants to dial. Only answers from now on count.
+    /// Begins a round, because a connection is about to dial. Only answers to questions from now on count.
     pub(super) fn ask(&mut self) -> u64 {
         self.wanted += 1;
         self.wanted
@@ -129,8 +128,8 @@ impl Board {
         }
     }
 
-    /// Records the others that a sentinel named. Unknown ones are added. Those that were discovered, are down and are
-    /// not named any more are removed.
+    /// Records the others that a sentinel named. Unknown ones are added. Sentinels that were discovered, are down and
+    /// are no longer named are removed.
     pub(super) fn discovered(&mut self, others: &[Other]) {
         self.entries.retain(|entry| {
             let down = entry.discovered && matches!(entry.state, SentinelState::Down(_));
@@ -139,7 +138,7 @@ impl Board {
         for other in others {
             let known = self.entries.iter().any(|entry| entry.is(other));
             let Some(first) = self.entries.first().filter(|_| !known && self.entries.len() < MOST) else { continue };
-            // A host that TLS cannot verify is useless.
+            // A sentinel whose host TLS cannot verify is left out.
             if let Ok(target) = first.target.at(&other.host, other.port) {
                 self.add(target, Some(other.id.clone()), true);
             }

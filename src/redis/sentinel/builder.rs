@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Builds the URL of a master that sentinels watch, for the `connect` of every runtime.
 ///
-/// Everything is given as it is, without percent-encoding. What is wrong with it is said by [`build`](Self::build).
+/// All parts are given without percent-encoding. [`build`](Self::build) reports what is wrong with them.
 ///
 /// # Examples
 /// ```
@@ -44,13 +44,13 @@ fn encoded(text: &str) -> impl fmt::Display {
 }
 
 impl SentinelUrl {
-    /// The master of this name, which is that in the sentinels' `sentinel monitor <name>`.
+    /// The master of this name, as in the sentinels' `sentinel monitor <name>`.
     pub fn new(master: impl Into<String>) -> Self {
         Self { master: master.into(), ..Self::default() }
     }
 
-    /// A sentinel: a name or an address, and its port, which is usually 26379. At least one is needed. It names the
-    /// others, but while a client connects only those that are given here can be asked.
+    /// A sentinel: a name or an address, and its port, which is usually 26379. At least one is needed. The sentinels
+    /// name each other, but a client that connects can at first only ask those that are given here.
     pub fn sentinel(mut self, host: impl Into<String>, port: u16) -> Self {
         self.sentinels.push((host.into(), port));
         self
@@ -74,7 +74,7 @@ impl SentinelUrl {
         self
     }
 
-    /// The user on the sentinels. Nothing of the login on the servers is used for the sentinels.
+    /// The user on the sentinels. The login on the servers is not used for the sentinels.
     pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
         self.sentinel_user = user.into();
         self
@@ -102,7 +102,7 @@ impl SentinelUrl {
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming what is wrong: no sentinel, no name, a user without a
-    /// password, a host that is none, TLS without the feature `tls`.
+    /// password, an invalid host, TLS without the feature `tls`.
     pub fn build(self) -> Result<String> {
         let mut url = String::from("redis-sentinel://");
         // Writing to a string does not fail.

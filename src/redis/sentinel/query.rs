@@ -18,13 +18,13 @@ fn sentinel(what: &str, master: &str) -> Cmd {
     command
 }
 
-/// The question for a full answer. The epoch comes first. If the address changes between the two, it is taken for older
-/// than it is, which is harmless.
+/// The question for a full answer. The epoch comes first. If the address changes between the two, the new address gets
+/// the old epoch, which is harmless.
 pub(super) fn full(master: &str) -> [Cmd; 2] {
     [sentinel("MASTER", master), address(master)]
 }
 
-/// The question between two full ones. It is cheap, and reports a new master earlier than the message does.
+/// The question between two full ones. It is cheap, and its answer reports a new master earlier than the message does.
 pub(super) fn address(master: &str) -> Cmd {
     sentinel("GET-MASTER-ADDR-BY-NAME", master)
 }
@@ -57,7 +57,7 @@ pub(super) fn read_address(reply: &Reply) -> Option<Address> {
 pub(super) fn read_full(master: Replied, address: Replied) -> Result<SentinelAnswer, ConnectionError> {
     let Some(address) = read_address(&address?) else { return Ok(SentinelAnswer::Unknown) };
     let epoch = field(&master?, "config-epoch").and_then(|epoch| epoch.parse().ok());
-    // A sentinel that knows the address knows the epoch.
+    // A sentinel that knows the address also knows the epoch.
     let epoch = epoch.ok_or_else(|| ConnectionError::refused("ERR SENTINEL MASTER has no config-epoch"))?;
     Ok(SentinelAnswer::Master(Named { address, epoch }))
 }

@@ -1,4 +1,4 @@
-//! The state that the connections to the sentinels share with those who ask for the master.
+//! The state that the connections to the sentinels share with the connections to the master.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ impl Sentinels {
         let mut sought = SentinelConfig::parse(url)?;
         let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
         let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
-        // Shorter than an attempt to connect, so that the attempt can still report the sentinels' answer.
+        // Shorter than an attempt to connect, so that the attempt can still report why the sentinels gave no master.
         let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
         Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
     }

@@ -29,7 +29,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Connects, logs in, checks that this is a sentinel, and subscribes. All of this may take as long as one question.
+    /// Connects, logs in, checks that this is a sentinel, and subscribes. All of this together has the time limit of
+    /// one question.
     ///
     /// `first`: there has been no connection to this sentinel yet.
     pub(super) async fn open(sentinels: &Sentinels, target: &Arc<Target>, first: bool) -> Result<Self, Failure> {

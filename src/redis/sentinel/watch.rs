@@ -24,7 +24,8 @@ use crate::backoff::Backoff;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
 
-/// The average time between two questions. The message about a failover comes later than the answer, if at all.
+/// The average time between two questions. The message about a failover comes later than the answer to a question, if
+/// at all.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The number of questions after which a sentinel is asked for the other sentinels again.
@@ -44,7 +45,7 @@ pub(in super::super) async fn watch(sentinels: &Sentinels) {
                 watchers.push(Watcher::new(sentinels, number, target).run());
             }
         }
-        // A watcher ends when its sentinel was removed from the board, so nothing else has to be done.
+        // A watcher ends when its sentinel was removed from the board. Nothing else is to be done then.
         let ended = poll_fn(|context| {
             while let Poll::Ready(Some(())) = watchers.poll_next_unpin(context) {}
             Poll::<()>::Pending
@@ -139,7 +140,7 @@ impl<'a> Watcher<'a> {
         query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))
     }
 
-    /// Without the right to ask for the others, the user does without them.
+    /// A user without the right to ask knows only the sentinels of the URL.
     async fn ask_others(&self, standing: &mut Standing) -> Result<(), Failure> {
         if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.sought.master)]).await?[..] {
             let others = query::read_others(list);
