@@ -1,4 +1,4 @@
-//! Spellings of URLs, for errors that tell the user to write another one.
+//! How URLs are written, for errors that tell the user to change one.
 
 /// How the user asks for a connection without TLS and for one with TLS.
 #[derive(Clone, Copy, Debug)]

@@ -90,7 +90,7 @@ impl Access {
     }
 }
 
-/// The error about a text that is no URL, or one whose password ends the host.
+/// The error for a text that is not a URL, or a URL whose password has a character that ends the host.
 fn not_a_url(url: &str) -> Error {
     let form = "not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..";
     match url.contains('#') {

@@ -22,7 +22,7 @@ impl Trust {
     pub(in crate::redis) fn load() -> Result<Self> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
-        // Systems have some certificates that rustls cannot read. The others are enough.
+        // Some systems have certificates that rustls cannot read. The others are enough.
         let (usable, _) = roots.add_parsable_certificates(found.certs);
         if usable == 0 {
             let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
@@ -79,8 +79,8 @@ impl Tls {
     }
 }
 
-/// The reason, if rustls ended the stream. It can end after the handshake, because a server that requires a certificate
-/// refuses only when the first command arrives.
+/// The reason, if rustls ended the stream. The stream can end after the handshake, because a server that requires a
+/// client certificate refuses only when the first command arrives.
 pub(in crate::redis) fn failure(error: &io::Error, spelling: Spelling) -> Option<Failure> {
     use tokio_rustls::rustls::AlertDescription as Alert;
     Some(match error.get_ref()?.downcast_ref::<rustls::Error>()? {
