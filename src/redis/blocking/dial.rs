@@ -95,7 +95,7 @@ impl Write for Timed {
         }
     }
 
-    /// Sockets have no buffer of their own.
+    /// Sockets have no buffer to flush.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -21,8 +21,8 @@ pub(super) struct Wire {
     read: u64,
     /// Answers that were read and not fetched yet, by index.
     answers: BTreeMap<u64, Value>,
-    /// Scripts whose source was sent. A server executes the commands of one connection in order, so it knows them by
-    /// then.
+    /// Scripts whose source was sent. The server executes the commands of one connection in order, so it knows these
+    /// scripts when the next command arrives.
     scripts: Vec<&'static Script>,
 }
 
