@@ -48,9 +48,10 @@ pub use self::sentinel::SentinelUrl;
 ///
 /// # Sentinel
 /// [`SentinelUrl`] builds the URL from its parts. User and password are those of the master and its replicas. The
-/// sentinels have a login of their own, and none without these parameters: `sentinel_user=..&sentinel_password=..`.
-/// `tls=true` or `false` chooses TLS to the servers only, `sentinel_tls=true` or `false` to the sentinels only. A
-/// server's certificate must be for the host that the sentinels name, which is often an IP address.
+/// sentinels have a login of their own: `sentinel_user=..&sentinel_password=..`. Without these parameters, the client
+/// does not log in to them. `tls=true` or `false` chooses TLS to the servers only, `sentinel_tls=true` or `false` to
+/// the sentinels only. A server's certificate must be for the host that the sentinels name, which is often an IP
+/// address.
 ///
 /// Before each connection the sentinels in the URL, and those that they name, are asked which server is the master. The
 /// answer with the highest configuration epoch wins, and the server itself must say that it is a master. When the

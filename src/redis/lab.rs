@@ -94,7 +94,7 @@ impl Lab {
         }
     }
 
-    /// A link to the server at port 1, as its only client has it.
+    /// A link to the server at port 1, which is then a single server.
     pub(super) fn link(self: &Arc<Self>, tasks: &mut Tasks) -> Arc<Link> {
         self.nodes[&1].alone.store(true, Ordering::SeqCst);
         let locate: Arc<dyn Locate> = Arc::new(Arc::new(Target::parse("redis://h:1").unwrap()));

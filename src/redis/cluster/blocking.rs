@@ -61,7 +61,7 @@ impl Connection for BlockingCluster {
         self.node(&call)?.run(call).await
     }
 
-    /// Calls that are polled together are written to their node at once.
+    /// Calls that are polled together go to their node in one write.
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
         join_all(calls.iter().map(|call| self.run(*call))).await
     }

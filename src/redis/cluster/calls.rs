@@ -51,7 +51,7 @@ pub(super) async fn run_acknowledged(
     run_all(router, Way::Acknowledged(replicas), calls, limit).await
 }
 
-/// Calls that one node executes are written to it at once.
+/// Groups the calls by node, at most [`BATCH`] in a group, and sends each group in one write.
 async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<NodeAnswer> {
     let mut parts: Vec<(u64, Vec<usize>)> = Vec::new();
     for (index, call) in calls.iter().enumerate() {
@@ -71,7 +71,7 @@ async fn run_all(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) ->
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Runs the calls of one node in one write. Calls that the node sends away go on one by one.
+/// Runs the calls of one node in one write. Calls that the node redirects or puts off go on one by one.
 async fn run_part(router: &Router, way: Way, calls: &[Call<'_>], limit: Limit) -> Vec<NodeAnswer> {
     let Some(first) = calls.first() else { return Vec::new() };
     let answered = match hand(router, way, calls, (slot_of(first), None), limit, limit.started).await {
@@ -97,8 +97,8 @@ enum Next {
     Down(ConnectionError),
 }
 
-/// Sends the call from node to node, as the answers direct, until one answers finally. `answered` is the answer of a
-/// node that was asked before.
+/// Sends the call from node to node, as the answers direct, until one gives the final answer. `answered` is the answer
+/// of a node that was asked before.
 async fn follow(
     router: &Router,
     way: Way,

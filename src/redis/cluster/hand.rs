@@ -40,7 +40,7 @@ pub(super) enum Way {
 
 /// The result of handing calls to the node of a route.
 pub(super) enum Handed {
-    /// The node has answered, or it is unknown whether it has executed a call. In the order of the calls.
+    /// The answers, in the order of the calls. It may be unknown whether the node has executed a call.
     Answered(Vec<NodeAnswer>, Arc<Node>),
     /// The map changed before there was a link. Nothing was sent.
     Rerouted,

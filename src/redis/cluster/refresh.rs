@@ -113,7 +113,7 @@ mod tests {
         assert!(periods.iter().any(|period| *period != periods[0]), "they are spread");
     }
 
-    /// The pauses between readings that are asked for all the time, and find this.
+    /// The pauses between readings that all find this, while signs of an old map keep coming.
     fn pauses(found: Found, seed: u64) -> Vec<Duration> {
         let start = an_instant();
         let mut refresh = Refresh::new(start, Jitter::new(seed));

@@ -86,7 +86,7 @@ fn a_cluster_that_fails_is_read_seldom_and_over_connections_that_are_kept() {
     let (logins, readings) = (lab.sum(|node| &node.logins), lab.sum(|node| &node.readings));
     assert!(logins <= 2, "{logins} logins: one node had no link, and one cannot be dialled");
     assert!((20..=60).contains(&readings), "{readings} answers about the map");
-    // All is well again, and is noticed at once.
+    // The nodes accept calls again, and the client notices at once.
     lab.nodes.values().for_each(|node| node.up.store(true, Ordering::SeqCst));
     scene.lab.run(&mut scene.tasks, call(cluster)).unwrap();
 }
@@ -115,7 +115,7 @@ fn a_call_that_no_node_accepts_is_sent_seldom() {
     assert!(sent.iter().all(|sent| (5..25).contains(sent)), "{sent:?}");
 }
 
-/// The pause of a refused call ends with the first reading that finds the cluster well, or sooner.
+/// The pause of a refused call ends no later than the first reading that finds the cluster well.
 #[test]
 fn a_refused_call_is_sent_again_after_a_reading() {
     for down in (500..2_500).step_by(100).map(Duration::from_millis) {
@@ -143,7 +143,7 @@ fn a_refused_call_is_sent_again_after_a_reading() {
     }
 }
 
-/// A cluster that fails says so again and again to one call. Its time may be over while one of these answers is on the
+/// Nodes that say `fail` refuse one call again and again. The time limit may pass while one of these answers is on the
 /// way.
 #[test]
 fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_about_the_link() {
@@ -162,7 +162,7 @@ fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_abo
     let limit = Config::default().command_timeout;
     // Calls are sent again after at most 625 ms.
     for (silence, logins) in [(Duration::from_millis(450), 0), (limit, 1)] {
-        // At some of these times, the last request is on the way.
+        // In some of these rounds, the last request is on the way when the time limit passes.
         for _ in 0..5 {
             let (answer, ()) =
                 scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), freeze(limit - silence)));

@@ -18,13 +18,13 @@ use crate::mutex::lock;
 /// What a server answers to one command.
 pub(in super::super) enum Said {
     Now(String),
-    /// After this time. What was sent behind it waits too.
+    /// After this time. The commands behind it wait too.
     After(Duration, String),
-    /// Never, and what was sent behind it gets no answer either.
+    /// Never. The commands behind it get no answer either.
     Never,
 }
 
-/// What a test answers instead of the node: to one command of the socket with this number.
+/// Answers one command in the place of the node. The number is that of the socket.
 type Hook = Box<dyn FnMut(usize, &[&str]) -> Option<Said> + Send>;
 
 pub(in super::super) struct FakeNode {
@@ -38,13 +38,13 @@ pub(in super::super) struct FakeNode {
     pub(in super::super) logins: Mutex<u64>,
     pub(in super::super) readings: Mutex<u64>,
     pub(in super::super) scripts: Mutex<u64>,
-    /// Nothing listens.
+    /// Whether connections are refused.
     pub(in super::super) dead: AtomicBool,
-    /// It is a server of its own, and no node of a cluster.
+    /// Whether it is a single server and no node of a cluster.
     pub(in super::super) alone: AtomicBool,
-    /// It has shard channels.
+    /// Whether it has shard channels.
     pub(in super::super) sharded: AtomicBool,
-    /// It sends calls for the slots of others away.
+    /// Whether it redirects calls for the slots of others.
     pub(in super::super) strict: AtomicBool,
     /// How long a request and its answer take on their way.
     pub(in super::super) round_trip: Mutex<Duration>,
@@ -80,7 +80,7 @@ impl FakeNode {
         self.thawed.notify(usize::MAX);
     }
 
-    /// Answers from now on as this says. `None` leaves the answer to the node.
+    /// Gives the answers of `hook` from now on. `None` leaves the answer to the node.
     pub(in super::super) fn answers(&self, hook: impl FnMut(usize, &[&str]) -> Option<Said> + Send + 'static) {
         *lock(&self.hook) = Some(Box::new(hook));
     }
@@ -90,7 +90,7 @@ impl FakeNode {
         lock(&self.sockets).keys().copied().collect()
     }
 
-    /// Says something over a socket that is no answer.
+    /// Sends a message that is no answer over a socket.
     pub(in super::super) fn push(&self, socket: usize, said: String) {
         lock(&self.sockets)[&socket].unbounded_send(said).unwrap();
     }
@@ -118,7 +118,7 @@ impl FakeNode {
                 Err(push) => stream.write_all(push.as_bytes()).await.is_ok(),
             };
             if !done {
-                // It is open until the other side closes it, but nothing comes any more.
+                // The socket stays open until the other side closes it, but the node is silent.
                 while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
                 break;
             }
@@ -126,7 +126,7 @@ impl FakeNode {
         lock(&self.sockets).remove(&socket);
     }
 
-    /// Returns whether the socket is of use.
+    /// Returns whether the socket can still be used.
     async fn execute(&self, socket: usize, unread: &mut Vec<u8>, stream: &mut DuplexStream) -> bool {
         loop {
             let thawed = self.thawed.listen();
@@ -209,7 +209,7 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// What a server says of a channel.
+/// The message of a server about a channel.
 pub(in super::super) fn push(kind: &str, channel: &str) -> String {
     format!(">3\r\n{}{}:1\r\n", bulk(kind), bulk(channel))
 }

@@ -62,7 +62,7 @@ pub(super) fn read_full(master: Replied, address: Replied) -> Result<SentinelAns
     Ok(SentinelAnswer::Master(Named { address, epoch }))
 }
 
-/// The entries of the list that can be read.
+/// Reads a list of sentinels. Entries that cannot be read are left out.
 pub(super) fn read_others(reply: &Reply) -> Vec<Other> {
     let Reply::Array(items) = reply else { return Vec::new() };
     let read = |item| {

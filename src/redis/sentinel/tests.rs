@@ -63,7 +63,7 @@ fn names(port: u16, epoch: u64) -> SentinelAnswer {
     SentinelAnswer::Master(Named { address: Address::Tcp("10.0.0.1".to_owned(), port), epoch })
 }
 
-/// The port that is dialled, once that is decided.
+/// The port that is dialled, once the sentinels have decided.
 fn located(locating: &mut BoxFuture<'_, Result<Arc<Target>, Failure>>) -> Option<u16> {
     match locating.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(target)) => match target.address {
@@ -78,7 +78,7 @@ fn located(locating: &mut BoxFuture<'_, Result<Arc<Target>, Failure>>) -> Option
 
 const MS: Duration = Duration::from_millis(1);
 
-/// It has missed a failover, and is faster than the others.
+/// A sentinel has missed a failover, and answers faster than the others.
 #[test]
 fn a_fast_sentinel_does_not_decide_alone() {
     let (sentinels, clock) = sentinels();

@@ -157,7 +157,7 @@ mod tests {
         assert!(merged.news && !merged.older);
     }
 
-    /// `MOVED` does not say in which epoch. It is newer than what was known, and a view with that is older.
+    /// A `MOVED` names no epoch. It is newer than the known owner, so a view with that owner is older.
     #[test]
     fn what_moved_names_is_kept_until_a_view_knows_better() {
         let mut known = map(&[(8191, "a", 1), (16_383, "b", 2)]);
@@ -176,7 +176,7 @@ mod tests {
         assert!(back.news);
     }
 
-    /// A node that is behind says of the right master what it was before.
+    /// A node that is behind reports an old epoch of the right master.
     #[test]
     fn a_lower_epoch_of_the_same_master_is_not_learned() {
         let known = map(&[(8191, "r", 5), (16_383, "b", 2)]);
@@ -186,7 +186,7 @@ mod tests {
         assert!(merged.older);
     }
 
-    /// A reading begins with a map that has it from a `MOVED`, and meanwhile the known one learns of an election.
+    /// The view has its owner from a `MOVED`, and the known map learns of an election before the reading ends.
     #[test]
     fn what_a_view_has_from_moved_replaces_nothing() {
         let known = map(&[(8191, "s", 6), (16_383, "b", 2)]);
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(owners(&known.merged(&view).map)[0], "s");
     }
 
-    /// A view that names the old master as a replica of the new one is taken over in part.
+    /// A view is taken over in part, and names a master that stays as a replica.
     #[test]
     fn a_master_is_no_replica() {
         let known = map(&[(8191, "a", 5), (16_383, "b", 2)]);

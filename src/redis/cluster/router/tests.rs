@@ -48,7 +48,7 @@ fn learn(router: &Router, map: SlotMap) -> Found {
     router.learn(Reading { began, map, anew: false, up: vec![Host::new("a", 1)], about: About::default() })
 }
 
-/// Looks at the nodes when the first of them is closed.
+/// Checks the nodes when the link to the first of them is closed.
 struct Look {
     router: Router,
     nodes: [Arc<Node>; 2],

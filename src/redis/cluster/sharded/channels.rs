@@ -59,7 +59,7 @@ impl Channels {
         self.look(|table| table.places.wanted(host).is_some())
     }
 
-    /// The channels whose slots this master serves.
+    /// The channels that are wanted at this master.
     pub(super) fn wanted_at(&self, host: &Host) -> FxHashSet<Arc<str>> {
         self.look(|table| table.places.wanted(host).cloned().unwrap_or_default())
     }

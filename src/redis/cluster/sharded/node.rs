@@ -28,7 +28,7 @@ const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(20), longest: Du
 /// The most channels in one write.
 const BATCH: usize = 256;
 
-/// Returns when no channel of this master is wanted any more.
+/// Keeps the wanted channels of a master subscribed, until none is wanted there any more.
 pub(super) async fn keep(router: &Router, channels: &Channels, host: &Host) {
     let node = Node { router, channels, host };
     select(pin!(node.stand()), pin!(node.unwanted())).await;

@@ -121,7 +121,7 @@ impl Places {
         self.masters.iter().filter(|(_, master)| !master.wanted.is_empty()).map(|(host, _)| host)
     }
 
-    /// The channels whose slots this master serves.
+    /// The channels that are wanted at this master. `None`: there is none.
     pub(super) fn wanted(&self, host: &Host) -> Option<&FxHashSet<Arc<str>>> {
         self.masters.get(host).map(|master| &master.wanted).filter(|wanted| !wanted.is_empty())
     }

@@ -10,7 +10,7 @@ async fn acknowledged(cluster: &Cluster) -> std::result::Result<Acknowledged, Co
     cluster.run_acknowledged(&[Call::new(script, &["{a}"], &[])], 1, WITHIN).await.remove(0)
 }
 
-/// The script found that a key had moved, and may have written to others before.
+/// The script found that a key had moved, and may have written to other keys before.
 #[test]
 fn what_a_script_has_done_that_stopped_half_way_is_unknown() {
     let mut scene = Scene::new();
@@ -40,18 +40,18 @@ fn all_rounds_together_take_no_longer_than_one() {
     });
     let began = scene.lab.now();
     let answer = scene.run(acknowledged);
-    // The last round may be cut off.
+    // The time limit may cut the last round short.
     assert!(matches!(answer, Err(ConnectionError::Refused { .. } | ConnectionError::Unknown(_))), "{answer:?}");
     let ends = lock(&waits).clone();
     assert!(ends.len() > 2, "{} rounds", ends.len());
-    // The last request may have come back after its time.
+    // The answer to the last request may have come after the time limit.
     let slow = Duration::from_millis(300);
     let latest = ends.into_iter().max().unwrap() - began;
     assert!(latest <= WITHIN + slow, "a replica may acknowledge the call until {latest:?}");
     assert!(scene.lab.now() <= began + WITHIN + slow, "{:?}", scene.lab.now() - began);
 }
 
-/// A call that needs neither a new link nor the word of another node sets no timer.
+/// A call that needs neither a new link nor a confirmation by another node sets no timer.
 #[test]
 fn calls_that_are_answered_soon_set_no_timers() {
     let mut scene = Scene::new();

@@ -1,4 +1,4 @@
-//! The way of a call from node to node. Calls alone, in a batch, and with a wait for replicas take the same way.
+//! How a call goes from node to node. Single calls, batches, and calls that wait for replicas go the same way.
 
 use futures::future::join;
 
@@ -31,7 +31,7 @@ impl How {
     }
 }
 
-/// The master is frozen, another node takes its place, and it thaws before the client has heard of that.
+/// The master is frozen, is replaced by another node, and thaws before the client has heard of that.
 #[test]
 fn no_late_answer_of_a_replaced_master_counts() {
     for (how, is_replaced) in ALL.into_iter().flat_map(|how| [(how, true), (how, false)]) {
@@ -80,8 +80,8 @@ fn the_map_is_read_while_a_node_is_silent() {
     }
 }
 
-/// Node 1 says that the slot is moving to node 4, which denies it. During the pause that follows, the move is given up,
-/// and node 4 vanishes.
+/// Node 1 answers `ASK` with node 4, and node 4 redirects the call back. During the pause that follows, the slot stops
+/// moving, and node 4 vanishes.
 #[test]
 fn after_a_pause_the_owner_of_the_slot_is_asked() {
     for how in ALL {

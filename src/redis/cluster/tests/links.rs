@@ -13,7 +13,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The socket to the master is open, and nothing comes any more.
+/// The socket to the master is open, but the master is silent.
 #[test]
 fn a_link_without_answers_is_given_up() {
     let mut scene = Scene::new();
@@ -28,7 +28,7 @@ fn a_link_without_answers_is_given_up() {
     assert!(!master.sockets().contains(&silent));
 }
 
-/// All slots have moved. One node says so for one of them.
+/// All slots have moved. One node redirects the call for one of them.
 #[test]
 fn a_redirection_has_the_map_read() {
     let mut scene = Scene::new();
@@ -44,7 +44,7 @@ fn a_redirection_has_the_map_read() {
     assert_eq!(*lock(&scene.lab.nodes[&1].scripts), 2, "the call for another slot took the short way");
 }
 
-/// A node that is not in the map takes a slot over. Its link is kept while it is of use.
+/// A node that is not in the map takes a slot over. Its link is kept while calls use it.
 #[test]
 fn a_link_beside_the_map_is_given_up_when_it_is_idle() {
     let mut scene = Scene::of(&[1, 2, 3, 4]);
@@ -61,7 +61,7 @@ fn a_link_beside_the_map_is_given_up_when_it_is_idle() {
     assert_eq!(scene.lab.nodes[&1].sockets().len(), 1, "one in the map is kept");
 }
 
-/// How patient a call is depends on the links that it may take.
+/// How long a call waits depends only on the links to masters in the map.
 #[test]
 fn a_slow_node_beside_the_map_makes_no_call_slow() {
     let mut scene = Scene::of(&[1, 2, 3, 4]);

@@ -18,7 +18,7 @@ impl Scene {
         self.lab.run(&mut self.tasks, self.cluster.subscribe(channel))
     }
 
-    /// What comes within this time.
+    /// The notices that arrive within this time.
     fn hear(&mut self, notices: &mut Notices, time: Duration) -> Vec<Notice> {
         let (lab, mut heard) = (Arc::clone(&self.lab), Vec::new());
         let all = async {
@@ -31,7 +31,7 @@ impl Scene {
     }
 }
 
-/// The slot leaves, and is back before a client has noticed. Messages may have been missed.
+/// The slot moves away and comes back before a client has noticed. Messages may have been missed.
 #[test]
 fn a_slot_that_was_away_leaves_a_gap() {
     let mut scene = Scene::sharded();
@@ -56,7 +56,7 @@ fn a_denied_subscription_is_refused_at_once() {
     assert!(scene.lab.now() < began + ms(100), "{:?}", scene.lab.now() - began);
 }
 
-/// An operator takes the right away, and gives it back.
+/// An operator revokes the right, and grants it again.
 #[test]
 fn a_subscription_that_was_denied_for_a_while_is_made_again() {
     let mut scene = Scene::sharded();
@@ -76,7 +76,7 @@ fn slow(lab: &Lab, round_trip: Duration) {
     lab.nodes.values().for_each(|node| *lock(&node.round_trip) = round_trip);
 }
 
-/// A subscription that is lost is made again, although that takes longer than the first attempts may take.
+/// A lost subscription is restored, although that takes longer than the limit of the first attempts.
 #[test]
 fn a_network_that_becomes_slow_does_not_keep_subscriptions_down() {
     for sharded in [true, false] {
@@ -92,7 +92,7 @@ fn a_network_that_becomes_slow_does_not_keep_subscriptions_down() {
     }
 }
 
-/// The first subscription has one command timeout, which is not to be used up by attempts that are too short.
+/// Attempts that are too short must not use up the command timeout of the first subscription.
 #[test]
 fn a_slow_network_leaves_time_for_the_first_subscription() {
     for sharded in [true, false] {
@@ -100,7 +100,7 @@ fn a_slow_network_leaves_time_for_the_first_subscription() {
         lab.nodes.values().for_each(|node| node.sharded.store(sharded, Ordering::SeqCst));
         slow(&lab, ms(550));
         let mut scene = Scene::connect(lab);
-        // A waiter subscribes after the master has said that it waits.
+        // A waiter subscribes after its call has been answered.
         scene.run(call).unwrap();
         let answer = scene.subscribe("{a}").map(drop);
         assert!(answer.is_ok(), "sharded: {sharded}, {answer:?}");

@@ -26,7 +26,7 @@ enum Next {
     Silent,
 }
 
-/// The sockets of one server, in order, and the first bytes that each has got.
+/// The sockets of one server, in order, and the first bytes that each has received.
 struct Sockets {
     next: Mutex<VecDeque<Next>>,
     got: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -122,7 +122,7 @@ fn a_server_that_hangs_up_and_answers_to_tls_speaks_tls() {
     }
 }
 
-/// It may be about to stop, or be a proxy whose server is away.
+/// The server may be about to stop, or be a proxy whose server is away.
 #[test]
 fn a_server_that_hangs_up_for_another_reason_is_unavailable() {
     for next in [Next::HangsUp, Next::Refused, Next::Silent, Next::Says(b"+PONG\r\n"), Next::Says(b"-ERR no\r\n")] {

@@ -12,7 +12,7 @@ use crate::redis::lab::{FakeNode, Lab, Said, Tasks};
 use crate::redis::url::target::Target;
 use crate::runtime::Executor;
 
-/// A link to a server of its own, and those beside it that wait for replicas.
+/// A link to a single server, and the links beside it that wait for replicas.
 struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
@@ -46,7 +46,7 @@ async fn call(acknowledging: &Acknowledging, commands: &Link) -> Result<Acknowle
     acknowledging.run(commands, &[Call::new(script, &["a"], &[])], waiting).await.remove(0)
 }
 
-/// Another server may be behind the address by then.
+/// After a reconnect, another server may be behind the address.
 #[test]
 fn the_link_that_waits_is_made_anew_with_the_link_for_commands() {
     let mut scene = Scene::new();
@@ -111,7 +111,7 @@ fn the_replicas_that_waited_for_less_than_the_call_do_not_count() {
     assert_eq!((answer.reply, answer.replicas), (Reply::Integer(1), 0));
 }
 
-/// Links are ended when no call has needed them for a minute. One that a call waits on is needed.
+/// A link ends when no call has needed it for a minute. A call that still waits needs its link.
 #[test]
 fn a_link_that_is_idle_is_ended() {
     let mut scene = Scene::new();

@@ -16,7 +16,7 @@ async fn call(link: &Link) -> Answer {
 #[test]
 fn a_connection_is_not_blamed_for_the_time_before_it_was_made() {
     let mut unknown = 0;
-    // When the next attempt comes is random within bounds.
+    // The time of the next attempt is random within bounds.
     for down in (1_500..3_000).step_by(100).map(Duration::from_millis) {
         let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
         let link = lab.link(&mut tasks);
@@ -68,7 +68,7 @@ fn callers_without_patience_leave_a_silent_connection_too() {
         given_up += 1;
         assert!(given_up < 20, "the connection is not left");
     }
-    // As many as it takes to wait for the 3 s of the command timeout.
+    // Together, these callers have waited for the command timeout of 3 s.
     assert_eq!(given_up, 5);
 }
 

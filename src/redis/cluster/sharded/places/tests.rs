@@ -71,7 +71,8 @@ fn only_channels_of_slots_that_move_are_changed() {
     assert_eq!(places.take_woken().0.len(), 0, "nothing has moved");
 }
 
-/// A master whose task has no socket does not look at what has changed. It has to hear that nothing is wanted any more.
+/// The task of a master without a socket does not look at changes, but has to be woken when no channel is wanted any
+/// more.
 #[test]
 fn the_last_channel_that_goes_wakes_a_master_that_has_not_looked() {
     let mut places = Places::default();
