@@ -9,7 +9,7 @@ pub(in crate::redis) struct Deadline(Instant);
 
 #[expect(clippy::disallowed_methods, reason = "this is an adapter: its sockets know no other clock")]
 impl Deadline {
-    /// A deadline after that time. `None` if it is zero or past the range of the clock.
+    /// A deadline after this time. `None` if the time is zero or the deadline is past the range of the clock.
     pub(in crate::redis) fn after(within: Duration) -> Option<Self> {
         if within.is_zero() {
             return None;
@@ -17,7 +17,7 @@ impl Deadline {
         Instant::now().checked_add(within).map(Self)
     }
 
-    /// A deadline after that fraction of the remaining time.
+    /// A deadline after the remaining time divided by `parts`.
     pub(in crate::redis) fn share(self, parts: u32) -> io::Result<Self> {
         Ok(Self(Instant::now() + self.left()? / parts))
     }

@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use super::{Dial, Dialled, Stream};
 use crate::mutex::lock;
 
-/// Locked while bytes are handed to the system, so that no bytes are after [`shut`](Self::shut) has returned.
+/// Locked while bytes are handed to the system, so that none are handed over after [`shut`](Self::shut) has returned.
 #[derive(Clone, Debug, Default)]
 pub(in crate::redis) struct Gate {
     is_shut: Arc<Mutex<bool>>,

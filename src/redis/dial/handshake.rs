@@ -73,7 +73,7 @@ pub(in crate::redis) async fn login(
     }
 }
 
-/// The message for a server that `is` or does something that only old ones do.
+/// The message for a server that is too old. `is` says what shows that.
 fn too_old(is: &str) -> String {
     let (major, minor) = OLDEST;
     format!("the server {is}; bowline needs Redis or Valkey {major}.{minor} or newer")

@@ -2,8 +2,8 @@
 //!
 //! `WAIT` holds up every command behind it, so these connections carry nothing else. Each number of replicas has its
 //! own connection, made when it is first needed, so that holds with different numbers do not hold each other up. All of
-//! them belong to one connection for commands. When that connection is made anew, it may lead to another server, so
-//! these are made anew too. The task of a connection ends when no call has needed the connection for a while.
+//! them belong to one connection for commands. When that connection is made anew, it may lead to another server, so the
+//! others are made anew too. The task of a connection ends when no call has needed the connection for a while.
 
 use std::collections::BTreeMap;
 use std::pin::pin;

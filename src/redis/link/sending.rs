@@ -17,8 +17,8 @@ use crate::protocol::Script;
 
 type Sent<T> = Result<T, ConnectionError>;
 
-/// How often a call is sent by its SHA1. The server may lose a script while it is asked for it, and once more after
-/// another call has sent the source. After that, a call sends the source itself.
+/// How often a call is sent by its SHA1 before it sends the source itself. The server may lose the script while the
+/// call is on its way, and once more after another call has sent the source.
 const ROUNDS: u8 = 2;
 
 /// Commands that are sent with the calls of a batch, in the same write.

@@ -6,7 +6,7 @@
 //! | another owner | at least that of the known owner | it is taken over |
 //! | another owner | lower | it is not taken over: the view is older |
 //! | another owner | unknown, or that of the known owner is | it is taken over, because nothing says which one is newer |
-//! | another owner than a `MOVED` has named | at most that of the owner before the `MOVED` | it is not taken over: the view is older |
+//! | another owner, and a `MOVED` has named the known one | at most that of the owner before the `MOVED` | it is not taken over: the view is older |
 //! | no owner | | the known owner stays: the view is older |
 
 use super::{NONE, SlotMap};
