@@ -49,8 +49,8 @@ use together::together;
 /// each other. [docs/quorum.md](https://docs.rs/crate/bowline/latest/source/docs/quorum.md) compares them, and tells
 /// how the scheme was checked.
 ///
-/// A `RedLock` is cheap to clone. Another one of the same clients is the same to a [`Holder`](crate::Holder) and to a
-/// [`MultiLock`](crate::MultiLock). The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the
+/// A `RedLock` is cheap to clone. To a [`Holder`](crate::Holder) and a [`MultiLock`](crate::MultiLock), two `RedLock`s
+/// of the same clients are one. The locks are independent of a [`Lock`](crate::Lock) of the same name on any of the
 /// masters.
 ///
 /// # How it works
@@ -72,8 +72,8 @@ use together::together;
 ///   unless [`durable`](RedLockBuilder::durable) is set, or [`new_masters`](RedLockBuilder::new_masters) for its first
 ///   process.
 /// - Acquisitions queue in the order of arrival. If the first master fails, the order is lost once.
-/// - A program can start while a minority of masters is down, if its clients
-///   [connect in the background](crate::ConfigBuilder::connect_in_background). They are used once they are up.
+/// - A program can start while a minority of masters is down, if its clients [connect in the
+///   background](crate::ConfigBuilder::connect_in_background). Masters that were down are used once they are up.
 /// - A minority of masters that is down costs one [`node_timeout`](RedLockBuilder::node_timeout), and not one per
 ///   acquisition.
 /// - Every future can be dropped at any point. Its turn and its votes are cancelled in the background, or end with the
@@ -153,12 +153,11 @@ impl RedLock {
     ///
     /// # Errors
     /// Those of [`Acquire`]. [`Unavailable`](ErrorKind::Unavailable) means that there was no majority for the
-    /// `retry_timeout`: too few masters answer, or have been up for long enough. All that wait then fail together, at
-    /// the end of that time whatever they are waiting for.
-    /// [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting does not
-    /// check. If what masters deny, and what keeps clients from
-    /// [connecting](crate::ConfigBuilder::connect_in_background), leaves no majority, and time does not mend it, that
-    /// is the error. A minority that refuses or denies is passed over.
+    /// `retry_timeout`: too few masters answer, or have been up for long enough. All waiting acquisitions then fail
+    /// together. [`Denied`](ErrorKind::Denied) can mean that the user lacks the right to run `INFO`, which connecting
+    /// does not check. If denials, and failures of clients to [connect](crate::ConfigBuilder::connect_in_background),
+    /// leave no majority, and time does not mend them, they are the error. A minority that refuses or denies is passed
+    /// over.
     pub fn lock(&self, name: &str) -> Acquire {
         Acquire::new(&self.primitive(name), "lock", 1)
     }
@@ -169,7 +168,7 @@ impl RedLock {
         TryAcquire::new(&self.primitive(name), "try_lock", 1)
     }
 
-    /// Reads what each master thinks of the lock `name`. Masters that do not answer within the
+    /// Reads the state of the lock `name` on each master. Masters that do not answer within the
     /// [`node_timeout`](RedLockBuilder::node_timeout) have an error in the result. A master that refuses writes,
     /// because it is full or cannot store, answers as usual: [`stats`](Self::stats) counts it in `masters_down`.
     ///

@@ -134,7 +134,8 @@ async fn vote(
     (turn, owner): (&HoldOwner, AttemptId),
     (patience, contested): (&Patience, &mut bool),
 ) -> Result<Outcome> {
-    // A turn that was handed off has one of the tokens that the first member of the cohort got.
+    // The token of a turn that was handed off is older than this turn: it is counted from when the client learned of
+    // it.
     let taken = turn.in_cohort.as_ref().map_or(masters.now(), InCohort::tokens_since);
     loop {
         let began = masters.now();
@@ -201,7 +202,7 @@ async fn elect(
 ) -> Result<Result<Outcome, Lack>> {
     let (round, verdict, token) = rounds(masters, keys, first).await;
     masters.check_distinct(request.operation)?;
-    // A minority is enough: it may be all that the two sets have in common.
+    // One such answer is enough: this master may be the only one that the two sets have in common.
     if let Some((n, other)) = &round.other {
         return Err(request.error_because(ErrorKind::OtherMasters, masters.other_set(*n, other)));
     }
@@ -227,7 +228,7 @@ async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Pro
         return (round, verdict, first.token);
     }
     masters.change_stats(|stats| stats.second_rounds += 1);
-    // Only votes whose lock this attempt still has, because then no other hold can have raised the counter.
+    // Asks only masters that took the lock: while this attempt has the lock, no other hold can raise the counter.
     let taken = round.casts.into_iter().filter(|cast| cast.is_taken()).map(|cast| cast.ballot).collect();
     let round = masters.cast(taken, Proposal { token, ..first }).await;
     let verdict = count(&round);
@@ -235,7 +236,7 @@ async fn rounds<'a>(masters: &'a Arc<Masters>, keys: &'a [Arc<Keys>], first: Pro
 }
 
 /// Turns the votes into holds of the clients, which renew them. `None`: too few are left, because a client was closed
-/// meanwhile.
+/// or leases ended meanwhile.
 fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> Option<(Vec<Slot>, Instant)> {
     let mut slots: Vec<Slot> = masters.all.iter().map(|_| Slot::default()).collect();
     let mut validities = Vec::new();
@@ -249,7 +250,7 @@ fn hold_votes(masters: &Masters, round: Round<'_>, token: Token, term: Term) -> 
                 *slot = Slot::voted(HoldOwner::new(source.clone(), hold, None), validity.from);
                 validities.push(validity);
             }
-            // The hold asks this master once more, because it is granted now.
+            // Once granted, the hold asks this master again.
             VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => {}
         }
     }

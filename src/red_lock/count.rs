@@ -31,8 +31,8 @@ pub(super) enum VoteAnswer {
     Accepted(Validity),
     /// The master took the lock, but has seen a token that is not smaller.
     Refused(Validity, Token),
-    /// Another hold has the lock, with this rest of its lease; [`Duration::MAX`] if its lease has no end. If the master
-    /// has restarted, its vote would count from the given time.
+    /// Another hold has the lock for this much longer. [`Duration::MAX`]: its lease has no end. If the master has
+    /// restarted, its vote would count from the given time.
     Busy(Duration, Option<Instant>),
 }
 

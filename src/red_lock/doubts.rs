@@ -11,26 +11,26 @@ use crate::protocol::key::Keys;
 /// Why an answer of a master is of no use.
 pub(super) type Why = (ErrorKind, String);
 
-/// A doubt that no answer has confirmed or refuted is forgotten so long after it has stopped to count.
+/// How long a doubt is remembered after its end, unless an answer confirms or refutes it before.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// The table is searched for what can be forgotten when it has grown to twice its size, and to at least this.
+/// Forgotten doubts are removed from the table when it has doubled, and has at least this many entries.
 const LEAST_SWEPT: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Doubt {
     /// What the master has answered. `None`: nothing in time.
     pub(super) why: Option<Why>,
-    /// When the first of the requests was sent whose answers are alike.
+    /// When the doubt arose. A later failure that confirms it does not change this time.
     pub(super) since: Instant,
-    /// Until then, acquisitions pass the master over.
+    /// The end of the doubt. Until then, acquisitions pass the master over.
     until: Instant,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     of: HashMap<Arc<Keys>, Doubt>,
-    /// The number of entries at which the table is searched.
+    /// The number of entries at which forgotten doubts are removed.
     full: usize,
 }
 
@@ -50,7 +50,7 @@ impl Doubts {
         self.of.get(keys).filter(|doubt| now < doubt.until)
     }
 
-    /// As [`about`](Self::about), also if it is time to ask the master again, but no one has.
+    /// As [`about`](Self::about), and also after its end while it is remembered: no one has asked the master again.
     pub(super) fn lately(&self, keys: &Keys, now: Instant) -> Option<&Doubt> {
         self.of.get(keys).filter(|doubt| !doubt.is_over(now))
     }
@@ -62,7 +62,7 @@ impl Doubts {
         }
     }
 
-    /// The master answers. What it denies, it may still deny.
+    /// The master has answered, which ends doubts about its silence. What it has denied, it may still deny.
     pub(super) fn answered(&mut self) {
         self.of.retain(|_, doubt| doubt.why.is_some());
     }

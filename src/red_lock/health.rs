@@ -1,4 +1,4 @@
-//! What an answer, or none, says of a master: for all names, for one name, or for one request.
+//! What an answer, or its absence, says about a master: for all names, for one name, or for one request.
 //!
 //! | cause | the master is passed over |
 //! |---|---|
@@ -22,8 +22,8 @@ use crate::red_lock::doubts::Why;
 use crate::red_lock::masters::Masters;
 use crate::runtime::timeout;
 
-/// A master that some acquisition waits for is looked at this often, and so are clients that have not connected yet.
-/// For so long, a name that a master denies is not asked for.
+/// How often a master is checked while an acquisition waits for it, and a client that has not connected yet. A master
+/// that has denied a name is not asked for that name again within this time.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// The lease of what a probe writes.
@@ -96,7 +96,7 @@ impl Masters {
                 let pause = clock.sleep(backoff.pause());
                 match connecting.take() {
                     None => pause.await,
-                    // A client that connects is not kept waiting by the pauses of one that is down.
+                    // A client that has just connected is probed at once, without the pause.
                     Some(mut made) => {
                         if let Either::Right(_) = select(&mut made, pause).await {
                             connecting = Some(made);
@@ -120,7 +120,7 @@ impl Masters {
     }
 
     /// Probes a master in the background, and marks it as down if it gives no usable answer within the node timeout.
-    /// `pause`: not if the last probe began within that time.
+    /// With `pause`, it is not probed if the last check began within that time.
     pub(super) fn check(self: &Arc<Self>, n: usize, pause: Option<Duration>) {
         let now = self.now();
         if !self.all[n].begin_check(pause.and_then(|pause| now.checked_sub(pause)), now) {
@@ -137,8 +137,8 @@ impl Masters {
         }));
     }
 
-    /// Succeeds if the master answers within that time and accepts writes that need memory. Otherwise returns what it
-    /// answered, if it did.
+    /// Succeeds if the master answers within that time and accepts writes that need memory. Otherwise returns its
+    /// answer, if there was one.
     pub(super) async fn probe(&self, n: usize, within: Duration) -> Result<(), Option<Why>> {
         if self.all[n].unusable().is_some() {
             return Err(None);

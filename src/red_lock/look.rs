@@ -1,7 +1,7 @@
 //! A look at all masters, which changes nothing there: how an acquisition waits while other holds are in its way.
 //!
-//! To ask for votes instead would take the lock of each master that is free, and have that cancelled again. Meanwhile
-//! it would be in the way of others, and of a hold that asks for a vote which it has lost.
+//! A round of votes would take the lock on each free master and then cancel it. Meanwhile that lock would be in the way
+//! of other acquisitions, and of a hold that asks for a lost vote.
 
 use std::sync::Arc;
 use std::time::Duration;

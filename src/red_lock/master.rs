@@ -23,9 +23,9 @@ struct State {
     /// Set if the master gave no usable answer, whatever the name. Acquisitions do not ask it until it has answered a
     /// probe.
     down: Option<Down>,
-    /// What it does not do for single names.
+    /// Single names that the master does not serve.
     doubts: Doubts,
-    /// Since when it has been of no use for a majority, as far as that was noticed.
+    /// Since when the master cannot be part of a majority, as far as that was noticed.
     unable: Option<Instant>,
     /// The last time at which the master answered.
     heard: Option<Instant>,
@@ -50,8 +50,8 @@ impl Master {
         &self.source.context
     }
 
-    /// Why it is not asked, if that is for its client to say: it has not connected yet, or to something else than a
-    /// single server.
+    /// Why the master is not asked: its client has not connected yet, or is connected to something else than a single
+    /// server.
     pub(super) fn unusable(&self) -> Option<Why> {
         if let Some(why) = self.context().not_connected() {
             return Some((why.kind(), why.to_string()));
@@ -63,19 +63,20 @@ impl Master {
         lock(&self.state).down.is_none()
     }
 
-    /// Whether acquisitions with these keys ask it.
+    /// Whether acquisitions with these keys ask the master.
     pub(super) fn serves(&self, keys: &Keys, now: Instant) -> bool {
         let state = lock(&self.state);
         state.down.is_none() && state.doubts.about(keys, now).is_none()
     }
 
-    /// Whether it has served these keys lately, or has not been asked.
+    /// Whether the master is up, and no doubt about these keys is remembered: it has served them lately, or was not
+    /// asked.
     pub(super) fn may_serve(&self, keys: &Keys, now: Instant) -> bool {
         let state = lock(&self.state);
         state.down.is_none() && state.doubts.lately(keys, now).is_none()
     }
 
-    /// What it or its client has answered to requests with these keys.
+    /// Why the master does not serve these keys, by its own answer or by the error of its client.
     pub(super) fn refusal(&self, keys: &Keys, now: Instant) -> Option<Why> {
         if let Some(why) = self.unusable() {
             return Some(why);
@@ -87,8 +88,8 @@ impl Master {
         }
     }
 
-    /// Since when it has not been able to be a part of a majority for these keys. `counts`: whether it has been up for
-    /// long enough.
+    /// Since when the master cannot be part of a majority for these keys. `None`: it can. `counts`: whether it has been
+    /// up for long enough.
     pub(super) fn unable_since(&self, keys: &Keys, counts: bool, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         if counts && state.down.is_none() {
@@ -166,7 +167,8 @@ impl Master {
         lock(&self.state).is_checked = false;
     }
 
-    /// Reads what is known of the process that has given this answer. The answer of another one may arrive at any time.
+    /// Records what the answer says about its process, and reads what is known of that process, in one step: the answer
+    /// of another process may arrive at any time.
     pub(super) fn learn<T>(&self, process: &Process, now: Instant, read: impl FnOnce(&Standing) -> T) -> T {
         let mut state = lock(&self.state);
         state.heard = Some(now);
@@ -178,13 +180,13 @@ impl Master {
         lock(&self.state).standing.run_id().to_owned()
     }
 
-    /// Reads what is known of its process.
+    /// Reads what is known of the server's process.
     pub(super) fn standing<T>(&self, read: impl FnOnce(&Standing) -> T) -> T {
         read(&lock(&self.state).standing)
     }
 }
 
-/// Why what a client is connected to is no master of a RedLock.
+/// Why servers of this topology cannot be a master of a RedLock. `None`: it is a single server, as needed.
 pub(super) fn unsuitable(topology: Topology) -> Option<&'static str> {
     if topology.one_name_per_call {
         Some("it is a cluster; a RedLock needs independent servers")

@@ -4,7 +4,7 @@ use std::fmt;
 
 const LONGEST_NAME: usize = 64;
 
-/// What the user says of the masters: they are this version of the set of that name.
+/// Which set the masters are, as the user declares it: its name, its version and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MasterSet {
     spelled: Box<str>,
@@ -26,7 +26,7 @@ impl MasterSet {
     }
 }
 
-/// A set that is spelled for the masters, for people.
+/// Describes a set in words. `spelled` is the form in which masters store it.
 pub(super) fn describe(spelled: &str) -> impl fmt::Display {
     let mut parts = spelled.rsplitn(3, '/');
     match (parts.next(), parts.next(), parts.next()) {

@@ -41,13 +41,14 @@ impl Masters {
         &self.all[0].context().executor
     }
 
-    /// Whether the client of a master was closed.
+    /// Whether the client of any master was closed.
     pub(super) fn is_closed(&self) -> bool {
         self.all.iter().any(|master| master.context().engine.is_closed())
     }
 
-    /// Whether this is the client of the first master that serves these keys. One that has denied them counts only when
-    /// it has served them since: a turn that is given up for it would be denied again.
+    /// Whether this is the client of the first master that serves these keys. A master that has denied them counts only
+    /// after it has served them again. If a turn were given up for it earlier, the next request for a turn there would
+    /// be denied as well.
     pub(super) fn is_first(&self, context: &Arc<Context>, keys: &[Arc<Keys>]) -> bool {
         let now = self.now();
         let mut serving = self.all.iter().zip(keys).filter(|(master, keys)| master.may_serve(keys, now));
@@ -102,7 +103,7 @@ impl Masters {
         self.all[master].standing(|standing| self.counting(standing))
     }
 
-    /// Remembers what an answer says of its master. Returns from when on that vote counts, if not at once.
+    /// Records what an answer says about its master. Returns the time from which that vote counts. `None`: at once.
     pub(super) fn learn(&self, master: usize, process: &Process, now: Instant) -> Option<Instant> {
         self.all[master].learn(process, now, |standing| self.counting(standing))
     }
@@ -120,7 +121,7 @@ impl Masters {
         (0..self.all.len()).try_for_each(|n| self.check_alone(n, operation))
     }
 
-    /// No master before this one is the same server.
+    /// Fails if an earlier master is the same server.
     pub(super) fn check_alone(&self, n: usize, operation: &'static str) -> Result<()> {
         let id = self.all[n].run_id();
         let Some(other) = self.all[..n].iter().position(|other| !id.is_empty() && other.run_id() == id) else {
@@ -130,18 +131,19 @@ impl Masters {
         Err(Error::because(ErrorKind::InvalidInput, operation, reason))
     }
 
-    /// What is wrong if a master votes for programs with that set of masters.
+    /// The reason of the error if a master votes for programs with another set of masters.
     pub(super) fn other_set(&self, n: usize, other: &str) -> String {
         let own = self.settings.set.as_ref().map_or("", MasterSet::as_str);
         let (other, own) = (describe(other), describe(own));
         format!("master {} votes for programs with {other}; this program has {own}", n + 1)
     }
 
-    /// Asks nothing of masters whose clients have not connected yet, or to something else than a single server.
+    /// Marks a master as down if its client has not connected yet, or is connected to something else than a single
+    /// server.
     ///
     /// # Errors
-    /// What masters have answered to requests with these keys, and what keeps clients from connecting, if that leaves
-    /// fewer than `needed` masters and time does not mend it.
+    /// The answers of masters to requests with these keys, and the errors that keep clients from connecting, if they
+    /// leave fewer than `needed` masters and time does not mend them.
     pub(super) fn check_usable(self: &Arc<Self>, request: &Request, keys: &[Arc<Keys>], needed: usize) -> Result<()> {
         if self.is_closed() {
             return Err(request.error(ErrorKind::Closed));

@@ -89,7 +89,7 @@ impl QuorumHold {
         }
     }
 
-    /// No task is left that tells the caller.
+    /// Ends the wait of the caller, because no task is left that sends the result.
     pub(super) fn leave_caller(&self) {
         drop(lock(&self.caller).take());
     }
@@ -115,7 +115,7 @@ impl Ends for QuorumHold {
             if let Some(loss) = lost {
                 return Err(lost_error(&self.hold, "release", loss));
             }
-            // The task that keeps the hold drops the sender if the runtime drops the task.
+            // If the runtime drops the task of the hold, the task drops the sender.
             released.await.unwrap_or_else(|_| Err(self.error(ErrorKind::Closed, "release")))
         })
     }

@@ -58,7 +58,7 @@ impl QuorumTask {
             if kept.hold.deadline().is_none() {
                 return;
             }
-            // Not past the deadline, at which a loss is signalled.
+            // The requests end at the deadline, because a loss is signalled then.
             let left = kept.hold.remaining(kept.masters.now());
             let regained = async { timeout(kept.masters.executor(), left, self.regain()).await };
             if is_renewed && let Either::Left(_) = select(pin!(kept.ended()), pin!(regained)).await {
@@ -119,8 +119,8 @@ impl QuorumTask {
     /// Asks masters for the votes that the hold has lost or never had, with the hold's own token.
     ///
     /// A master may have accepted a larger token meanwhile, from an acquisition that has found no majority. It votes
-    /// for the hold all the same: while a majority has this hold, there is no later one that its counter could stand
-    /// for, and the counter stays as it is.
+    /// for the hold all the same, and its counter stays as it is: while a majority has this hold, no later hold has
+    /// been granted that the counter could stand for.
     async fn regain(&self) {
         let QuorumHold { masters, hold, slots, .. } = &*self.kept;
         let missing: Vec<usize> = {
@@ -134,7 +134,7 @@ impl QuorumTask {
         if mutant::on(Mutant::VoteRegainedWithFreshToken) {
             token = token.next();
         }
-        // A hold that no majority has any more, as after a jump of clocks, may have had successors.
+        // If no majority has the hold any more, as after a jump of clocks, later holds may have been granted.
         let mut granted = self.kept.deadline(masters.now()).is_some();
         if mutant::on(Mutant::RegainedVoteBarred) {
             granted = false;
@@ -149,7 +149,8 @@ impl QuorumTask {
     fn set_regained(&self, mut cast: Cast<'_>) {
         let QuorumHold { masters, hold, slots, .. } = &*self.kept;
         let master = cast.ballot.master;
-        // A client that has connected only now may lead to the server of another vote. The drop cancels this one.
+        // A client that has just connected may lead to a server that has voted already. The drop cancels the second
+        // vote.
         if masters.check_distinct("renew").is_err() {
             return;
         }
@@ -160,7 +161,7 @@ impl QuorumTask {
                 masters.change_stats(|stats| stats.votes_regained += 1);
                 Slot::voted(HoldOwner::new(masters.all[master].source.clone(), vote, None), validity.from)
             }
-            // Asked for again at the next count. The drop cancels the refused vote.
+            // The drop cancels the refused vote. The next count asks for it again.
             VoteAnswer::Refused(..) | VoteAnswer::Busy(..) => return,
         };
         lock(slots)[master] = slot;
@@ -194,7 +195,7 @@ impl QuorumTask {
         while releases.next().await.is_some() {}
     }
 
-    /// The answer to the caller of the release.
+    /// What the caller of the release is told.
     fn outcome(&self, count: Released) -> Result<()> {
         let QuorumHold { masters, hold, .. } = &*self.kept;
         let needed = majority(masters.all.len());
@@ -205,7 +206,7 @@ impl QuorumTask {
             let reason = "too few masters have confirmed the release; it continues in the background";
             return Err(Error::because(ErrorKind::Unavailable, "release", reason).with_name(&hold.keys.name));
         }
-        // Without the missing votes, the hold had no majority.
+        // So many votes were gone that the hold had no majority.
         if masters.all.len() - count.gone < needed {
             return Err(lost_error(hold, "release", Loss::Gone));
         }
@@ -233,7 +234,7 @@ impl Drop for QuorumTask {
     fn drop(&mut self) {
         // Does nothing after a release or a loss. In all other cases, the runtime has dropped the task.
         self.kept.hold.lose(Loss::Closed);
-        // A caller of the release is told by the end of its channel.
+        // The end of its channel tells the caller of the release.
         self.kept.leave_caller();
         self.kept.masters.change_stats(|stats| stats.held -= 1);
     }

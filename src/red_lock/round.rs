@@ -17,8 +17,8 @@ use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
 
-/// How often a request is sent again that was too late by the server's clock. Each answer corrects the estimate of that
-/// clock.
+/// How often a request is sent again that the server found too late, by its own clock. Each answer corrects the
+/// estimate of that clock.
 const MOST_STALE: u32 = 2;
 
 /// The proposal that masters vote on.
@@ -113,8 +113,8 @@ impl Masters {
         round
     }
 
-    /// The usable answer of a master to a request with these keys, which was sent at `sent` and could wait for `limit`.
-    /// Without one, the master is not asked again for a while.
+    /// The usable answer of a master to a request with these keys, whose time limit was `limit`. Without one, the
+    /// master is not asked again for a while.
     pub(super) fn answered<T>(
         self: &Arc<Self>,
         master: usize,

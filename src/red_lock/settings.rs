@@ -71,7 +71,7 @@ impl RedLockBuilder {
 
     /// Declares that no master loses a write when it restarts, so that its votes count at once. The default is `false`.
     ///
-    /// On a Redis server this takes `appendonly yes` and `appendfsync always`. With less, two guards can be valid at
+    /// A Redis server needs `appendonly yes` and `appendfsync always` for this. With less, two guards can be valid at
     /// the same time after a restart. A test that has just started its servers declares
     /// [`new_masters`](Self::new_masters) instead.
     pub fn durable(mut self, durable: bool) -> Self {
@@ -79,13 +79,13 @@ impl RedLockBuilder {
         self
     }
 
-    /// Declares that the masters were started for the first time, so that there is nothing that they can have lost. The
-    /// default is `false`.
+    /// Declares that the masters were started for the first time, so they cannot have lost anything. The default is
+    /// `false`.
     ///
     /// It is meant for tests, which start their servers and would otherwise wait for the longest lease. The votes of
     /// the first process of each master that this `RedLock` hears of count at once. Those of a master that restarts
-    /// later count when it has been up for the [`longest_lease`](Self::longest_lease), as without this declaration. Of
-    /// masters that were in use before, two guards can be valid at the same time.
+    /// later count when it has been up for the [`longest_lease`](Self::longest_lease), as without this declaration. If
+    /// the masters were in use before, two guards can be valid at the same time.
     pub fn new_masters(mut self, new: bool) -> Self {
         self.new_masters = new;
         self
@@ -95,16 +95,16 @@ impl RedLockBuilder {
     /// checked.
     ///
     /// Two programs exclude each other if each majority of the masters of one has a master in common with each majority
-    /// of the other. Of the masters 1, 2, 3 and 1, 2, 4 that is not so: one program can hold a lock with 1 and 3, and
-    /// the other with 2 and 4. It is so if one set has **one master more**. So a set is changed in steps: each adds one
-    /// master or removes one, and its version is larger by one. A `RedLock` with a version may therefore have 4 masters
-    /// as well, of which a majority is 3.
+    /// of the other. Programs with the masters 1, 2, 3 and 1, 2, 4 do not exclude each other: one can hold a lock with
+    /// 1 and 3, and the other with 2 and 4. They do if one set is the other with **one master more**. So a set is
+    /// changed in steps: each adds one master or removes one, and its version is larger by one. A `RedLock` with a
+    /// version may therefore have 4 masters as well, of which a majority is 3.
     ///
     /// Each vote says which version it is for, and a master remembers that of the last vote of each name. While that
     /// vote's lease lasts, a request for another set fails with [`OtherMasters`](ErrorKind::OtherMasters), unless its
     /// version is the one before or after, with one master more or less. **The masters cannot know each other**, so
-    /// this finds mistakes but does not make them harmless. It finds none of programs that reach no common master, and
-    /// does not see which masters a program has.
+    /// this finds mistakes but does not make them harmless. It finds no mistake of programs that reach no common
+    /// master, and does not see which masters a program has.
     ///
     /// A step is complete, and the next one may begin, when no program with an older version runs and the
     /// [`longest_lease`](Self::longest_lease) has passed since. The procedures are in

@@ -8,9 +8,9 @@ use crate::engine::lease::drift;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     run_id: Box<str>,
-    /// The latest possible start of the process. `None`: it started before the client's clock.
+    /// The latest possible start of the process. `None`: it started before the beginning of the client's clock.
     started: Option<Instant>,
-    /// Whether it may have taken the place of another process that was heard of.
+    /// Whether the process may have replaced another one that was heard of.
     is_later: bool,
     is_known: bool,
 }
@@ -39,8 +39,8 @@ impl Standing {
         &self.run_id
     }
 
-    /// The time at which all leases up to `longest` have ended that the server may have lost when it started. `None`:
-    /// that was before the client's clock.
+    /// The time at which the last lease has ended that the server may have lost when it started, if none was longer
+    /// than `longest`. `None`: that was before the beginning of the client's clock.
     pub(super) fn counts_from(&self, longest: Duration) -> Option<Instant> {
         self.started.map(|started| started + longest + drift(longest))
     }

@@ -20,7 +20,8 @@ pub struct RedLockStats {
     pub contested_rounds: u64,
     /// Rounds without a majority, because too few masters answered or have been up for long enough.
     pub failed_rounds: u64,
-    /// Votes that masters gave again to a hold, because they had lost it or could not be reached before.
+    /// Votes that masters gave to a hold after its grant, because they had lost the hold, or had refused or not
+    /// answered before.
     pub votes_regained: u64,
     /// The masters that do not answer at present, or refuse writes.
     pub masters_down: usize,

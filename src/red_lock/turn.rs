@@ -79,7 +79,7 @@ async fn watch(masters: &Arc<Masters>, n: usize, lease: Duration, patience: &Pat
     let mut due = since + limit / 2;
     let mut is_served = false;
     loop {
-        // Before the look, so that no change is missed after it.
+        // Listens before it looks, so that no change is missed in between.
         let changed = masters.changed.listen();
         let now = masters.now();
         if !masters.all[n].is_up() {
@@ -102,7 +102,7 @@ async fn watch(masters: &Arc<Masters>, n: usize, lease: Duration, patience: &Pat
         patience.wait(masters.now());
         let others = (0..masters.all.len()).filter(|other| *other != n && !masters.all[*other].is_heard_after(since));
         others.for_each(|other| masters.check(other, Some(LOOK / 2)));
-        // Many acquisitions may wait for the same master, and one of them asks for all.
+        // Many acquisitions may wait for the same master. With the jitter, the first of them asks for all.
         since = masters.now();
         due = since + masters.jitter().spread(LOOK);
     }
