@@ -23,9 +23,10 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Reads the inbox that is open as long as the client is, once `notices` says that it is subscribed, or ends if it
-    /// never will. If messages are sharded, it hears of gaps and revocations only, and `channel_of` names the inboxes
-    /// of slots, which the engine opens and closes.
+    /// Starts the task. It reads the client's own inbox as soon as `notices` resolves, and ends if `notices` resolves
+    /// to `None`: the inbox will never be subscribed. If messages are sharded, this inbox hears of gaps and revocations
+    /// only. The task then also reads inboxes of slots: the engine opens and closes them, and `channel_of` names their
+    /// channels.
     pub(crate) fn start(
         reader: Reader,
         notices: impl Future<Output = Option<BoxStream<'static, Notice>>> + Send + 'static,
@@ -44,7 +45,7 @@ impl Inbox {
                     }
                     Slots::new(&reader, channel_of).read().await
                 });
-                // The first inbox ends when the connection is closed.
+                // The client's own inbox ends when the connection is closed.
                 select(first, slots).await;
             });
             select(reading, stopped).await;

@@ -2,8 +2,8 @@
 //!
 //! | the request | its caller waits |
 //! |---|---|
-//! | may take at most the command timeout, and more than that is left | as long as the connection does; no timer is set for it |
-//! | has less time | for what is left. The request is then dropped: it may have been sent |
+//! | has at least the command timeout left | until the connection gives up, after the command timeout; no timer is set here |
+//! | has less time left | until that time is over. The request is then dropped, and may have been sent |
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Retry<'a> {
     /// `None` until the first failure.
     backoff: Option<Backoff>,
     give_up: Instant,
-    /// When the series began. `None` once its first request is sent, which is at that time.
+    /// When the series began, which is when its first request is sent. `None` after that.
     began: Option<Instant>,
     /// Whether the last request before the end is due or was sent.
     is_last: bool,
@@ -70,13 +70,13 @@ impl<'a> Retry<'a> {
     /// client that connects in the background: a request that is made before that is not executed.
     ///
     /// # Errors
-    /// There is no connection in time, or what keeps the client from connecting is not mended by time.
+    /// No connection was made in time, or the client cannot connect for a reason that time does not mend.
     pub(crate) async fn begin(&mut self) -> Result<Instant> {
         let Asker { executor, later, retry_timeout, command_timeout, .. } = self.asker;
         if let Some(later) = later.filter(|later| later.is_missing()) {
             let left = self.give_up.saturating_duration_since(executor.now());
             let longest = if retry_timeout.is_zero() { command_timeout } else { left };
-            // On the heap, because every operation would have to carry it.
+            // On the heap, because every operation would have to carry this future.
             let made = Box::pin(later.made_within(longest, self.keys.main())).await;
             made.map_err(|why| self.error(why.into()))?;
             self.began = None;
@@ -89,7 +89,8 @@ impl<'a> Retry<'a> {
         self.began.take().unwrap_or_else(|| self.asker.executor.now())
     }
 
-    /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection.
+    /// How long the caller waits for the answer to a request that is sent at `sent`. `None`: as long as the connection
+    /// does.
     pub(crate) fn limit(&self, sent: Instant) -> Option<Duration> {
         let Asker { retry_timeout, command_timeout, .. } = self.asker;
         let end = if retry_timeout.is_zero() { self.give_up + command_timeout } else { self.give_up };
@@ -102,7 +103,7 @@ impl<'a> Retry<'a> {
     }
 
     /// Waits for the answer to a request that is sent at `sent`, but no longer than until the retry timeout is over.
-    /// The request is then given up, and nothing is known of it.
+    /// The request is then given up, and its outcome is unknown.
     pub(crate) async fn bounded<T>(
         &self,
         sent: Instant,
@@ -110,15 +111,15 @@ impl<'a> Retry<'a> {
     ) -> Result<T, Failure> {
         match self.limit(sent) {
             None => request.await,
-            // Not sent: it could not be answered.
+            // Not sent, because no time is left for an answer.
             Some(Duration::ZERO) => Err(self.asker.late(&self.keys)),
             Some(left) => self.asker.within(left, &self.keys, request).await,
         }
     }
 
-    /// Pauses before the next request, or fails: at once if a retry is of no use, else when the client's retry timeout,
-    /// counted from the first request, is over. The last request is sent when half of the time that was left before it
-    /// is over, because one that is sent at the very end could not be answered.
+    /// Pauses before the next request, or fails. It fails at once if a retry is of no use, and otherwise when the
+    /// client's retry timeout is over, counted from the first request. The last pause takes half of the time that is
+    /// left, because a request that is sent at the very end could not be answered.
     pub(crate) async fn again_after(&mut self, failure: Failure) -> Result<()> {
         let Asker { executor, engine, .. } = self.asker;
         let left = self.give_up.saturating_duration_since(executor.now());
@@ -160,7 +161,8 @@ impl Asker<'_> {
         }
     }
 
-    /// The retry timeout is over. If there is no connection, the reason for that says more than the missing answer.
+    /// The failure of a request when the retry timeout is over. If there is no connection, the failure says why: that
+    /// tells more than the missing answer.
     fn late(self, keys: &Keys) -> Failure {
         let silent = || ConnectionError::Unknown(format!("nothing within {:?}", self.retry_timeout));
         Failure::Late(self.connection.why_down(keys.main()).unwrap_or_else(silent))

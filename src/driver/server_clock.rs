@@ -1,7 +1,7 @@
 //! An estimate of the server's clock, from the replies that carry its time.
 //!
-//! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate is that of the clock
-//! furthest ahead: a request that is dated by a slower clock would be stale on arrival there.
+//! After a failover, and in a cluster, replies come from servers whose clocks differ. The estimate follows the clock
+//! furthest ahead: a request that is dated by another clock would be stale on arrival at that server.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

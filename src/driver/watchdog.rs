@@ -60,8 +60,8 @@ impl Watchdog {
         let mut calls = FuturesUnordered::<BoxFuture<'_, ()>>::new();
         let mut turns = 0;
         loop {
-            // A runtime that is shut down drops a task when it is pending. Its sleeps end early, so that clean-ups that
-            // fail at once would always be ready by turns.
+            // A runtime that is shut down drops a task only while the task is pending. Its sleeps end early, so this
+            // task might never be pending: clean-ups that fail at once and their pauses would always be ready by turns.
             turns += 1;
             if turns > MOST_TURNS {
                 turns = 0;
@@ -116,7 +116,7 @@ impl Watchdog {
         }
     }
 
-    /// Asks about tickets, for no longer than until one of them has had no answer for the retry timeout.
+    /// Asks about tickets. The wait ends when one of them has had no answer for the retry timeout.
     async fn heartbeat(&self, Heartbeat { keys, tickets, last }: Heartbeat) {
         let args: Vec<TicketArgs> = tickets.iter().map(|(_, ticket)| (*ticket, ticket.ttl())).collect();
         let sent = self.executor.now();
@@ -124,7 +124,7 @@ impl Watchdog {
         let asked = scripts.heartbeat(&keys, &args);
         let (left, last) = last.map_or((self.retry_timeout, None), |(left, last)| (left, Some(last)));
         let outcome = match last {
-            // Not sent: it could not be answered.
+            // Not sent, because no time is left for an answer.
             Some(last) if left.is_zero() => Err(last),
             _ if left >= self.command_timeout || left.is_zero() => asked.await,
             _ => self.asker().within(left, &keys, asked).await,
@@ -161,10 +161,10 @@ impl Watchdog {
         self.engine.ahead_answered(&ask, answer, sent, now);
     }
 
-    /// Calls again and again until the server has answered, or the ticket or hold has expired. The clean-ups that wait
-    /// have their turn in between.
+    /// Cleans up once. Without an answer, the clean-up pauses and goes behind those that wait. It is repeated until the
+    /// server has answered, or the ticket or hold has expired.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
-        // Nothing is said if the future is dropped: the clean-up is not done then.
+        // If the future is dropped, the engine is not told, because the clean-up is not done.
         if self.cancel(&cleanup).await.is_ok() && self.end_again(&cleanup).await.is_ok() {
             return self.engine.cleanup_done(n);
         }
@@ -173,7 +173,7 @@ impl Watchdog {
         self.engine.cleanup_again(n);
     }
 
-    /// An error is one that may pass.
+    /// Removes the ticket or hold from Redis. After an error it may still be there, and the call is worth repeating.
     async fn cancel(&self, cleanup: &Cleanup) -> Result<(), Failure> {
         while self.executor.now() < cleanup.until {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
@@ -203,15 +203,16 @@ impl Watchdog {
         Ok(())
     }
 
-    /// After a repeated clean-up, the server may have another hold of the name that was ended before: one that it has
-    /// not heard the end of, or one whose ticket it had kept. An error is one that may pass.
+    /// After a repeated clean-up, asks who holds the name. After a failover, the new server may have another hold that
+    /// this client has ended before: it has not heard of the end, or it had kept the ticket and has granted it. The
+    /// engine ends that hold again. Returns only errors that may pass.
     async fn end_again(&self, cleanup: &Cleanup) -> Result<(), Failure> {
         if !cleanup.is_repeated || self.engine.is_closed() {
             return Ok(());
         }
         match self.scripts().holders(&cleanup.keys).await {
             Ok(held) => self.engine.end_again(held, self.executor.now()),
-            // A client that is closed meanwhile has ended what it is to end, and does not stay for the look.
+            // A client that was closed meanwhile has ended all that it must, and does not wait for this answer.
             Err(failure) if failure.kind().is_retryable() && !self.engine.is_closed() => return Err(failure),
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! What all inboxes have in common: their messages and interruptions go to the engine.
+//! Passes the messages and interruptions of all inboxes to the engine.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Reader {
 pub(super) struct Interrupted;
 
 impl Reader {
-    /// Reads the inbox that is open as long as the client is.
+    /// Reads the client's own inbox, which is open as long as the client is.
     pub(super) async fn read_first(&self, mut notices: BoxStream<'static, Notice>) {
         while let Some(notice) = notices.next().await {
             if let Some(Interrupted) = self.handle(notice) {

@@ -1,9 +1,9 @@
 //! The inboxes of a client in single slots of a cluster.
 //!
-//! A slot's inbox is subscribed after the server has said that an attempt waits there. What happens before the
-//! subscription is confirmed is no message that is missed: until then, scripts find no subscriber and pass the ticket
-//! over, and the confirmation is a gap, after which the server is asked about it. A subscription that fails is tried
-//! again, with a gap each time, so that the waiters ask meanwhile.
+//! A slot's inbox is subscribed after the server has said that an attempt waits there. No message is missed before the
+//! subscription is confirmed: until then, scripts find no subscriber and pass the ticket over. The confirmation is a
+//! gap, after which the server is asked about the ticket. A subscription that fails is tried again, with a gap each
+//! time, so that the waiters ask meanwhile.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -114,7 +114,7 @@ fn handle(reader: &Reader, slot: u16, event: Event) {
     }
 }
 
-/// The state of an inbox.
+/// The state of the stream of an inbox.
 enum Phase {
     Subscribing,
     Pausing,

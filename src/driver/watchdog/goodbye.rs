@@ -33,7 +33,8 @@ pub(super) fn say(
         return;
     }
     let until = executor.now() + within;
-    // A request that another thread sent after the last call of the good-bye would leave a ticket or a hold.
+    // Closed first, because a request that another thread sends after the last call of the good-bye would leave a
+    // ticket or a hold.
     connection.close();
     let Some(connection) = connection.without_runtime(within) else { return };
     let scripts = Scripts { connection: &*connection, inbox_prefix };
