@@ -72,7 +72,7 @@ async fn next(source: &Arc<HoldSource>, request: &Request, losses: &mut Losses) 
     }
 }
 
-/// Keeps only the `Hold`, which does not prevent the release.
+/// Resolves when the hold is lost. The future has only the `Hold`, and therefore does not prevent the release.
 async fn watch(hold: Arc<Hold>) -> NamedLoss {
     NamedLoss::of(&hold, hold.lost().await)
 }

@@ -55,8 +55,8 @@ impl MultiGuard {
         self.holds.iter().map(|owned| &*owned.hold.keys.name)
     }
 
-    /// The fencing token of the hold of `name`. `None` if nothing of that name was acquired, if it has no token, as
-    /// permits have none, or if several that have tokens have that name, such as a lock and a read-write lock: see
+    /// The fencing token of the hold of `name`. `None` if nothing of that name was acquired, if the hold has no token
+    /// (permits have none), or if several holds with tokens have that name, such as a lock and a read-write lock: see
     /// [`tokens`](Self::tokens).
     pub fn token(&self, name: &str) -> Option<Token> {
         let mut named = self.tokens().filter(|(other, _)| *other == name);

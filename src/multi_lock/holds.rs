@@ -21,8 +21,8 @@ impl Holds {
         self.0.push(owned);
     }
 
-    /// Releases all of them at the same time and waits for the answers. The error is that of a hold that did not last
-    /// until its release, or else any.
+    /// Releases all of them at the same time and waits for the answers. An error that says that a hold did not last
+    /// until its release is returned before any other.
     pub(super) async fn release(mut self) -> Result<()> {
         let released = join_all(iter::from_fn(|| self.0.pop()).map(release)).await;
         let errors = released.into_iter().filter_map(Result::err);

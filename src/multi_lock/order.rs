@@ -10,9 +10,9 @@ use crate::protocol::key::Keys;
 
 /// What to acquire, one after the other: each resource once.
 ///
-/// Two acquisitions that both want two resources acquire them in the same order, so neither waits for the other while
-/// it has what the other waits for. Equal names on different servers cannot be told apart in a way that all processes
-/// share: the sort is stable and leaves them in the order of the caller.
+/// Two acquisitions of the same resources take them in the same order, so neither holds the later one while it waits
+/// for the earlier one. Equal names on different servers cannot be told apart in a way that all processes share: the
+/// sort is stable and leaves them in the order of the caller.
 pub(super) fn ordered(options: &Options) -> Result<Vec<Part>> {
     let operation = options.operation;
     options.first()?;
@@ -20,7 +20,8 @@ pub(super) fn ordered(options: &Options) -> Result<Vec<Part>> {
     let mut known = HashMap::new();
     for part in options.parts() {
         let keys = part.primitive.keys(operation)?;
-        // Two `RedLock`s of the same clients are two sources, of the same servers.
+        // The table of re-entry identifies the servers: two `RedLock`s of the same clients are two sources, but share
+        // it.
         let resource = (Arc::as_ptr(&part.primitive.source.reentry), keys.main());
         let place = *known.entry(resource).or_insert(ordered.len());
         match ordered.get_mut(place) {
