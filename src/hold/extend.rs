@@ -40,7 +40,7 @@ pub(crate) async fn extend(owned: &HoldOwner, lease: Duration) -> Result<()> {
         // in Redis.
         hold.asks_for(lease);
         let holds = [hold.renewal_args(lease)];
-        // The wait for replicas ends before the caller's.
+        // The server waits for replicas no longer than the caller does.
         let of_replicas = retry.limit(sent).map_or(within, |limit| within.min(limit));
         let call = pin!(async {
             match hold.replicas {

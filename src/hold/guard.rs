@@ -238,7 +238,8 @@ pub(crate) async fn release(owned: Arc<HoldOwner>) -> Result<()> {
         Ok(owned) => owned,
         Err(shared) => {
             let (context, hold) = (shared.context().clone(), shared.hold.clone());
-            // Not `try_unwrap` alone: of guards that go at the same time, exactly one must find itself the last.
+            // `try_unwrap` alone may fail for all guards that are released at the same time. `into_inner` succeeds for
+            // exactly one of them.
             match Arc::into_inner(shared) {
                 Some(owned) => owned,
                 None => return hold.loss(context.now()).map_or(Ok(()), |loss| Err(lost_error(&hold, "release", loss))),

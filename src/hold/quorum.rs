@@ -24,7 +24,7 @@ pub(crate) trait Quorum: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<QuorumGrant>>>;
 }
 
-/// A hold with what keeps it. One of the methods of [`Ends`] must end it.
+/// A granted hold, with the interface that ends it. Its owner must call one of the releases of [`Ends`].
 pub(crate) struct QuorumGrant {
     pub(crate) hold: Arc<Hold>,
     pub(crate) ends: Arc<dyn Ends>,

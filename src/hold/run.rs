@@ -86,7 +86,7 @@ where
     }
 }
 
-/// Whether the lease covered the work, by the result of the release.
+/// Returns the error of a release only if it says that the lease may not have covered the work.
 pub(crate) fn covered(released: Result<()>) -> Result<()> {
     match released {
         Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::WrongType | ErrorKind::Protocol) => {

@@ -16,12 +16,12 @@ pub(crate) struct Source<T> {
     pub(crate) reentry: Arc<Reentry<T>>,
     /// The servers that grant a primitive together, unless the one of the context does.
     pub(crate) quorum: Option<Arc<dyn Quorum>>,
-    /// What is shared by the sources of several servers of which this one is the first, by their clients.
+    /// The tables of re-entry of several servers, by their clients. Each is kept by the client whose address is lowest.
     together: Mutex<Vec<Together<T>>>,
 }
 
-/// The clients, and what their sources share while there are any. The addresses are those of live clients as long as
-/// there is something to share, because each of these sources keeps its clients alive.
+/// The addresses of the clients, and the table that their sources share. While the table lives, the addresses are those
+/// of live clients, because each of these sources keeps its clients alive.
 type Together<T> = (Vec<usize>, Weak<Reentry<T>>);
 
 impl<T> Source<T> {
@@ -29,7 +29,8 @@ impl<T> Source<T> {
         Self::sharing(context, Arc::new(Reentry::new()), None)
     }
 
-    /// The source of what the servers of these clients grant together. Their order does not matter for what is shared.
+    /// The source of what the servers of these clients grant together. All sources of the same clients share one table
+    /// of re-entry, whatever the order of the clients.
     pub(crate) fn of_several(clients: &[Arc<Self>], quorum: Arc<dyn Quorum>) -> Option<Arc<Self>> {
         let keeper = clients.iter().min_by_key(|client| address(client))?;
         Some(Self::sharing(clients.first()?.context.clone(), keeper.shared_by(clients), Some(quorum)))
