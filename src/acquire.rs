@@ -1,4 +1,53 @@
-//! The acquire loop: within the timeout, for a holder or in a cohort, one attempt after the other.
+//! An acquisition, from its request to its hold.
+//!
+//! Each of four functions calls the next one. [`acquire`] limits the time. [`enter`] looks for a hold that the same
+//! holder can re-enter. [`own`] makes *attempts*, one after the other, until one of them is a hold. [`attempt::run`]
+//! follows one attempt. For a `RedLock`, `red_lock::acquire` stands in the place of `own`.
+//!
+//! Each attempt has an id that is used once. The engine opens the id before the first request is sent, because the
+//! message of the grant can overtake the answer.
+//!
+//! | the attempt | what is sent | becomes, on |
+//! |---|---|---|
+//! | asks | `acquire` with its id, again after a failure until the retry timeout is over ([`ask`]) | held on "granted"; queued on "queued"; over on "busy", "full" or "over the limit" |
+//! | is queued | nothing; the watchdog sends heartbeats ([`wait`]) | granted, gone or failed, by a message or the answer to a heartbeat |
+//! | is granted | nothing | held; asks again if the message cannot be trusted (below) |
+//! | is gone | nothing | over. `own` makes the next attempt |
+//! | has failed: no usable answer for the retry timeout | nothing | over, with the error |
+//! | is held | nothing, or a renewal that waits for replicas, by the watchdog (`confirm`) | the caller's; over if it is lost before the replicas have acknowledged it, and `own` makes the next attempt |
+//!
+//! A non-fair acquisition is a [`Member`] of its client's cohort and waits for its turn before each attempt. The
+//! [`Turn`] is to make a new attempt, to continue one that has lost its member, or to take over a hold without a
+//! request. If it comes with a former hold, the first request is `requeue`: one script releases the hold and queues up.
+//! A ticket that is queued belongs to the cohort. Its member waits for the next turn, and the outcome of the ticket is
+//! the turn of the member that has then waited longest.
+//!
+//! # What a dropped future leaves
+//! The future can be dropped at any await, and a timeout drops it. Each part cleans up by its own drop:
+//! - a [`Member`] leaves the cohort, and a turn that it has not looked at goes to the next member;
+//! - a [`PendingAttempt`] goes to the next member, which continues it with the same id. Without such a member, the
+//!   watchdog cancels the id until the server has answered, or the lease is over;
+//! - a [`HoldOwner`] without a guard releases its hold in the background;
+//! - a [`Vacant`] slot of the holder goes to another task that waits for it.
+//!
+//! A request that was sent may still be executed. From `not_after` on, when no future waits for the answer, the server
+//! refuses an `acquire`. A late `requeue` finds that the former hold was cancelled, and queues nothing. What was
+//! written before is removed by the cancel, or expires.
+//!
+//! # Why it is correct
+//! - An attempt is granted once. A script looks for the id before it acts, so a second copy of the request finds the
+//!   hold or the ticket of the first. The engine decides each id once, and ignores what it hears of the id later.
+//! - A lease ends in the client before it ends in Redis. It counts from before the answered request was sent, on the
+//!   monotonic clock, and less the drift of the clocks. If a message grants it, it counts from the last request that
+//!   was answered with "queued" or "waiting", or from the beginning of the attempt. The grant cannot be older.
+//! - A message of a grant is trusted if one request was sent and half of the lease is left. After a second request, the
+//!   message may be about a grant that has expired since, and the second copy may have queued up anew. So the attempt
+//!   asks again: the answer tells what is true now, and a hold begins its lease anew.
+//! - A grant that has expired when it becomes known is given up. After [`MOST_EXPIRED`] of them the acquisition fails,
+//!   and a try ends with `None` after the first.
+//! - No one waits for an event that cannot happen. Heartbeats find out what a lost message has said. A cohort without
+//!   any attempt, ticket or hold that could bring a turn lets its oldest member ask.
+//! - A closed client sends no request: closing has cancelled all ids, and a later request would acquire for no one.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! One lock over several independent servers.
+//! One lock over several independent servers. The docs of [`RedLock`] say what callers can rely on. The head of
+//! [`acquire`] describes the algorithm.
 
 use std::fmt;
 use std::sync::Arc;

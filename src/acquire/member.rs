@@ -25,7 +25,7 @@ pub(super) struct Member<'a> {
     joined: Instant,
     /// The last member that fails if this one does: the last one that had joined when this one began to ask.
     last: u64,
-    /// Whether the member holds.
+    /// Whether the member holds, so that the drop does not leave the cohort.
     holds: bool,
     /// Whether the member has joined in the current poll and waits. The engine then has the waker of this poll.
     has_just_joined: bool,
@@ -104,7 +104,8 @@ impl<'a> Member<'a> {
         self.context.engine.fail(self.cohort, self.number, failure, self.context.now());
     }
 
-    /// The member holds now, and leaves no more. From now on, [`InCohort`] hands the hold off.
+    /// Marks the member as a holder: the drop no longer leaves the cohort. From now on, [`InCohort`] hands the hold
+    /// off.
     pub(super) fn holds(mut self) {
         self.holds = true;
     }
@@ -137,8 +138,8 @@ impl InCohort {
         Self { cohort, budget }
     }
 
-    /// When the client learned of the tokens of which the hold has one. The members before may have had others of them
-    /// since.
+    /// When the client learned of the hold's token. The token may be older than the hold: earlier members of the cohort
+    /// had others of the same budget.
     pub(crate) fn tokens_since(&self) -> Instant {
         self.budget.known_since()
     }

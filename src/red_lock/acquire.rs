@@ -1,4 +1,47 @@
-//! One acquisition: first the turn, then rounds of votes until a majority has accepted the token.
+//! One acquisition of a `RedLock`: first the turn, then rounds of votes until a majority has accepted the token.
+//!
+//! Each master has two locks of a name. The *turn* is an ordinary lock with a queue, used on the first master that
+//! serves the name. The *vote* has no queue, but a counter: the largest token that the master has accepted. Only the
+//! votes exclude. The turn orders the acquisitions, and lets one of them ask for votes at a time.
+//!
+//! | the acquisition | what is sent | becomes, on |
+//! |---|---|---|
+//! | waits for the turn | an ordinary acquisition; probes if the master is silent ([`take_turn`]) | asks, once it has the turn; waits on the next master if this one does not serve the name |
+//! | asks | `vote` to all masters that serve the name, with the token of the turn ([`elect`]) | granted if a majority took the lock and accepted the token; asks a second time if a majority took it, but masters have seen larger tokens; contested if other holds prevent a majority; otherwise asks again after a pause |
+//! | asks a second time | `vote` to the masters that took the lock, with a token larger than all that they have seen | granted; contested; or asks again after a pause |
+//! | is contested | `view` after each pause, which changes nothing ([`Masters::look`]) | asks, when a majority is free; waits for a turn anew if an earlier master serves the name again |
+//! | is granted | renewals of each vote, by the client of its master; `vote` with the token of the hold, to masters that have not voted ([`QuorumTask`]) | released by its owner; lost at its deadline, or when the clients are closed |
+//!
+//! A try ends with `None` where it would wait for the turn, or is contested. The turn is kept until the hold ends; an
+//! acquisition that loses it before the grant waits for a turn anew. A master without a usable answer is passed over
+//! until a probe has been answered (`health`). If there is no majority for the retry timeout, the acquisition fails
+//! ([`Patience`]).
+//!
+//! # What a dropped future leaves
+//! The turn is a [`HoldOwner`], whose drop releases it. Each vote that was asked for is an attempt in a `Ballot`, whose
+//! drop cancels it in the background. A round without a majority is dropped likewise. A master that cannot be reached
+//! keeps the vote until its lease ends. Once the hold is granted, its [`QuorumTask`] has the votes and the turn, and
+//! there is no await before the hold has an owner. The task releases the votes and then the turn, so that the next
+//! acquisition finds a majority free.
+//!
+//! # Why it is correct
+//! - *At most one guard is valid.* Two majorities share a master, and its lock is taken for one hold at a time. Each
+//!   vote counts from before its request was sent, on the monotonic clock, and less the drift of the clocks. The
+//!   deadline of the hold is the time until which a majority of its votes lasts (`count`). So the shared master cannot
+//!   vote for another hold before.
+//! - *A restart does not give a vote twice.* Each answer tells how long the server has been up. The vote of a master
+//!   that has been up for less than the longest lease counts later: by then, the holds that it may have lost are over
+//!   (`standing`). Servers that are declared durable have lost none.
+//! - *Tokens grow.* A master accepts a token in the script that takes its lock, and only if the token is larger than
+//!   all that it has accepted before. So the master that two majorities share orders their tokens. The proposal grows
+//!   with the time for which the acquisition has had the turn: masters that have lost their counters would accept an
+//!   old one.
+//! - *A vote that is given later does no harm.* A hold asks for it with its own token, and says that it was granted
+//!   only while a majority has it. Meanwhile no later hold can have been granted.
+//! - *Acquisitions do not split the votes.* One has the turn, and a contested one only looks. If programs reach
+//!   different first masters, there are two queues, until the acquisition with the later master gives up its turn.
+//!
+//! `docs/quorum.md` tells how the scheme was checked.
 
 use std::pin::pin;
 use std::sync::Arc;
