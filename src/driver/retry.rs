@@ -21,7 +21,7 @@ use crate::runtime::{Executor, timeout};
 /// The pauses between requests to a server that gives no usable answer.
 pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
-/// What a series of requests needs of its client.
+/// The parts of a client that a series of requests uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) executor: &'a Arc<dyn Executor>,

@@ -17,7 +17,7 @@ use crate::protocol::reply::{HoldState, Renewed};
 use crate::runtime::Executor;
 use crate::trace;
 
-/// What is needed to send renewals and to record the answers.
+/// The parts of the watchdog that send renewals and record the answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewals<'a> {
     pub(super) engine: &'a Engine,

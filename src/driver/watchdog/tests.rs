@@ -38,7 +38,7 @@ fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
     }
 }
 
-/// They may be those of one node of a cluster, which is down.
+/// The clean-ups that fail may be for one node of a cluster that is down.
 #[test]
 fn clean_ups_that_fail_do_not_hold_up_others() {
     let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));

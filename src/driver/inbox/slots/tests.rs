@@ -123,7 +123,7 @@ fn setup(failures: &[ConnectionError]) -> Setup {
 }
 
 impl Setup {
-    /// An attempt that waits. The server is not asked about it soon.
+    /// Opens an attempt that waits. Its next heartbeat is not due soon.
     fn wait(&self) -> AttemptId {
         let now = self.clock.now();
         let id = self.engine.open(&self.keys, 1, LEASE, now).unwrap();
@@ -156,7 +156,7 @@ fn a_confirmed_subscription_asks_about_what_was_missed_before() {
     assert_eq!((setup.subscribed(), setup.heartbeats()), (1, 1));
 }
 
-/// Until the next attempt at a subscription, no message tells the waiters anything.
+/// No message reaches the waiters before the next attempt to subscribe.
 #[test]
 fn a_subscription_that_fails_asks_about_the_waiters() {
     let mut setup = setup(&[ConnectionError::Unreachable("by the test".to_owned())]);

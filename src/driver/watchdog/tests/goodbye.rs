@@ -32,7 +32,7 @@ fn wrong_type() -> ConnectionError {
     ConnectionError::refused("WRONGTYPE not a hash")
 }
 
-/// A key may be of a wrong type, which concerns one call. If the server is unreachable, every further call would fail.
+/// A key of a wrong type concerns one call only. If the server is unreachable, every further call would fail too.
 #[test]
 fn a_refusal_stops_only_its_own_call() {
     let attempts = 1_000;
@@ -62,7 +62,7 @@ fn a_clean_up_that_finds_the_connection_closed_is_left_to_the_good_bye() {
     assert_eq!(lock(&calls).len(), before + 1);
 }
 
-/// It has waited for as long as it may.
+/// Closing has waited for as long as the shutdown timeout allows.
 #[test]
 fn a_client_that_closes_its_connection_leaves_the_rest_to_the_leases() {
     let mut setup = setup(ConnectionError::Closed);
@@ -102,7 +102,7 @@ impl Executor for ShutDown {
 fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let (now, calls) = (executor.now(), Calls::default());
-    // The two take turns from then on.
+    // The second answer comes one poll later, so the two clean-ups are ready by turns.
     let connection =
         Answers { executor: executor.clone(), answer: fails(ConnectionError::Closed), is_late: |n| n == 2, calls };
     let watchdog = Watchdog { executor: Arc::new(ShutDown(now)), ..watchdog(&executor, Arc::new(connection)) };
@@ -116,15 +116,15 @@ fn clean_ups_that_fail_at_once_do_not_keep_the_runtime_from_its_end() {
     }
 }
 
-/// What is left in the server would block others for a lease. What was begun is finished before the next batch begins.
+/// What is left on the server would block others for a lease. Clean-ups that were begun are finished before the next
+/// batch.
 #[test]
 fn a_clean_up_that_is_not_finished_by_one_call_is_called_again() {
     const ATTEMPTS: usize = 300;
     const BATCH: usize = 256;
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let called = Arc::<Mutex<Vec<String>>>::default();
-    // The server has more dead tickets before each of ours than one call may remove: it asks for one more call about
-    // each.
+    // Before each of our tickets, the server has more dead tickets than one call may remove. It asks for one more call.
     let heard = Arc::clone(&called);
     let answer: Answer = Arc::new(move |call| {
         let Arg::Text(ticket) = call.args[0] else { panic!("{:?}", call.args) };

@@ -49,7 +49,7 @@ impl Executor for Arc<Virtual> {
     }
 }
 
-/// The time of each call, its script, and how long its answer is of use.
+/// The time of each call, its script, and its time limit.
 pub(super) type Calls = Arc<Mutex<Vec<(Instant, &'static str, Option<Duration>)>>>;
 
 /// What the server answers to a call.
