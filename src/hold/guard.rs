@@ -76,8 +76,8 @@ pub struct WriteGuard {
 /// While the [`is_valid`](Self::is_valid) of several guards of one name returns `true`, they have at most as many
 /// permits as the limit allows, with the exceptions of [`LockGuard`]. A drop gives the permits back in the background.
 ///
-/// There is no fencing token: several holders act at the same time, so storage could not tell by an order which of them
-/// is late.
+/// There is no fencing token: several holders act at the same time, so an order of tokens could not tell storage which
+/// of them is late.
 #[must_use = "the permits are given back when the guard is dropped"]
 pub struct Permit {
     owned: Arc<HoldOwner>,

@@ -13,9 +13,9 @@ use crate::error::Result;
 mod sealed {
     use super::{Future, NamedLoss, Options, Result};
 
-    /// What the library does with any guard, and other crates cannot.
+    /// What only the library can do with any guard.
     pub trait Sealed: Sized {
-        /// Acquires what the options ask for. `finish` gets `None` if others hold it, and the caller does not wait.
+        /// Acquires by the options. `finish` gets `None` if others hold the primitive and the caller does not wait.
         ///
         /// `finish` is an argument, because a combinator around the future would copy the future once more.
         fn acquire<T>(
@@ -120,7 +120,7 @@ macro_rules! held {
                 // The options end here: an acquisition that waits would carry them for hours.
                 let mut made = options.into_request(wait);
                 async move {
-                    // Borrowed, because what is moved out of `made` would be stored twice for the whole wait.
+                    // Borrowed, because values moved out of `made` would be stored twice for the whole wait.
                     let (source, request) = made.as_mut().map_err(|error| error.clone())?;
                     request.choose_holder();
                     finish(acquire(source, request).await?.map(Self::new))
