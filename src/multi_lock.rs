@@ -28,12 +28,13 @@ pub use guard::MultiGuard;
 ///   it has to be where each program chooses its own order.
 /// - Every hold is an ordinary one, with its own place in its queue, its own renewed lease and its own token, and has
 ///   the guarantees of its primitive.
-/// - What is named twice is one hold. Permits of one semaphore add up: `permits(&uploads, 2).permits(&uploads, 3)` is
-///   one request for five.
+/// - A primitive that is named twice is one hold. Permits of one semaphore add up: `permits(&uploads,
+///   2).permits(&uploads, 3)` is one request for five.
 ///
 /// # Not guaranteed
-/// - The acquisition is not one step. What was acquired first is held, and blocks others, while the next one is waited
-///   for. Set a [`timeout`](Acquire::timeout), and do not mix names in high demand with names that are held for long.
+/// - The acquisition is not one step. The first ones are held, and block others, while the acquisition waits for the
+///   next one. Set a [`timeout`](Acquire::timeout), and do not mix names in high demand with names that are held for
+///   long.
 /// - A program that already holds one of the names, or another name, and then acquires several, can still deadlock with
 ///   others. Acquire all of them at once, or set a timeout.
 /// - Primitives of the same kind, name and prefix on different servers are acquired in the order in which they are

@@ -50,7 +50,7 @@ impl MultiGuard {
     }
 
     /// The names, in the order in which they were acquired: locks, read-write locks, semaphores, and each kind by name.
-    /// What was named twice is there once.
+    /// A primitive that was named twice appears once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.holds.iter().map(|owned| &*owned.hold.keys.name)
     }

@@ -8,7 +8,7 @@ use crate::acquire::builder::choices::{Options, Part};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::key::Keys;
 
-/// What to acquire, one after the other: each resource once.
+/// The parts in the order in which they are acquired, each resource once.
 ///
 /// Two acquisitions of the same resources take them in the same order, so neither holds the later one while it waits
 /// for the earlier one. Equal names on different servers cannot be told apart in a way that all processes share: the

@@ -55,7 +55,7 @@ fn a_dropped_wait_is_cancelled_before_what_is_held() {
     assert_eq!(cleaned_up(&setup), ["c", "b", "a"]);
 }
 
-/// All of them are sent at once, and executed in the order in which they are sent.
+/// The releases are sent at once, and the server executes them in the order in which they were sent.
 #[test]
 fn releases_are_sent_in_the_reverse_order() {
     let setup = setup();
@@ -68,7 +68,7 @@ fn releases_are_sent_in_the_reverse_order() {
     assert_eq!(*lock(&setup.connection.keys), ["bowline:lock:{c}", "bowline:lock:{b}", "bowline:lock:{a}"]);
 }
 
-/// No task has looked at the clock since.
+/// The watchdog has not looked at the clock since the hold expired.
 #[test]
 fn a_hold_that_expired_before_the_last_answer_is_no_part_of_a_guard() {
     let setup = setup();
@@ -78,7 +78,7 @@ fn a_hold_that_expired_before_the_last_answer_is_no_part_of_a_guard() {
     assert_eq!((error.kind(), error.name()), (ErrorKind::Lost, Some("a")));
 }
 
-/// The server that has said so is gone when the others are given back.
+/// The server that has answered "busy" is gone when the holds before it are given back.
 #[test]
 fn a_try_takes_no_longer_than_one_retry_timeout() {
     let setup = setup();

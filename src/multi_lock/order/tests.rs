@@ -79,7 +79,7 @@ fn what_would_wait_for_itself_is_refused() {
     assert_eq!(plan(&[&handles.lock("a"), &handles.lock("")]).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// It cannot be seen here whether two clients use the same server, in a way that all processes share.
+/// All processes would have to tell in the same way whether two clients use the same server, and none can.
 #[test]
 fn equal_names_of_different_clients_stay_in_the_order_of_the_caller() {
     let (one, other) = (Handles::new(), Handles::new());
