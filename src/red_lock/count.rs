@@ -106,7 +106,7 @@ pub(super) fn tally(masters: usize, answers: &[VoteAnswer], now: Instant, lease:
     }
 }
 
-/// Counts what was seen at the masters.
+/// Counts what the looks at the masters have found.
 pub(super) fn survey(masters: usize, seen: &[Seen], now: Instant) -> Outlook {
     let (mut free, mut busy, mut left) = (0, 0, None::<Duration>);
     for seen in seen {

@@ -64,7 +64,7 @@ pub(super) struct Round<'a> {
     pub(super) other: Option<(usize, Box<str>)>,
 }
 
-/// What came of one ballot.
+/// The outcome of one ballot.
 enum Returned<'a> {
     Cast(Cast<'a>),
     /// Each copy of the request came too late, because the clocks of client and server run apart.
