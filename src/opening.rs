@@ -7,10 +7,10 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use crate::backoff::Backoff;
+use crate::backoff::pauses::REQUEST;
 use crate::config::Config;
 use crate::connection::later::Later;
 use crate::connection::{Connection, ConnectionError, Notice};
-use crate::driver::retry::PAUSES;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -78,7 +78,7 @@ impl Opening {
     /// Does all of it, again and again until it succeeds. From then on, calls of `later` reach the server. `None`:
     /// `later` was closed, or the connection was.
     pub(crate) fn in_background(self, later: Arc<Later>, engine: Arc<Engine>) -> impl Future<Output = Option<Notices>> {
-        let (connection, backoff) = (Arc::clone(&self.connection), Backoff::new(PAUSES, engine.jitter_seed()));
+        let (connection, backoff) = (Arc::clone(&self.connection), Backoff::new(REQUEST, engine.jitter_seed()));
         let told = Arc::clone(&later);
         let made = later.make(backoff, move || {
             let (opening, engine, later) = (self.clone(), Arc::clone(&engine), Arc::clone(&told));

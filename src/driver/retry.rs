@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
+use crate::backoff::pauses::REQUEST;
 use crate::connection::later::Later;
 use crate::connection::{Connection, ConnectionError};
 use crate::engine::Engine;
@@ -17,9 +18,6 @@ use crate::error::{Error, Result};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::runtime::{Executor, timeout};
-
-/// The pauses between requests to a server that gives no usable answer.
-pub(crate) const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(25), longest: Duration::from_secs(1) };
 
 /// The parts of a client that a series of requests uses.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +124,7 @@ impl<'a> Retry<'a> {
         if left.is_zero() || !failure.kind().is_retryable() {
             return Err(self.error(failure));
         }
-        let backoff = || Backoff::new(PAUSES, engine.jitter_seed());
+        let backoff = || Backoff::new(REQUEST, engine.jitter_seed());
         let mut pause: Duration = self.backoff.get_or_insert_with(backoff).pause();
         if pause >= left {
             if self.is_last {

@@ -10,8 +10,9 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
+use crate::backoff::pauses::REQUEST;
 use crate::connection::Connection;
-use crate::driver::retry::{Asker, PAUSES};
+use crate::driver::retry::Asker;
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::ahead::Ask;
@@ -168,7 +169,7 @@ impl Watchdog {
         if self.cancel(&cleanup).await.is_ok() && self.end_again(&cleanup).await.is_ok() {
             return self.engine.cleanup_done(n);
         }
-        let pause = PAUSES.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
+        let pause = REQUEST.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
         self.executor.sleep(pause).await;
         self.engine.cleanup_again(n);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::backoff::Pauses;
+use crate::backoff::pauses::HEARTBEAT;
 use crate::engine::cleanups::MOST;
 use crate::engine::schedule::BATCH;
 use crate::jitter::Jitter;
@@ -20,13 +20,10 @@ use name::{Event, Name};
 use unread::{Unread, UnreadId};
 
 /// The shortest time between two heartbeats of one name. Shorter ones would be polling.
-const SHORTEST: Duration = Duration::from_millis(50);
+const SHORTEST: Duration = HEARTBEAT.shortest;
 
 /// The time until the next heartbeat if no other hold blocked the ticket and yet no waiter could be granted.
 const FREE: Duration = Duration::from_secs(1);
-
-/// The pauses after unanswered heartbeats of a name.
-const UNANSWERED: Pauses = Pauses { shortest: SHORTEST, longest: Duration::from_millis(3200) };
 
 /// The heartbeat at the end of the blocking lease is delayed by up to this, so that clients do not all ask at the same
 /// moment.
@@ -202,7 +199,7 @@ impl Heartbeats {
     /// answered before that.
     pub(crate) fn unanswered(&mut self, keys: &Arc<Keys>, now: Instant, longest: Duration, left: Duration) {
         let Some(name) = self.names.get_mut(keys) else { return };
-        let mut pause = UNANSWERED.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
+        let mut pause = HEARTBEAT.after(name.unanswered, &mut self.jitter).min(longest).max(SHORTEST);
         if pause >= left {
             pause = if left > SHORTEST * 4 { left * 3 / 4 } else { left };
         }

@@ -24,7 +24,7 @@
 //! there is no await before the hold has an owner. The task releases the votes and then the turn, so that the next
 //! acquisition finds a majority free.
 //!
-//! # Why it is correct
+//! # Why it is correct (`docs/quorum.md` tells how this was checked)
 //! - *At most one guard is valid.* Two majorities share a master, and its lock is taken for one hold at a time. Each
 //!   vote counts from before its request was sent, on the monotonic clock, and less the drift of the clocks. The
 //!   deadline of the hold is the time until which a majority of its votes lasts (`count`). So the shared master cannot
@@ -40,8 +40,6 @@
 //!   only while a majority has it. Meanwhile no later hold can have been granted.
 //! - *Acquisitions do not split the votes.* One has the turn, and a contested one only looks. If programs reach
 //!   different first masters, there are two queues, until the acquisition with the later master gives up its turn.
-//!
-//! `docs/quorum.md` tells how the scheme was checked.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -52,6 +50,8 @@ use futures::future::{BoxFuture, Either, select};
 use crate::acquire::member::InCohort;
 use crate::acquire::pending::Terms;
 use crate::acquire::request::Request;
+use crate::backoff::Pauses;
+use crate::backoff::pauses::VOTE;
 use crate::engine::closed::Closed;
 use crate::engine::lease::{Hold, Term};
 use crate::error::{ErrorKind, Result};
@@ -68,9 +68,6 @@ use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::quorum_task::QuorumTask;
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
-
-/// The shortest and the longest pause after a round without a majority, unless a hold in the way ends before.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(150));
 
 /// The shortest pause if the hold in the way is about to end.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -229,7 +226,7 @@ async fn vote(
             }
         };
         // The background cancels the votes during the pause.
-        let (shortest, longest) = PAUSES;
+        let Pauses { shortest, longest } = VOTE;
         let jittered = shortest + masters.jitter().up_to(longest - shortest);
         masters.executor().sleep(jittered.min(pause)).await;
         patience.ask(masters.now());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 
 use crate::backoff::Backoff;
-use crate::driver::retry::PAUSES;
+use crate::backoff::pauses::REQUEST;
 use crate::error::ErrorKind;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::AcquireArgs;
@@ -91,7 +91,7 @@ impl Masters {
         let (masters, clock) = (Arc::downgrade(self), executor.clone());
         let mut connecting = self.all[n].context().connecting().map(Box::pin);
         executor.spawn(Box::pin(async move {
-            let mut backoff = Backoff::new(PAUSES, seed);
+            let mut backoff = Backoff::new(REQUEST, seed);
             loop {
                 let pause = clock.sleep(backoff.pause());
                 match connecting.take() {

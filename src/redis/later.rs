@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::link::RECONNECT;
 use crate::backoff::Backoff;
+use crate::backoff::pauses::RECONNECT;
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::connection::later::{Attempt, Later};

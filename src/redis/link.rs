@@ -22,7 +22,6 @@ use super::dial::Dial;
 use super::dial::gate::Gate;
 use super::dial::locate::Locate;
 use super::failure::Failure;
-use crate::backoff::Pauses;
 use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
@@ -47,10 +46,6 @@ pub(super) use self::dialling::attempt;
 
 /// Most calls that wait for replicas are answered within this time. The other calls set timers of their own.
 const SOON: Duration = Duration::from_millis(500);
-
-/// The pauses between attempts to reconnect.
-pub(super) const RECONNECT: Pauses =
-    Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(800) };
 
 pub(super) struct Link {
     pub(super) executor: Arc<dyn Executor>,

@@ -9,22 +9,19 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{AbortHandle, BoxStream, SelectAll, Stream, abortable, unfold};
 use futures::{FutureExt, StreamExt};
 
 use super::reader::{Interrupted, Reader};
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
+use crate::backoff::pauses::INBOX;
 use crate::connection::{Connection, ConnectionError, Notice};
 use crate::engine::inboxes::InboxWork;
 use crate::error::ErrorKind;
 use crate::mutant::{self, Mutant};
 use crate::runtime::Executor;
-
-/// The pauses between attempts to subscribe. Each attempt takes up to the command timeout.
-const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(250), longest: Duration::from_secs(5) };
 
 pub(super) struct Slots<'a, F> {
     reader: &'a Reader,
@@ -82,7 +79,7 @@ impl<'a, F: Fn(u16) -> String> Slots<'a, F> {
 
     fn open(&mut self, slot: u16) {
         let Reader { connection, executor, engine } = self.reader;
-        let backoff = Backoff::new(PAUSES, engine.jitter_seed());
+        let backoff = Backoff::new(INBOX, engine.jitter_seed());
         let inbox = inbox(Arc::clone(connection), Arc::clone(executor), (self.channel_of)(slot), backoff);
         let (inbox, end) = abortable(inbox.map(move |event| (slot, event)));
         self.inboxes.push(inbox.boxed());

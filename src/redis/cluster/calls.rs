@@ -14,7 +14,8 @@ use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
 use super::router::Router;
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
+use crate::backoff::pauses::{CLUSTER_DOWN, SLOT_MOVES};
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
@@ -23,10 +24,6 @@ use crate::protocol::slot;
 const MOST_MOVES: u32 = 5;
 /// The most calls in one write to a node.
 const BATCH: usize = 256;
-/// The pauses before a call is sent again to a node that has said "later".
-const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(50) };
-/// The pauses before a call is sent again to a node that accepts no calls. All clients of the cluster wait then.
-const PAUSES_DOWN: Pauses = Pauses { shortest: Duration::from_millis(10), longest: Duration::from_millis(500) };
 
 /// Runs one call.
 pub(super) async fn run(router: &Router, call: &Call<'_>) -> Result<Reply, ConnectionError> {
@@ -180,7 +177,7 @@ fn next(router: &Router, slot: u16, answer: NodeAnswer, node: &Node) -> Next {
 
 /// Pauses for longer each time. `backoff` is `None` at first.
 async fn pause(router: &Router, slot: u16, backoff: &mut Option<Backoff>) {
-    let backoff = backoff.get_or_insert_with(|| Backoff::new(PAUSES, router.seed.wrapping_add(slot.into())));
+    let backoff = backoff.get_or_insert_with(|| Backoff::new(SLOT_MOVES, router.seed.wrapping_add(slot.into())));
     router.executor.sleep(backoff.pause()).await;
 }
 
@@ -189,7 +186,7 @@ async fn pause_down(router: &Router, backoff: &mut Option<Backoff>) {
     // Listens before it asks, so that it does not miss the end of the reading.
     let read = router.signals.listen_reading();
     router.signals.suspect_map();
-    let pause = backoff.get_or_insert_with(|| Backoff::new(PAUSES_DOWN, router.seed)).pause();
+    let pause = backoff.get_or_insert_with(|| Backoff::new(CLUSTER_DOWN, router.seed)).pause();
     select(router.executor.sleep(pause), read).await;
 }
 

@@ -80,8 +80,8 @@ pub(super) async fn hand(
 }
 
 /// Waits for the link to a node. Returns it with the time since when there is one for this call: the clock is read only
-/// after a wait, so calls that need not wait have their whole time, and [share a timer](super::super::link::limit). `None`:
-/// the map has changed meanwhile, or the node has left it. The error: there was no link in time.
+/// after a wait, so calls that need not wait have their whole time, and [share a timer](super::super::link::limit).
+/// `None`: the map has changed meanwhile, or the node has left it. The error: there was no link in time.
 async fn link(
     router: &Router,
     node: &Arc<Node>,

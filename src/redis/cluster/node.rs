@@ -9,12 +9,13 @@ use futures::FutureExt;
 
 use super::super::dial::handshake::{self, Fresh};
 use super::super::failure::Failure;
+use super::super::link::Link;
 use super::super::link::acknowledging::Acknowledging;
 use super::super::link::beside::beside;
-use super::super::link::{Link, RECONNECT};
 use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
+use crate::backoff::pauses::RECONNECT;
 
 /// A node that receives calls, or did.
 pub(super) struct Node {

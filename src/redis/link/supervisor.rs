@@ -11,9 +11,10 @@ use super::super::dial::handshake::{self, Driver, Fresh};
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
+use super::Link;
 use super::beside::beside;
-use super::{Link, RECONNECT};
 use crate::backoff::Backoff;
+use crate::backoff::pauses::RECONNECT;
 use crate::connection::Warning;
 
 /// Closes the connection when the supervisor's task is dropped. A runtime drops the task when it shuts down.

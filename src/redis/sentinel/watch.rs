@@ -14,13 +14,13 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 
 use super::super::failure::Failure;
-use super::super::link::RECONNECT;
 use super::super::url::target::{Address, Target};
 use super::board::{Board, SentinelAnswer};
 use super::query;
 use super::sentinels::Sentinels;
 use super::standing::Standing;
 use crate::backoff::Backoff;
+use crate::backoff::pauses::RECONNECT;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
 

@@ -16,9 +16,10 @@ use futures::channel::oneshot;
 
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
-use super::super::link::{RECONNECT, attempt};
+use super::super::link::attempt;
 use super::Notices;
 use crate::backoff::Backoff;
+use crate::backoff::pauses::RECONNECT;
 use crate::connection::{ConnectionError, Notice};
 use crate::runtime::{self, Executor};
 

@@ -110,12 +110,12 @@ fn the_pauses_after_unanswered_heartbeats_grow_and_an_answer_resets_them() {
     heartbeats.insert(&keys, 1, TTL, start, start, Some(TTL));
     heartbeats.heartbeat_soon(&keys, start);
     let waits = pauses(&mut heartbeats, &keys, start, TTL);
-    let longest = UNANSWERED.at_most();
+    let longest = HEARTBEAT.at_most();
     assert!(
         waits[0] <= SHORTEST * 5 / 4 && waits.iter().all(|wait| *wait >= SHORTEST && *wait <= longest),
         "{waits:?}"
     );
-    assert!(waits[3] > waits[0] * 3 && waits[11] >= UNANSWERED.longest * 3 / 4, "{waits:?}");
+    assert!(waits[3] > waits[0] * 3 && waits[11] >= HEARTBEAT.longest * 3 / 4, "{waits:?}");
     assert_ne!(waits[10], waits[11], "also the longest pauses have jitter");
     let now = heartbeats.next().unwrap();
     heartbeats.due(now).unwrap();

@@ -10,20 +10,18 @@ use futures::future::{BoxFuture, Either, select};
 use rustc_hash::FxHashSet;
 
 use super::super::super::failure::Failure;
-use super::super::super::link::{RECONNECT, attempt};
+use super::super::super::link::attempt;
 use super::super::host::Host;
 use super::super::redirect::Redirect;
 use super::super::router::Router;
 use super::super::subscription::{CutOff, HEARTBEAT, limits};
 use super::channels::Channels;
 use super::socket::{ChannelAnswer, Said, Socket};
-use crate::backoff::{Backoff, Pauses};
+use crate::backoff::Backoff;
+use crate::backoff::pauses::{CHANNEL, RECONNECT};
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
 use crate::redis::dial::progress::DialProgress;
-
-/// The pauses before a channel that a node did not subscribe is tried there again.
-const PAUSES: Pauses = Pauses { shortest: Duration::from_millis(20), longest: Duration::from_secs(1) };
 
 /// The most channels in one write.
 const BATCH: usize = 256;
@@ -116,7 +114,7 @@ impl Node<'_> {
 
 impl<'a> Subscribed<'a> {
     fn new(node: &'a Node<'a>, socket: Socket, limit: Duration) -> Self {
-        let backoff = Backoff::new(PAUSES, node.router.seed);
+        let backoff = Backoff::new(CHANNEL, node.router.seed);
         Self {
             node,
             socket,
@@ -215,7 +213,7 @@ impl<'a> Subscribed<'a> {
         });
         if unwanted.is_empty() && missing.is_empty() {
             if self.put_off.is_empty() {
-                self.backoff = Backoff::new(PAUSES, router.seed);
+                self.backoff = Backoff::new(CHANNEL, router.seed);
             }
             return Ok(false);
         }
