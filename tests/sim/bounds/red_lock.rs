@@ -1,5 +1,7 @@
 //! The same bounds, for a `RedLock` of whose masters none, a minority or a majority is in trouble.
 
+#![expect(clippy::async_yields_async, reason = "an operation is prepared first, and begins later")]
+
 use bowline::{Executor, LockGuard, MultiLock, RedLock};
 
 use super::*;

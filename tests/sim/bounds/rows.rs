@@ -1,5 +1,7 @@
 //! Members of one cohort, and what operations are made of.
 
+#![expect(clippy::async_yields_async, reason = "an operation is prepared first, and begins later")]
+
 use std::time::Duration;
 
 use bowline::{Acquire, Client, Held, TryAcquire};

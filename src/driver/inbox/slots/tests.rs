@@ -3,6 +3,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use std::time::Instant;
 
 use async_trait::async_trait;
