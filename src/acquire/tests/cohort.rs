@@ -170,6 +170,20 @@ fn a_request_after_a_grant_from_the_queue_fails_those_that_waited_too() {
     assert!(calls > 1 && setup.calls() == calls);
 }
 
+/// It was answered once, so the time since its first request does not count.
+#[test]
+fn a_request_after_a_long_wait_has_the_whole_retry_timeout() {
+    let setup = setup();
+    setup.answer([Answer::Queued, Answer::Unreachable, Answer::Granted]);
+    let request = Request { joins_cohort: false, ..setup.request(None) };
+    let mut acquiring: Acquiring<'_> = Box::pin(setup.acquire(request));
+    assert!(poll(acquiring.as_mut()).is_pending());
+    assert!(setup.context.config.retry_timeout < LEASE);
+    setup.executor.advance(LEASE);
+    setup.context.deliver(vec![Message::Granted { id: first_id(), token: Token::new(1), at: 5 }]);
+    owned(Poll::Ready(finish(acquiring)));
+}
+
 #[test]
 fn a_request_may_be_executed_until_its_caller_gives_up() {
     let setup = setup();
