@@ -214,6 +214,10 @@ fn judge(rows: &'static [Row], troubles: &[Trouble], before: Duration, noticed: 
                         Err(error) => {
                             let is_timed_out = took == timeout && error.is_retryable();
                             let may_be_early = kind == Ends || !error.is_retryable() || bounds.retry_timeout.is_zero();
+                            let is_refused = matches!(trouble, Trouble::Refuses(_)) && kind == Acquires;
+                            if bounds.retry_timeout.is_zero() && is_refused && before.is_zero() && !took.is_zero() {
+                                cell("a refusal was not the last word".to_owned());
+                            }
                             let is_early = took < timeout.min(before + patience);
                             if (is_early && !may_be_early) || (error.kind() == ErrorKind::TimedOut) != is_timed_out {
                                 cell(format!("{error:#}"));
