@@ -30,8 +30,8 @@ pub(super) const LOOK: Duration = Duration::from_secs(1);
 const PROBED: Duration = Duration::from_millis(1);
 
 impl Masters {
-    /// A master gave no usable answer to a request with these keys, which was sent at `sent` and could wait for `limit`.
-    /// `false`: the answer is not about the master.
+    /// A master gave no usable answer to a request with these keys, which was sent at `sent` and could wait for
+    /// `limit`. `false`: the answer is not about the master.
     pub(super) fn set_failed(
         self: &Arc<Self>,
         n: usize,

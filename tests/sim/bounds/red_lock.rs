@@ -196,7 +196,7 @@ fn judge(rows: &'static [Row], troubles: &[Trouble], before: Duration, noticed: 
                     let waits = if is_lost || before.is_zero() { Duration::ZERO } else { HELD };
                     let longest = timeout.min(before + waits + patience + noticed);
                     let mut cell = |what: String| cell(format!("{name}: {took:?}, {what}"));
-                    // One acquisition after the other, each with a time of its own, and with random pauses between them.
+                    // One acquisition after the other, each with a time of its own, and random pauses between.
                     let is_answered = outcome.is_ok() || *trouble == SLOW[0];
                     let are_several = ["several", "non_fair"].contains(&name) && is_answered;
                     let longest = if are_several { longest * 3 } else { longest };
