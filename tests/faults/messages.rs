@@ -87,12 +87,15 @@ async fn a_message_after_its_grant_was_learned_is_ignored(env: Env) {
 
     let next = client.lock("a").lock().await.unwrap();
     messages.iter().for_each(|message| faults.inject(message.clone()));
+    // The release is repeated, because the server names its attempt, and again after a gap. How often depends on which
+    // of them comes first. It changes nothing.
+    let repeated = messages.len() as u64;
+    env.eventually("the clean-ups", async || faults.answered("lock_cancel") >= repeated).await;
     let renewals = faults.answered("lock_renew");
     faults.gap();
     env.eventually("a renewal", async || faults.answered("lock_renew") > renewals).await;
     assert_holds(&env, &next);
-    // The release is repeated, because the server names its attempt, and after the gap. That changes nothing.
-    env.eventually("the clean-ups", async || faults.answered("lock_cancel") == messages.len() as u64 + 1).await;
+    env.eventually("the clean-up", async || faults.answered("lock_cancel") > repeated).await;
     assert_holds(&env, &next);
     assert_eq!(faults.calls("lock_release"), 1);
     next.release().await.unwrap();
