@@ -128,7 +128,7 @@ pub enum Mutant {
     CohortTakesItsTime,
     /// No release is repeated after a gap.
     ReleaseNotRepeated,
-    /// After a gap, nobody looks whether the server has a hold that was ended before the last one.
+    /// After a gap, the client does not ask whether the server still has a hold that was ended before the last one.
     EndedNotLookedFor,
     /// A hold that the server gives to an attempt that was ended is left there.
     EndedGrantLeft,

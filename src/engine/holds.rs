@@ -90,9 +90,8 @@ impl Holds {
             self.insert_as(Watch::Unseen, &successor, deadline, now);
             return Some(successor);
         };
-        // This table has one reference. The last guard has another, which it lends by `&mut` so that nobody clones it
-        // meanwhile. If there is no third one, nobody can tell that the hold changes its owner, and it stays where it
-        // is.
+        // Two references are the least: this table's, and that of the last guard, which is borrowed mutably and so
+        // cannot be cloned now. Without a third one, no other code sees the hold, and it can be changed in place.
         if Arc::strong_count(hold) == 2 && Arc::ptr_eq(&held.hold, hold) {
             // What others did with the references that they had comes before.
             fence(Ordering::Acquire);

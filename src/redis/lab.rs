@@ -38,6 +38,10 @@ mod node;
 pub(super) type Connecting = oneshot::Receiver<std::result::Result<Vec<Warning>, Failure>>;
 pub(super) type Tasks = FuturesUnordered<BoxFuture<'static, ()>>;
 
+pub(super) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
 pub(super) struct Lab {
     pub(super) clock: Arc<Clock>,
     /// By their ports.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline::{Client, Result, blocking};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join, try_join};
+use futures::future::{BoxFuture, join};
 
 /// An operation, which begins when this is polled.
 pub type Prepared = BoxFuture<'static, Result<()>>;
@@ -31,12 +31,13 @@ pub struct Operations<C: 'static> {
 /// A lease that ends in no test.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
+/// An operation that needs no preparation.
+pub fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
     Box::pin(std::future::ready(prepared))
 }
 
 /// Keeps what the work waits for.
-fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
+pub fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
     async move {
         let outcome = work.await;
         drop(held);
@@ -45,8 +46,13 @@ fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
     .boxed()
 }
 
-fn both([one, other]: [Prepared; 2]) -> Prepared {
-    async move { try_join(one, other).await.map(drop) }.boxed()
+/// Ends when both have ended: a failure of one says nothing about the time of the other.
+pub fn both([one, other]: [Prepared; 2]) -> Prepared {
+    async move {
+        let (one, other) = join(one, other).await;
+        one.and(other)
+    }
+    .boxed()
 }
 
 /// The outcome of the second one.

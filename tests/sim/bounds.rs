@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bowline::{Client, Config, ErrorKind, Result, dialled};
-use bowline_testkit::operations::{LEASE, Operations, Prepared, Row, asynchronous};
+use bowline_testkit::operations::{LEASE, Operations, Prepared, Row, asynchronous, both, ready};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use self::place::{Place, TROUBLES, Trouble, Wires};
-use self::rows::{COHORT, COHORT_QUEUED, both, ready, tries, waits};
+use self::rows::{COHORT, COHORT_QUEUED, tries, waits};
 use crate::executor::on_new_machine;
 
 mod place;

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use super::super::lab::{Lab, Said, Tasks};
+use super::super::lab::{Lab, Said, Tasks, ms};
 use super::*;
 use crate::connection::Reply;
 use crate::mutex::lock;
@@ -161,7 +161,7 @@ fn a_call_that_was_handed_over_a_moment_before_its_time_is_over_says_nothing_abo
     };
     let limit = Config::default().command_timeout;
     // Calls are sent again after at most 625 ms.
-    for (silence, logins) in [(Duration::from_millis(450), 0), (limit, 1)] {
+    for (silence, logins) in [(ms(450), 0), (limit, 1)] {
         // In some of these rounds, the last request is on the way when the time limit passes.
         for _ in 0..5 {
             let (answer, ()) =

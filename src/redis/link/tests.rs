@@ -5,13 +5,9 @@ use futures::FutureExt;
 use futures::future::{join, join3};
 
 use super::super::dial::progress::{DialProgress, Stage};
-use super::super::lab::{Lab, Tasks};
+use super::super::lab::{Lab, Tasks, ms};
 use super::limit::is_silent;
 use super::*;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 fn lost(why: &str) -> Failure {
     Failure::Io(why.to_owned())

@@ -2,16 +2,12 @@ use std::sync::Mutex;
 
 use futures::future::join;
 
-use super::super::lab::{FakeNode, Lab, Named, Said, Tasks, push};
+use super::super::lab::{FakeNode, Lab, Named, Said, Tasks, ms, push};
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
 use crate::protocol::Script;
 use crate::runtime::Executor;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 struct Scene {
     lab: Arc<Lab>,

@@ -60,8 +60,8 @@ const ROWS: &[Row] = &[
     ("try_lock", Acquires, |it, timeout| ready(tries(it.locks.try_lock("try_lock"), timeout))),
     ("fixed", Acquires, |it, timeout| ready(waits(it.locks.lock("fixed").expires_after(LEASE), timeout))),
     ("non_fair", Acquires, |it, timeout| {
-        let [one, other] = [(); 2].map(|()| waits(it.locks.lock("non_fair").non_fair(), timeout));
-        ready(both(one, other))
+        let two = [(); 2].map(|()| waits(it.locks.lock("non_fair").non_fair(), timeout));
+        ready(both(two))
     }),
     ("several", Acquires, |it, timeout| {
         let several = MultiLock::new().red_lock(&it.locks, "one").red_lock(&it.locks, "two");
@@ -93,8 +93,8 @@ const QUEUED: &[Row] = &[
     ("queued member", Acquires, |it, timeout| {
         Box::pin(async move {
             let held = it.locks.lock("queued member").await.unwrap();
-            let [one, other] = [(); 2].map(|()| waits(it.locks.lock("queued member").non_fair(), timeout));
-            it.behind(held, both(one, other))
+            let two = [(); 2].map(|()| waits(it.locks.lock("queued member").non_fair(), timeout));
+            it.behind(held, both(two))
         })
     }),
     // It has its turn.

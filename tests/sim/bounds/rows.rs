@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use bowline::{Acquire, Client, Held, TryAcquire};
-use bowline_testkit::operations::{Prepared, Row};
+use bowline_testkit::operations::{Prepared, Row, behind, ready};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join};
+use futures::future::BoxFuture;
 
 pub(super) fn waits<G: Held + 'static>(acquire: Acquire<G>, timeout: Option<Duration>) -> Prepared {
     let acquire = match timeout {
@@ -52,25 +52,3 @@ pub(super) const COHORT_QUEUED: &[Row<Client>] = &[
     ("queued member 4", false, member),
     ("queued member 5", false, member),
 ];
-
-/// Keeps what the work waits for.
-fn behind(held: impl Send + 'static, work: Prepared) -> Prepared {
-    async move {
-        let outcome = work.await;
-        drop(held);
-        outcome
-    }
-    .boxed()
-}
-
-pub(super) fn ready(prepared: Prepared) -> BoxFuture<'static, Prepared> {
-    Box::pin(std::future::ready(prepared))
-}
-
-pub(super) fn both(one: Prepared, other: Prepared) -> Prepared {
-    async move {
-        let (one, other) = join(one, other).await;
-        one.and(other)
-    }
-    .boxed()
-}

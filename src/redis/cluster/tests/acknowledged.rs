@@ -31,7 +31,7 @@ fn all_rounds_together_take_no_longer_than_one() {
     let (lab, waits) = (Arc::clone(&scene.lab), Arc::new(Mutex::new(Vec::new())));
     let heard = Arc::clone(&waits);
     scene.lab.nodes[&1].answers(move |_, words| match words {
-        ["EVAL" | "EVALSHA", ..] => Some(Said::After(Duration::from_millis(200), "-TRYAGAIN later\r\n".to_owned())),
+        ["EVAL" | "EVALSHA", ..] => Some(Said::After(ms(200), "-TRYAGAIN later\r\n".to_owned())),
         ["WAIT", _, limit] => {
             lock(&heard).push(lab.now() + Duration::from_millis(limit.parse().unwrap()));
             None
@@ -45,7 +45,7 @@ fn all_rounds_together_take_no_longer_than_one() {
     let ends = lock(&waits).clone();
     assert!(ends.len() > 2, "{} rounds", ends.len());
     // The answer to the last request may have come after the time limit.
-    let slow = Duration::from_millis(300);
+    let slow = ms(300);
     let latest = ends.into_iter().max().unwrap() - began;
     assert!(latest <= WITHIN + slow, "a replica may acknowledge the call until {latest:?}");
     assert!(scene.lab.now() <= began + WITHIN + slow, "{:?}", scene.lab.now() - began);

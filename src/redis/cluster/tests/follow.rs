@@ -17,6 +17,15 @@ struct How {
 }
 
 impl How {
+    /// Nodes at these ports, of which the first three are in the map, and a client that has called so before.
+    fn scene(self, ports: &[u16]) -> Scene {
+        let mut scene = Scene::of(ports);
+        for answer in scene.run(async |cluster| self.run(cluster).await) {
+            answer.unwrap();
+        }
+        scene
+    }
+
     /// The answer to each call.
     async fn run(self, cluster: &Cluster) -> Vec<Answer> {
         let calls = vec![Call::new(Script::all().next().unwrap(), &["{a}"], &[]); self.calls];
@@ -35,15 +44,12 @@ impl How {
 #[test]
 fn no_late_answer_of_a_replaced_master_counts() {
     for (how, is_replaced) in ALL.into_iter().flat_map(|how| [(how, true), (how, false)]) {
-        let mut scene = Scene::new();
+        let mut scene = how.scene(&[1, 2, 3]);
         let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-        for answer in lab.run(&mut scene.tasks, how.run(cluster)) {
-            answer.unwrap();
-        }
         let frozen = &lab.nodes[&1];
         frozen.frozen.store(true, Ordering::SeqCst);
         let thaws = async {
-            lab.sleep(Duration::from_millis(450)).await;
+            lab.sleep(ms(450)).await;
             if is_replaced {
                 [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
             }
@@ -64,13 +70,12 @@ fn no_late_answer_of_a_replaced_master_counts() {
 #[test]
 fn the_map_is_read_while_a_node_is_silent() {
     for how in ALL {
-        let mut scene = Scene::new();
-        scene.run(async |cluster| how.run(cluster).await);
+        let mut scene = how.scene(&[1, 2, 3]);
         let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
         lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
         let began = lab.now();
         let replaced = async {
-            lab.sleep(Duration::from_millis(1_000)).await;
+            lab.sleep(ms(1_000)).await;
             [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
         };
         let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), replaced));
@@ -85,8 +90,7 @@ fn the_map_is_read_while_a_node_is_silent() {
 #[test]
 fn after_a_pause_the_owner_of_the_slot_is_asked() {
     for how in ALL {
-        let mut scene = Scene::of(&[1, 2, 3, 4]);
-        scene.run(async |cluster| how.run(cluster).await);
+        let mut scene = how.scene(&[1, 2, 3, 4]);
         let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
         let (mut asked, mut denied) = (0, 0);
         let is_script = |words: &[&str]| words[0].starts_with("EVAL");
@@ -109,12 +113,11 @@ fn after_a_pause_the_owner_of_the_slot_is_asked() {
 #[test]
 fn a_call_says_how_it_was_refused_and_not_that_it_waits_for_a_link() {
     for how in ALL {
-        let mut scene = Scene::new();
-        scene.run(async |cluster| how.run(cluster).await);
+        let mut scene = how.scene(&[1, 2, 3]);
         let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
         lab.nodes.values().for_each(|node| node.up.store(false, Ordering::SeqCst));
         let vanishes = async {
-            lab.sleep(Duration::from_millis(1_500)).await;
+            lab.sleep(ms(1_500)).await;
             lab.nodes[&1].dead.store(true, Ordering::SeqCst);
             lab.nodes[&1].sockets().into_iter().for_each(|socket| lab.nodes[&1].cut(socket));
         };

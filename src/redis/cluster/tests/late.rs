@@ -3,10 +3,6 @@
 use super::*;
 use crate::redis::link::limit::SLOW;
 
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
 fn answers_after(scene: &Scene, time: Duration) {
     scene.lab.nodes[&1]
         .answers(move |_, words| words[0].starts_with("EVAL").then(|| Said::After(time, ":1\r\n".to_owned())));
@@ -37,7 +33,7 @@ fn the_answer_of_a_master_that_thaws_after_its_replacement_does_not_count() {
             let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));
             assert_eq!(*lock(&frozen.scripts), 2, "it has executed the call");
             // While a call is slow, the others are asked every now and then, and not twice at the same time.
-            let pause = if freeze < SLOW { Duration::ZERO } else { Duration::from_millis(313) };
+            let pause = if freeze < SLOW { Duration::ZERO } else { ms(313) };
             let waited = lab.now() - asked - freeze;
             assert!(waited <= pause, "the map is read at once, not {waited:?} after the answer");
             match is_replaced {
@@ -60,15 +56,15 @@ fn a_reading_from_before_a_late_answer_does_not_confirm_it() {
     let thaws = async {
         let other = cluster.router.map().masters()[0].clone();
         let asked = lab.now();
-        lab.sleep(Duration::from_millis(1)).await;
+        lab.sleep(ms(1)).await;
         cluster.router.signals.suspect_map();
         while !cluster.router.has_read_since(asked, &other) {
-            lab.sleep(Duration::from_millis(10)).await;
+            lab.sleep(ms(10)).await;
         }
         for port in [2, 3] {
             *lock(&lab.nodes[&port].owner) = (2, 5);
         }
-        lab.sleep(Duration::from_millis(1)).await;
+        lab.sleep(ms(1)).await;
         frozen.thaw();
     };
     let (answer, ()) = scene.lab.run(&mut scene.tasks, futures::future::join(call(cluster), thaws));

@@ -9,10 +9,6 @@ use super::super::place::Place;
 use super::super::signals::Signals;
 use super::*;
 
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
 /// The socket to the master is open, but the master is silent.
 #[test]
 fn a_link_without_answers_is_given_up() {
@@ -118,7 +114,7 @@ fn the_pauses_grow_until_a_link_has_lasted() {
     assert_eq!(scene.cluster.router.signals.gaps(), gaps + 11, "messages may have been missed each time");
 }
 
-/// The master may have been replaced. Nobody calls, but waiters must hear of it.
+/// A lost link may mean that the master was replaced. Waiters must hear of that although no call is made.
 #[test]
 fn a_lost_link_has_the_map_read_until_it_stands_again() {
     let mut scene = Scene::new();

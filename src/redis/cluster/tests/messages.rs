@@ -5,10 +5,6 @@ use futures::future::select;
 use super::super::super::lab::push;
 use super::*;
 
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
 const DENIED: &str = "-NOPERM this user has no permissions to run the 'ssubscribe' command\r\n";
 
 type Notices = BoxStream<'static, Notice>;

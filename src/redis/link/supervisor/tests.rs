@@ -12,14 +12,10 @@ use crate::mutex::lock;
 use crate::protocol::Script;
 use crate::redis::dial::deadline::Deadline;
 use crate::redis::dial::locate::Locate;
-use crate::redis::lab::{Connecting, FakeNode, Lab, Named, Said, Tasks};
+use crate::redis::lab::{Connecting, FakeNode, Lab, Named, Said, Tasks, ms};
 use crate::runtime::Executor;
 
 mod first;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 /// Servers at the ports 1 and 2, of which the first is named, and a link.
 struct Scene {

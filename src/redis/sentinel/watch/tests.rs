@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures::FutureExt;
 use futures::future::join;
 
-use super::super::super::lab::{FakeNode, Lab, Said, Tasks, push};
+use super::super::super::lab::{FakeNode, Lab, Said, Tasks, ms, push};
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
@@ -31,10 +31,6 @@ struct Scene {
     tasks: Tasks,
     sentinels: Arc<Sentinels>,
     says: HashMap<u16, Arc<Mutex<Says>>>,
-}
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }
 
 fn bulk(text: &str) -> String {

@@ -3,15 +3,11 @@ use std::sync::atomic::AtomicUsize;
 
 use futures::{FutureExt, StreamExt};
 
-use super::super::super::lab::{FakeNode, Lab, Named, Said, Tasks, push};
+use super::super::super::lab::{FakeNode, Lab, Named, Said, Tasks, ms, push};
 use super::*;
 use crate::config::Config;
 use crate::connection::Notice;
 use crate::mutex::lock;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 /// A link for commands, and what its server says about subscriptions.
 struct Scene {
