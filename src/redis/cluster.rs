@@ -93,8 +93,7 @@ impl Cluster {
             let router = Arc::clone(&close.0);
             let work = pin!(keep_map(&router, first));
             let _close = close;
-            let time = pin!(router.under_way.keep_time(&*router.executor));
-            select(select(work, time), pin!(router.closed())).await;
+            select(work, pin!(router.closed())).await;
         }));
         match connected.await {
             Ok(Ok(First { warnings, sharded })) => {

@@ -44,7 +44,8 @@ pub(super) mod under_way;
 
 pub(super) use self::dialling::attempt;
 
-/// Most calls that wait for replicas are answered within this time. The other calls set timers of their own.
+/// Most calls to the node of a cluster, and most calls that wait for replicas, are answered within this time. The other
+/// calls set timers of their own.
 const SOON: Duration = Duration::from_millis(500);
 
 pub(super) struct Link {
@@ -54,7 +55,8 @@ pub(super) struct Link {
     gate: Gate,
     pub(super) locate: Arc<dyn Locate>,
     pub(super) timeout: Duration,
-    /// The calls that share one timer, up to the timeout, or up to [`SOON`] in a [`sibling`](Self::sibling).
+    /// The calls that share one timer: up to the timeout, or up to [`SOON`] to the node of a cluster and in a
+    /// [`sibling`](Self::sibling).
     pub(super) under_way: UnderWay,
     pub(super) silence: Silence,
     /// The time limit for the connection's own work after the first connect, such as a reconnect or a heartbeat.
@@ -100,11 +102,26 @@ impl Link {
         Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
+    /// A link to a node of a cluster.
+    pub(super) fn to_node(
+        executor: Arc<dyn Executor>,
+        dialer: Arc<dyn Dial>,
+        locate: Arc<dyn Locate>,
+        config: &Config,
+        seed: u64,
+    ) -> Self {
+        Self::new(executor, dialer, locate, config, seed).expecting_answers_soon()
+    }
+
     /// The state of another connection to the same server, for calls that have limits of their own.
     pub(super) fn sibling(&self) -> Self {
         let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
         let sibling = Self::with(executor, dialer, locate, [self.timeout, self.upkeep], self.seed.wrapping_add(1));
-        Self { under_way: UnderWay::new(SOON.min(self.timeout)), ..sibling }
+        sibling.expecting_answers_soon()
+    }
+
+    fn expecting_answers_soon(self) -> Self {
+        Self { under_way: UnderWay::new(SOON.min(self.timeout)), ..self }
     }
 
     fn with(

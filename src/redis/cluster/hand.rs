@@ -1,7 +1,6 @@
 //! Hands calls to one node, over its link or as soon as there is one.
 
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,16 +9,13 @@ use futures::future::{Either, select};
 
 use super::super::link::Up;
 use super::super::link::calls::{Waiting, run_over};
-use super::super::link::limit::{Limit, SLOW};
+use super::super::link::limit::Limit;
 use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;
 use super::router::{Route, Router};
 use super::sure::sure;
 use crate::connection::{Acknowledged, Call, ConnectionError};
-
-/// While a slow node gives no answer, the map is suspected once per this time, so that other nodes are asked about it.
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// The pause after a link was closed under a call. Without one, the call would never yield to a runtime that is shut
 /// down and closes every new link.
@@ -67,13 +63,13 @@ pub(super) async fn hand(
     let Some((up, now)) = link(router, &node, version, limit, now).await? else { return Ok(Handed::Rerouted) };
     let answers = match way {
         Way::Plain => {
-            let sent = pin!(run_over(&node.link, up, calls, asking, limit, now));
             let plain = |reply| Acknowledged { reply, replicas: 0 };
-            watched(router, now, limit, sent).await.into_iter().map(|answer| answer.map(plain)).collect()
+            let answers = run_over(&node.link, up, calls, asking, limit, now).await;
+            answers.into_iter().map(|answer| answer.map(plain)).collect()
         }
         Way::Acknowledged(replicas) => {
             let waiting = Waiting { replicas, within: limit.left(now), asking };
-            watched(router, now, limit, pin!(node.acknowledging.run(&node.link, calls, waiting))).await
+            node.acknowledging.run(&node.link, calls, waiting).await
         }
     };
     Ok(Handed::Answered(confirmed(router, &node, now, answers, limit).await, node))
@@ -98,7 +94,7 @@ async fn link(
                     Either::Right(_) => None,
                 }
             });
-            match suspecting(router, now, limit.left(now), wait).await {
+            match node.link.in_time(limit, now, wait).await {
                 Some(Some(ready)) => (ready, router.executor.now()),
                 Some(None) => return Ok(None),
                 None if router.is_shut_down(limit) => return Err(ConnectionError::Closed),
@@ -123,38 +119,6 @@ fn no_link(node: &Node) -> ConnectionError {
         ConnectionError::Closed => ConnectionError::Unreachable(format!("{}: replaced", node.host)),
         error => error,
     }
-}
-
-/// Runs `work`, which keeps the time limit by itself. While there is no answer, other nodes are asked again and again
-/// whether this one was replaced.
-async fn watched<T>(router: &Router, since: Instant, limit: Limit, mut work: Pin<&mut impl Future<Output = T>>) -> T {
-    match suspecting(router, since, limit.left(since), work.as_mut()).await {
-        Some(output) => output,
-        None => work.await,
-    }
-}
-
-/// Runs `work` from `since` on, for at most `left`. `None`: the time is over. Once the work is slow, the map is
-/// suspected again and again. Only slow work sets timers of its own.
-async fn suspecting<T>(
-    router: &Router,
-    since: Instant,
-    left: Duration,
-    mut work: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let Some(mut left) = left.checked_sub(SLOW) else { return router.within(left, work).await };
-    if let Some(output) = router.under_way.within(since, work.as_mut()).await {
-        return Some(output);
-    }
-    while !left.is_zero() {
-        router.signals.suspect_map();
-        let part = left.min(AGAIN);
-        if let Some(output) = router.within(part, work.as_mut()).await {
-            return Some(output);
-        }
-        left -= part;
-    }
-    None
 }
 
 /// Checks the answers to calls that were handed over at `handed`. Late answers count only once another node has

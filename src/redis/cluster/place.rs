@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending, ready};
@@ -11,6 +12,10 @@ use super::super::dial::locate::Locate;
 use super::super::failure::Failure;
 use super::super::url::target::{Access, Address, Target};
 use super::host::Host;
+use super::signals::Signals;
+
+/// While a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The address of a node, with the login. It never moves: the router closes the link when the node must no longer be
 /// used.
@@ -18,12 +23,19 @@ pub(super) struct Place {
     host: Host,
     /// `None`: a certificate cannot contain this name.
     target: Option<Arc<Target>>,
+    /// Of the client that keeps a link here.
+    signals: Option<Arc<Signals>>,
 }
 
 impl Place {
     pub(super) fn new(access: &Access, host: Host) -> Self {
         let target = access.at(Address::Tcp(host.name.to_string(), host.port)).ok().map(Arc::new);
-        Self { host, target }
+        Self { host, target, signals: None }
+    }
+
+    /// While the node is slow, the client reads the map.
+    pub(super) fn with_map(self, signals: Arc<Signals>) -> Self {
+        Self { signals: Some(signals), ..self }
     }
 
     pub(super) fn target(&self) -> Result<Arc<Target>, Failure> {
@@ -43,6 +55,11 @@ impl Locate for Place {
 
     fn moved(&self) -> BoxFuture<'_, ()> {
         pending().boxed()
+    }
+
+    fn doubt(&self) -> Option<Duration> {
+        self.signals.as_ref()?.suspect_map();
+        Some(AGAIN)
     }
 
     fn locate_blocking(&self, _deadline: Deadline) -> Option<Arc<Target>> {

@@ -41,8 +41,6 @@ use rustc_hash::FxHashMap;
 
 use super::super::dial::Dial;
 use super::super::link::Link;
-use super::super::link::limit::SLOW;
-use super::super::link::under_way::UnderWay;
 use super::host::Host;
 use super::map::SlotMap;
 use super::node::{self, Node};
@@ -68,8 +66,6 @@ pub(super) struct Router {
     pub(super) config: Config,
     pub(super) seed: u64,
     pub(super) signals: Arc<Signals>,
-    /// The calls that are under way and not slow yet.
-    pub(super) under_way: UnderWay,
     state: Mutex<RouterState>,
     /// The number of reconnects of subscriptions, and of links that were removed.
     reconnects: AtomicU64,
@@ -111,8 +107,8 @@ impl Router {
         let signals = Arc::new(Signals::new(Arc::clone(&executor), seed));
         let (map, links) = (Arc::new(SlotMap::empty()), FxHashMap::default());
         let state = RouterState { map, version: 0, links, read: None, closed: false };
-        let (state, reconnects, under_way) = (Mutex::new(state), AtomicU64::new(0), UnderWay::new(SLOW));
-        Self { executor, dialer, seeds, config, seed, signals, under_way, state, reconnects }
+        let (state, reconnects) = (Mutex::new(state), AtomicU64::new(0));
+        Self { executor, dialer, seeds, config, seed, signals, state, reconnects }
     }
 
     /// The route to the master of a slot.
@@ -157,10 +153,10 @@ impl Router {
             }
             return Route { node: Some(Arc::clone(&link.node)), version };
         }
-        let place = Arc::new(Place::new(&self.seeds.access, host.clone()));
+        let place = Arc::new(Place::new(&self.seeds.access, host.clone()).with_map(Arc::clone(&self.signals)));
         let (executor, dialer) = (Arc::clone(&self.executor), Arc::clone(&self.dialer));
         let seed = self.seed.wrapping_add(host.port.into());
-        let link = Arc::new(Link::new(executor, dialer, place, &self.config, seed));
+        let link = Arc::new(Link::to_node(executor, dialer, place, &self.config, seed));
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
         let node = Arc::new(Node::new(host.clone(), link));
         let old = state.links.insert(host, NodeEntry { node: Arc::clone(&node), out });

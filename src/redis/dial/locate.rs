@@ -5,6 +5,7 @@
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -32,6 +33,12 @@ pub(in crate::redis) trait Locate: fmt::Display + Send + Sync + 'static {
     /// Whether another server may soon be the right one, so that a failed first connection is tried again.
     fn moves(&self) -> bool {
         false
+    }
+
+    /// Records that a call to the server has had no answer for a while, so another server may be the right one by now.
+    /// Returns when to record it again, if ever.
+    fn doubt(&self) -> Option<Duration> {
+        None
     }
 
     /// Adds to a failed dial of `target`, or a failed login there, what the locator knows about it.

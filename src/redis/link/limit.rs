@@ -44,7 +44,8 @@ impl Link {
     }
 
     /// Runs `work`, which begins at `now`. `None`: the time is over. The calls share the timer of `under_way`. A call
-    /// sets a timer of its own only if it has less time than the limit there, or takes longer.
+    /// sets a timer of its own only if it has less time than the limit there, or takes longer. While it takes longer,
+    /// the locator hears of that.
     pub(in crate::redis) async fn in_time<T>(
         &self,
         limit: Limit,
@@ -56,7 +57,18 @@ impl Link {
             return self.within(left, work).await;
         };
         let soon = self.under_way.within(now, work.as_mut()).await;
-        if soon.is_some() || more.is_zero() { soon } else { self.within(more, work).await }
+        if soon.is_some() {
+            return soon;
+        }
+        let mut left = more;
+        while !left.is_zero() {
+            let part = self.locate.doubt().map_or(left, |again| left.min(again));
+            if let Some(output) = self.within(part, work.as_mut()).await {
+                return Some(output);
+            }
+            left -= part;
+        }
+        None
     }
 
     /// The error of a call whose time is over. `handed` is the connection that it was handed to, and since when.
@@ -73,5 +85,40 @@ impl Link {
             self.suspect(generation, Failure::Io("the connection gave no answer".to_owned()));
         }
         ConnectionError::Unknown(format!("nothing within {:?}", limit.limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lab::ms;
+    use super::*;
+    use crate::protocol::Script;
+    use crate::runtime::an_instant;
+
+    /// The first call whose answer is of no use any more decides. A link that is slow by nature is not given up for it.
+    #[test]
+    fn the_time_of_calls_that_are_sent_together() {
+        let call = Call::new(Script::all().next().unwrap(), &["a"], &[]);
+        for (within, patient, longest, time) in [
+            (None, 0, 3000, 3000),
+            (None, 800, 3000, 3000),
+            (Some(200), 0, 3000, 200),
+            (Some(200), 800, 3000, 800),
+            (Some(5000), 0, 3000, 3000),
+            (Some(200), 5000, 3000, 3000),
+        ] {
+            let calls = [call, within.map_or(call, |within| call.within(ms(within)))];
+            let limit = Limit::of(&calls, an_instant(), ms(patient), ms(longest));
+            assert_eq!(limit.limit, ms(time), "{within:?} {patient} {longest}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_the_time() {
+        let started = an_instant();
+        let limit = Limit { started, limit: ms(100) };
+        for (after, left) in [(0, 100), (30, 70), (100, 0), (500, 0)] {
+            assert_eq!(limit.left(started + ms(after)), ms(left));
+        }
     }
 }
