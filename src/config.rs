@@ -120,18 +120,19 @@ impl ConfigBuilder {
     ///
     /// The time counts from the first request that got no usable answer. For an acquisition that waits in the queue,
     /// that is the first heartbeat of its ticket without an answer: one is sent when a connection is lost, and every
-    /// few seconds otherwise. The setting does not limit the wait for a lock that others hold: see
-    /// [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with both limits, the one that is over first
-    /// decides. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) has a limit of its own. A
+    /// few seconds otherwise. The members of a [cohort](crate::Acquire::non_fair) share its requests: those that waited
+    /// when the request began fail with it, and for one that joins later the time counts from when it joined. A
     /// [`RedLock`](crate::RedLock) counts the time without a majority of its masters, and asks each of them for at most
-    /// a quarter of it.
+    /// a quarter of it. Waiting for the replicas of [`acknowledged_by`](Self::acknowledged_by) has a limit of its own,
+    /// and waiting for a lock that others hold has [`Acquire::timeout`](crate::Acquire::timeout). Of an operation with
+    /// both limits, the one that is over first decides.
     pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
         self.config.retry_timeout = retry_timeout;
         self
     }
 
-    /// How long after a grant the hold is handed off within a [cohort](crate::Acquire::non_fair) of this client before
-    /// other waiters have their turn: up to 10 s. The default is 100 ms. Zero turns the hand-off off.
+    /// How long after a grant the hold is handed off within a cohort before other waiters have their turn: up to 10 s.
+    /// The default is 100 ms. Zero turns the hand-off off.
     pub fn handoff_time(mut self, time: Duration) -> Self {
         self.config.handoff_time = time;
         self

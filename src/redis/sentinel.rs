@@ -43,11 +43,11 @@ impl Sentinels {
             self.executor.sleep(OTHERS_HAVE).await;
         });
         select(all, some).await;
-        self.look(|board| board.master(&self.sought.master))
+        self.look(|board| board.master(&self.setup.master))
     }
 
     fn server(&self, named: Named) -> Result<Arc<Target>, Failure> {
-        let target = self.sought.servers.at(named.address).map_err(|error| Failure::Invalid(error.to_string()))?;
+        let target = self.setup.servers.at(named.address).map_err(|error| Failure::Invalid(error.to_string()))?;
         Ok(Arc::new(target))
     }
 }
@@ -89,7 +89,7 @@ impl Locate for Sentinels {
 
 impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "master {} of the sentinels {}", self.sought.master, self.listed)
+        write!(f, "master {} of the sentinels {}", self.setup.master, self.listed)
     }
 }
 

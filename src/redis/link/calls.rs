@@ -10,7 +10,7 @@ use super::super::convert;
 use super::super::failure::Failure;
 use super::limit::Limit;
 use super::sending::{self, Around};
-use super::unanswered::Handed;
+use super::unanswered::HandedCall;
 use super::{Link, Up};
 use crate::connection::{Acknowledged, Call, ConnectionError, Reply};
 
@@ -108,7 +108,7 @@ async fn one(
     now: Instant,
     up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
 ) -> Answer {
-    let mut handed = Handed::new(link);
+    let mut handed = HandedCall::new(link);
     let answered = {
         // Pinned here: a future that is handed over by value is stored, and copied, once more by each function on its
         // way.
@@ -138,7 +138,7 @@ async fn several(
     now: Instant,
     up: impl Future<Output = Result<(Up, Instant), ConnectionError>>,
 ) -> (Vec<Answer>, Option<Answer>) {
-    let mut handed = Handed::new(link);
+    let mut handed = HandedCall::new(link);
     let mut values = vec![None; calls.len()];
     let whole = {
         let work = pin!(async {

@@ -6,12 +6,12 @@ use super::super::failure::Failure;
 use super::Link;
 
 /// A call on a connection. If it is dropped before the call [is over](Self::take), the caller has given it up.
-pub(in crate::redis) struct Handed<'a> {
+pub(in crate::redis) struct HandedCall<'a> {
     link: &'a Link,
     to: Option<(u64, Instant)>,
 }
 
-impl<'a> Handed<'a> {
+impl<'a> HandedCall<'a> {
     pub(in crate::redis) fn new(link: &'a Link) -> Self {
         Self { link, to: None }
     }
@@ -27,7 +27,7 @@ impl<'a> Handed<'a> {
     }
 }
 
-impl Drop for Handed<'_> {
+impl Drop for HandedCall<'_> {
     fn drop(&mut self) {
         if let Some((generation, since)) = self.to {
             self.link.given_up(generation, since);

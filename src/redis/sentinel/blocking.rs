@@ -12,7 +12,7 @@ const MOST: usize = 3;
 /// Returns the best answer. Each answer may take a quarter of the time that is left. Sentinels that have answered
 /// before are asked first.
 pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
-    let name = &sentinels.sought.master;
+    let name = &sentinels.setup.master;
     let mut best: Option<Named> = None;
     for (_, target) in sentinels.look(Board::sentinels).into_iter().take(MOST) {
         let Ok(share) = deadline.share(4) else { break };

@@ -172,12 +172,12 @@ mod tests {
             .sentinel_password(awkward)
             .build()
             .unwrap();
-        let sought = SentinelConfig::parse(&url).unwrap();
-        assert_eq!(sought.master, awkward);
-        let shown: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
+        let setup = SentinelConfig::parse(&url).unwrap();
+        assert_eq!(setup.master, awkward);
+        let shown: Vec<String> = setup.sentinels.iter().map(|target| target.address.to_string()).collect();
         assert_eq!(shown, ["[::1]:1", "[::2]:2", "h:3"]);
-        let server = sought.servers.at(Address::Tcp("s".to_owned(), 1)).unwrap();
-        for target in [&server, &sought.sentinels[0]] {
+        let server = setup.servers.at(Address::Tcp("s".to_owned(), 1)).unwrap();
+        for target in [&server, &setup.sentinels[0]] {
             assert_eq!((target.login().username(), target.login().password()), (Some(awkward), Some(awkward)));
         }
         assert_eq!(server.db(), 7);

@@ -18,7 +18,7 @@ use crate::runtime::{self, Executor};
 pub(in super::super) struct Sentinels {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) dialer: Arc<dyn Dial>,
-    pub(super) sought: SentinelConfig,
+    pub(super) setup: SentinelConfig,
     /// The sentinels as the user has listed them.
     pub(super) listed: String,
     /// The time limit for a login at a sentinel, and for one answer.
@@ -36,12 +36,12 @@ impl Sentinels {
         config: &Config,
         seed: u64,
     ) -> Result<Self> {
-        let mut sought = SentinelConfig::parse(url)?;
-        let listed: Vec<String> = sought.sentinels.iter().map(|target| target.address.to_string()).collect();
-        let board = Mutex::new(Board::new(std::mem::take(&mut sought.sentinels)));
+        let mut setup = SentinelConfig::parse(url)?;
+        let listed: Vec<String> = setup.sentinels.iter().map(|target| target.address.to_string()).collect();
+        let board = Mutex::new(Board::new(std::mem::take(&mut setup.sentinels)));
         // Shorter than an attempt to connect, so that the attempt can still report why the sentinels gave no master.
         let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
-        Ok(Self { executor, dialer, sought, listed, limit, seed, board, changed: Event::new() })
+        Ok(Self { executor, dialer, setup, listed, limit, seed, board, changed: Event::new() })
     }
 
     pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {

@@ -124,7 +124,7 @@ impl<'a> Watcher<'a> {
                 if let Either::Left(_) = standing.drive(select(&mut news, pause)).await? {
                     return Ok(());
                 }
-                match &self.ask(standing, &[query::address(&self.sentinels.sought.master)]).await?[..] {
+                match &self.ask(standing, &[query::address(&self.sentinels.setup.master)]).await?[..] {
                     [Ok(now)] if query::read_address(now) == address => {}
                     // Another master or a refusal. A full question tells which.
                     _ => return Ok(()),
@@ -135,14 +135,14 @@ impl<'a> Watcher<'a> {
     }
 
     async fn ask_all(&self, standing: &mut Standing) -> Result<SentinelAnswer, Failure> {
-        let mut replies = self.ask(standing, &query::full(&self.sentinels.sought.master)).await?.into_iter();
+        let mut replies = self.ask(standing, &query::full(&self.sentinels.setup.master)).await?.into_iter();
         let mut next = || replies.next().unwrap_or(Ok(Reply::Nil));
         query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))
     }
 
     /// A user without the right to ask knows only the sentinels of the URL.
     async fn ask_others(&self, standing: &mut Standing) -> Result<(), Failure> {
-        if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.sought.master)]).await?[..] {
+        if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.setup.master)]).await?[..] {
             let others = query::read_others(list);
             self.sentinels.post(|board| board.discovered(&others));
         }

@@ -13,7 +13,7 @@ struct Scene {
     lab: Arc<Lab>,
     tasks: Tasks,
     node: Arc<FakeNode>,
-    shared: Arc<Link>,
+    link: Arc<Link>,
 }
 
 impl Scene {
@@ -22,12 +22,12 @@ impl Scene {
         let node = Arc::clone(&lab.nodes[&1]);
         node.alone.store(true, Ordering::SeqCst);
         let named = Arc::new(Named { moves, ..Named::new(1) });
-        let shared = Arc::new(Link::new(lab.clone(), lab.clone(), named, &Config::default(), 7));
-        Self { lab, tasks: Tasks::new(), node, shared }
+        let link = Arc::new(Link::new(lab.clone(), lab.clone(), named, &Config::default(), 7));
+        Self { lab, tasks: Tasks::new(), node, link }
     }
 
     fn connect(&mut self) -> Single {
-        let Ok((single, _)) = self.lab.run(&mut self.tasks, Single::connect(Arc::clone(&self.shared))) else {
+        let Ok((single, _)) = self.lab.run(&mut self.tasks, Single::connect(Arc::clone(&self.link))) else {
             panic!("it does not connect")
         };
         single
@@ -59,7 +59,7 @@ fn closing_it_closes_all_its_sockets() {
 fn an_attempt_to_connect_that_is_dropped_leaves_no_socket() {
     let mut scene = Scene::new(false);
     scene.node.answers(|_, _| Some(Said::Never));
-    let connecting = Single::connect(Arc::clone(&scene.shared));
+    let connecting = Single::connect(Arc::clone(&scene.link));
     let waits = scene.lab.sleep(ms(5));
     let given_up = futures::future::select(Box::pin(connecting), waits);
     drop(scene.lab.run(&mut scene.tasks, given_up));

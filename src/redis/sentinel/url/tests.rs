@@ -33,9 +33,9 @@ fn hosts() {
 #[test]
 fn logins_are_those_of_the_servers_and_of_the_sentinels() {
     let url = "redis-sentinel://alice:p%40s%2Fs%3F@h:1/5?master=my%20master&sentinel_user=bob&sentinel_password=%26%2B+&protocol=resp3";
-    let sought = SentinelConfig::parse(url).unwrap();
-    assert_eq!(sought.master, "my master");
-    let (server, sentinel) = (server(url), &sought.sentinels[0]);
+    let setup = SentinelConfig::parse(url).unwrap();
+    assert_eq!(setup.master, "my master");
+    let (server, sentinel) = (server(url), &setup.sentinels[0]);
     assert_eq!((server.login().username(), server.login().password()), (Some("alice"), Some("p@s/s?")));
     assert_eq!((sentinel.login().username(), sentinel.login().password()), (Some("bob"), Some("&++")));
     assert_eq!((server.to_string(), sentinel.to_string()), ("s:1/5".to_owned(), "h:1/0".to_owned()));
