@@ -10,6 +10,7 @@ on_the_embedded_server! {
     a_hold_does_not_live_on_the_votes_of_restarted_masters,
     durable_masters_count_at_once,
     new_masters_count_at_once_until_they_restart,
+    a_waiter_whose_masters_have_restarted_fails_when_its_time_is_over,
 }
 
 on_runtime! {
@@ -70,6 +71,28 @@ async fn new_masters_count_at_once_until_they_restart(env: Env) {
     let guard = env.soon("they count again", program.locks.lock("a")).await.unwrap();
     assert!(env.now() - restarted >= ms(1500), "a master that has restarted votes after {:?}", env.now() - restarted);
     guard.release().await.unwrap();
+    masters.nothing_is_left().await;
+}
+
+/// The masters answer all the time, so nothing but the turn tells the waiter that it waits no longer for another hold.
+async fn a_waiter_whose_masters_have_restarted_fails_when_its_time_is_over(env: Env) {
+    let mut masters = Masters::three(&env);
+    let configure = |config: ConfigBuilder| config.lease(ms(3000)).retry_timeout(ms(2000));
+    let build = |builder: bowline::RedLockBuilder| builder.longest_lease(ms(60_000)).new_masters(true);
+    let [holder, other] = [masters.program_with(configure, build).await, masters.program_with(configure, build).await];
+    // The other one hears of the processes that are to end.
+    other.locks.lock("a").await.unwrap().release().await.unwrap();
+    let guard = holder.locks.lock("a").await.unwrap();
+    let locks = other.locks.clone();
+    let waiting = env.spawn(async move { locks.lock("a").await.map(drop) });
+    // The waiter has looked at the masters by then, and waits in a queue that is served.
+    env.sleep(ms(1500)).await;
+    masters.all[1].restart(false);
+    masters.all[2].restart(false);
+    guard.release().await.ok();
+    let error = env.soon("the end", waiting).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("2 have restarted"), "{error}");
     masters.nothing_is_left().await;
 }
 
