@@ -1,22 +1,15 @@
-//! The connection that carries commands: its state, which its supervisor, the calls and the subscriptions share.
-//!
-//! | state | what calls do | left by |
-//! |---|---|---|
-//! | down | wait | the supervisor, once a connection is logged in |
-//! | up | are handed to the driver | the driver's end; a call that got no answer in time; an answer that only a replica gives |
-//! | closed | fail | never |
+//! The connection that carries commands. Its supervisor, the calls and the subscriptions share it.
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
-use event_listener::Event;
 
-use self::loaded::Loaded;
 use self::silence::Silence;
+use self::state::{LinkState, StateCell, Up};
 use self::under_way::UnderWay;
 use super::dial::Dial;
 use super::dial::gate::Gate;
@@ -24,7 +17,6 @@ use super::dial::locate::Locate;
 use super::failure::Failure;
 use crate::config::Config;
 use crate::connection::ConnectionError;
-use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 use crate::trace;
 
@@ -36,6 +28,7 @@ pub(super) mod limit;
 pub(super) mod loaded;
 pub(super) mod sending;
 pub(super) mod silence;
+pub(super) mod state;
 pub(super) mod supervisor;
 #[cfg(test)]
 mod tests;
@@ -64,31 +57,11 @@ pub(super) struct Link {
     /// How long the connection for commands took for one answer when it was made, in microseconds.
     round_trip: AtomicU64,
     pub(super) seed: u64,
-    /// A copy of the state that is read without its lock: the generation of the connection that calls are handed to, or
-    /// 0 if there is none.
-    pub(super) current: AtomicU64,
+    state: StateCell,
     /// Answers of connections up to this generation no longer count.
     disowned: AtomicU64,
     /// The number of connections that were made after the first ones.
     pub(super) reconnects: AtomicU64,
-    state: Mutex<LinkState>,
-    changed: Event,
-}
-
-enum LinkState {
-    /// The last failure: the end of the connection, or later the failure of the last attempt to reconnect.
-    Down(Failure),
-    Up(Up),
-    Closed,
-}
-
-/// A connection that commands can be handed to.
-#[derive(Clone)]
-pub(super) struct Up {
-    /// Distinguishes successive connections, counted from 1.
-    pub(super) generation: u64,
-    pub(super) connection: MultiplexedConnection,
-    pub(super) loaded: Arc<Loaded>,
 }
 
 impl Link {
@@ -131,61 +104,59 @@ impl Link {
         [timeout, upkeep]: [Duration; 2],
         seed: u64,
     ) -> Self {
-        let state = Mutex::new(LinkState::Down(Failure::Io("connecting".to_owned())));
-        let [round_trip, current, disowned, reconnects] = [0; 4].map(AtomicU64::new);
-        let (changed, under_way, gate) = (Event::new(), UnderWay::new(timeout), Gate::default());
+        let [round_trip, disowned, reconnects] = [0; 3].map(AtomicU64::new);
+        let gate = Gate::default();
         Self {
             executor,
             dialer: gate.guard(dialer),
             gate,
             locate,
             timeout,
-            under_way,
+            under_way: UnderWay::new(timeout),
             silence: Silence::default(),
             upkeep,
             round_trip,
             seed,
-            current,
+            state: StateCell::new(),
             disowned,
             reconnects,
-            state,
-            changed,
         }
     }
 
     /// Waits for a connection. Returns at once if there is one.
     pub(super) async fn ready(&self) -> Result<Up, ConnectionError> {
-        self.until(|state| match state {
-            LinkState::Down(_) => None,
-            LinkState::Up(up) => Some(Ok(up.clone())),
-            LinkState::Closed => Some(Err(ConnectionError::Closed)),
-        })
-        .await
+        self.state
+            .until(|state| match state {
+                LinkState::Down(_) => None,
+                LinkState::Up(up) => Some(Ok(up.clone())),
+                LinkState::Closed => Some(Err(ConnectionError::Closed)),
+            })
+            .await
     }
 
     /// Resolves when the connection is closed.
     pub(super) async fn closed(&self) {
-        self.until(|state| matches!(state, LinkState::Closed).then_some(())).await;
+        self.state.until(|state| matches!(state, LinkState::Closed).then_some(())).await;
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(*lock(&self.state), LinkState::Closed)
+        self.state.read(|state| matches!(state, LinkState::Closed))
     }
 
     /// Nothing is sent after this has returned.
     pub(super) fn close(&self) {
-        self.change(|_| Some(LinkState::Closed));
+        self.state.change(|_| Some(LinkState::Closed));
         self.gate.shut();
     }
 
     /// Makes this the connection that calls are handed to.
     pub(super) fn take_up(&self, connection: MultiplexedConnection, generation: u64) {
-        self.change(|_| Some(LinkState::Up(Up { generation, connection, loaded: Arc::default() })));
+        self.state.change(|_| Some(LinkState::Up(Up { generation, connection, loaded: Arc::default() })));
     }
 
     /// Records that an attempt at a new connection has failed.
     pub(super) fn failed(&self, failure: Failure) {
-        self.change(|_| Some(LinkState::Down(failure)));
+        self.state.change(|_| Some(LinkState::Down(failure)));
     }
 
     /// Records how long the server took for one answer.
@@ -195,7 +166,7 @@ impl Link {
 
     /// Gives a connection up because of `why`. The calls that are under way on it fail.
     pub(super) fn suspect(&self, generation: u64, why: Failure) {
-        self.change(|state| match state {
+        self.state.change(|state| match state {
             LinkState::Up(up) if up.generation == generation => Some(LinkState::Down(why)),
             _ => None,
         });
@@ -207,9 +178,14 @@ impl Link {
         self.disowned.fetch_max(generation, Ordering::SeqCst);
     }
 
+    /// The generation of the connection that calls are handed to, or 0 if there is none.
+    pub(super) fn current(&self) -> u64 {
+        self.state.current.load(Ordering::SeqCst)
+    }
+
     /// Whether calls are handed to the connection of this generation, and its answers count.
     pub(super) fn is_current(&self, generation: u64) -> bool {
-        self.current.load(Ordering::SeqCst) == generation && !self.is_disowned(generation)
+        self.current() == generation && !self.is_disowned(generation)
     }
 
     /// Whether answers of the connection of this generation no longer count.
@@ -220,22 +196,19 @@ impl Link {
     /// The error of a call for which there was no connection before its deadline. If the server refused the login, it
     /// is the server's error.
     pub(super) fn unavailable(&self) -> ConnectionError {
-        let late = || match &*lock(&self.state) {
-            LinkState::Closed => ConnectionError::Closed,
-            LinkState::Down(_) | LinkState::Up(_) => {
-                ConnectionError::Unreachable("connecting took too long".to_owned())
-            }
-        };
-        self.why_down().unwrap_or_else(late)
+        self.why_down().unwrap_or_else(|| match self.is_closed() {
+            true => ConnectionError::Closed,
+            false => ConnectionError::Unreachable("connecting took too long".to_owned()),
+        })
     }
 
     /// Why there is no connection: the failure of the last attempt.
     pub(super) fn why_down(&self) -> Option<ConnectionError> {
-        let failure = match &*lock(&self.state) {
-            LinkState::Down(failure) => failure.clone(),
-            LinkState::Up(_) | LinkState::Closed => return None,
-        };
-        let (error, place) = (failure.into(), self.locate.to_string());
+        let failure = self.state.read(|state| match state {
+            LinkState::Down(failure) => Some(failure.clone()),
+            LinkState::Up(_) | LinkState::Closed => None,
+        });
+        let (error, place) = (failure?.into(), self.locate.to_string());
         Some(match error {
             ConnectionError::Unreachable(reason) if !reason.contains(&place) => {
                 ConnectionError::Unreachable(format!("{place}: {reason}"))
@@ -263,49 +236,22 @@ impl Link {
 
     /// Resolves when calls are no longer handed to the connection of this generation.
     pub(super) async fn gone(&self, generation: u64) {
-        self.until(|state| match state {
-            LinkState::Up(up) if up.generation == generation => None,
-            _ => Some(()),
-        })
-        .await;
-    }
-
-    async fn until<T>(&self, found: impl Fn(&LinkState) -> Option<T>) -> T {
-        loop {
-            if let Some(found) = found(&lock(&self.state)) {
-                return found;
-            }
-            let changed = self.changed.listen();
-            // Checked again, because the state may have changed before the listener existed.
-            if let Some(found) = found(&lock(&self.state)) {
-                return found;
-            }
-            changed.await;
-        }
-    }
-
-    /// Changes the state. The closed state is final.
-    fn change(&self, to: impl FnOnce(&LinkState) -> Option<LinkState>) {
-        let mut state = lock(&self.state);
-        let new = if matches!(*state, LinkState::Closed) { None } else { to(&state) };
-        if let Some(new) = new {
-            let generation = if let LinkState::Up(up) = &new { up.generation } else { 0 };
-            self.current.store(generation, Ordering::SeqCst);
-            let old = std::mem::replace(&mut *state, new);
-            drop(state);
-            drop(old);
-            self.changed.notify(usize::MAX);
-        }
+        self.state
+            .until(|state| match state {
+                LinkState::Up(up) if up.generation == generation => None,
+                _ => Some(()),
+            })
+            .await;
     }
 }
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match &*lock(&self.state) {
+        let state = self.state.read(|state| match state {
             LinkState::Down(_) => "down",
             LinkState::Up(_) => "up",
             LinkState::Closed => "closed",
-        };
+        });
         f.debug_struct("Link")
             .field("target", &format_args!("{}", self.locate))
             .field("state", &state)

@@ -12,7 +12,6 @@
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use ::redis::aio::SendError;
@@ -76,7 +75,7 @@ impl Stream for Subscription {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
         while let Some(ProvenNotice { notice, proven }) = ready!(Pin::new(&mut self.notices).poll_next(cx)) {
             // The proof may have lapsed since the message arrived. A gap will follow.
-            let current = self.commands.as_ref().map(|commands| commands.current.load(Ordering::SeqCst));
+            let current = self.commands.as_ref().map(|commands| commands.current());
             if proven.is_none() || proven == current {
                 return Poll::Ready(Some(notice));
             }

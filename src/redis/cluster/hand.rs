@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::{Either, select};
 
-use super::super::link::Up;
 use super::super::link::calls::{Waiting, run_over};
 use super::super::link::limit::Limit;
+use super::super::link::state::Up;
 use super::host::Host;
 use super::node::Node;
 use super::redirect::Redirect;

@@ -22,10 +22,10 @@ fn link() -> (Arc<Lab>, Tasks, Arc<Link>) {
 
 /// Makes the connection anew, once or more often.
 fn reconnect(lab: &Lab, tasks: &mut Tasks, link: &Link) {
-    let generation = link.current.load(Ordering::SeqCst);
+    let generation = link.current();
     link.suspect(generation, lost("by the test"));
     lab.run(tasks, link.ready()).unwrap();
-    assert_eq!(link.current.load(Ordering::SeqCst), generation + 1);
+    assert_eq!(link.current(), generation + 1);
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn only_the_connection_that_is_meant_is_given_up() {
     let (lab, mut tasks, link) = link();
     reconnect(&lab, &mut tasks, &link);
     link.suspect(1, lost("an answer came late"));
-    assert_eq!(link.current.load(Ordering::SeqCst), 2);
+    assert_eq!(link.current(), 2);
     assert!(link.ready().now_or_never().is_some());
     assert!(link.gone(1).now_or_never().is_some(), "another one is there instead");
     assert!(link.gone(2).now_or_never().is_none());
     link.suspect(2, lost("no answer came"));
-    assert_eq!(link.current.load(Ordering::SeqCst), 0);
+    assert_eq!(link.current(), 0);
     assert!(link.gone(2).now_or_never().is_some());
 }
 
@@ -91,7 +91,7 @@ fn every_change_wakes_all_who_wait() {
 fn a_change_before_the_first_wait_is_not_missed() {
     let (_lab, _tasks, link) = link();
     let looked = Cell::new(0);
-    let second = link.until(|_| {
+    let second = link.state.until(|_| {
         looked.set(looked.get() + 1);
         (looked.get() == 2).then_some(())
     });

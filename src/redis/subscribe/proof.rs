@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::link::{Link, Up};
+use super::super::link::Link;
+use super::super::link::state::Up;
 use crate::connection::{ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 

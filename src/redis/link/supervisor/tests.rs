@@ -70,7 +70,7 @@ impl Scene {
     /// Closes the sockets of the server. Returns after how long there is a connection again.
     fn cut(&mut self) -> Duration {
         let (link, node, began) = (Arc::clone(&self.link), self.node(1), self.lab.now());
-        let generation = link.current.load(Ordering::SeqCst);
+        let generation = link.current();
         node.sockets().into_iter().for_each(|socket| node.cut(socket));
         self.run(async {
             link.gone(generation).await;

@@ -192,7 +192,7 @@ fn the_commands_dial_anew_after_every_second_refutation_in_a_row() {
         for _ in 0..2 {
             assert!(matches!(scene.next(&mut subscription), Notice::Gap));
         }
-        assert_eq!(scene.link.current.load(Ordering::SeqCst), generation);
+        assert_eq!(scene.link.current(), generation);
     }
 }
 
@@ -216,7 +216,7 @@ fn a_replica_is_no_refusal() {
     assert!(matches!(scene.next(&mut subscription), Notice::Gap));
     assert!(matches!(scene.next(&mut subscription), Notice::Refused(_)));
     assert!(matches!(scene.next(&mut subscription), Notice::Gap));
-    assert_eq!(scene.link.current.load(Ordering::SeqCst), 2);
+    assert_eq!(scene.link.current(), 2);
 }
 
 /// The new primary does not have it, and need not be asked.
