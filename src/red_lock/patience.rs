@@ -80,9 +80,8 @@ impl Patience {
             let since = |gone: Instant| if gone <= waits { gone.min(last) } else { gone };
             return gone.map(|gone| since(gone) + retry_timeout);
         }
-        // Without retries, each request has its time all the same.
-        let since = gone.filter(|_| !retry_timeout.is_zero()).map_or(last, |gone| gone.min(last));
-        Some(since + masters.patience())
+        // Without retries, each request has its time all the same. A wait without a majority would have ended before.
+        Some(gone.map_or(last, |gone| gone.min(last)) + masters.patience())
     }
 
     /// Resolves when the time is over.

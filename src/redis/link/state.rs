@@ -35,7 +35,7 @@ pub(in super::super) struct Up {
 /// A state that can be waited for.
 pub(super) struct StateCell {
     state: Mutex<LinkState>,
-    /// A copy that is read without the lock: the generation of the connection that calls are handed to, or 0 if there is
+    /// A copy that is read without the lock: the generation of the connection that calls are handed to. 0 if there is
     /// none.
     pub(super) current: AtomicU64,
     changed: Event,
