@@ -196,3 +196,46 @@ pub(super) fn unsuitable(topology: Topology) -> Option<&'static str> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::context::tests::{Setup, setup};
+    use crate::runtime::Executor;
+
+    #[test]
+    fn of_several_requests_without_an_answer_the_first_one_counts() {
+        let Setup { context, executor, keys, .. } = setup();
+        let master = Master::new(HoldSource::new(context));
+        let [first, second, now] = [1, 2, 3].map(|secs| executor.now() + Duration::from_secs(secs));
+        assert_eq!(master.unable_since(&keys, true, now), None);
+        assert!(master.set_down(None, true, second));
+        assert!(!master.set_down(None, true, first), "it is down already");
+        assert_eq!(master.unable_since(&keys, true, now), Some(first));
+        master.set_up();
+        assert_eq!(master.unable_since(&keys, true, now), None);
+        assert_eq!(master.unable_since(&keys, false, second), Some(second), "it has not been up for long enough");
+        master.set_down(None, false, now);
+        assert_eq!(master.unable_since(&keys, false, now), Some(second));
+        master.set_up();
+        master.unable_since(&keys, false, first);
+        master.set_down(None, true, second);
+        assert_eq!(master.unable_since(&keys, true, now), Some(second), "it has been able in between");
+    }
+
+    /// A master that has not been up for long enough does not serve the keys either.
+    #[test]
+    fn a_doubt_counts_from_when_it_began() {
+        let Setup { context, executor, keys, .. } = setup();
+        let master = Master::new(HoldSource::new(context));
+        let [first, second, now] = [1, 2, 3].map(|secs| executor.now() + Duration::from_secs(secs));
+        let until = now + Duration::from_secs(9);
+        master.unable_since(&keys, false, second);
+        master.add_doubt(&keys, None, (first, now, until));
+        assert_eq!(master.unable_since(&keys, false, now), Some(first));
+        assert_eq!(master.unable_since(&keys, true, now), Some(first));
+        assert_eq!(master.unable_since(&keys, true, now), Some(first));
+    }
+}

@@ -223,6 +223,40 @@ mod tests {
     }
 
     #[test]
+    fn one_of_two_masters_is_not_most_of_them() {
+        let two = |first| map([(first, 1), ("b", 2), ("b", 2)]);
+        let mut choice = Choice::new(&two("r"));
+        choice.map = map(AFTER);
+        assert!(!choice.hear(heard("a", two("a"), true, 9), &mut 4));
+        choice.end();
+        assert_eq!((first_owner(&choice).as_str(), choice.anew), ("r", false));
+    }
+
+    #[test]
+    fn without_config_epochs_a_reading_ends_when_most_masters_agree() {
+        let after = with_epochs(AFTER, false);
+        let mut choice = Choice::new(&after);
+        assert!(!choice.hear(heard("r", after.clone(), true, 4), &mut 4));
+        assert!(choice.hear(heard("b", after.clone(), true, 4), &mut 4));
+        let mut choice = Choice::new(&after);
+        assert!(choice.hear(heard("r", with_epochs(BEFORE, false), true, 5), &mut 4), "news end it at once");
+        assert_eq!(choice.agree, 0);
+    }
+
+    #[test]
+    fn without_config_epochs_the_first_of_the_newest_views_is_better_than_none() {
+        let [before, other] = [BEFORE, [("q", 1), ("b", 2), ("c", 3)]].map(|masters| with_epochs(masters, false));
+        for (views, owner) in [([(&before, 2), (&other, 3)], "q"), ([(&other, 3), (&before, 3)], "q")] {
+            let mut choice = Choice::new(&with_epochs(AFTER, false));
+            for (map, epoch) in views {
+                assert!(!choice.hear(heard("a", map.clone(), true, epoch), &mut 4));
+            }
+            choice.end();
+            assert_eq!(first_owner(&choice), owner);
+        }
+    }
+
+    #[test]
     fn without_config_epochs_the_current_one_decides() {
         let [before, after] = [BEFORE, AFTER].map(|masters| with_epochs(masters, false));
         let mut choice = Choice::new(&after);
