@@ -30,7 +30,6 @@ pub(crate) mod attempt;
 mod attempts;
 pub(crate) mod cleanup;
 pub(crate) mod cleanups;
-pub(crate) mod closed;
 mod closing;
 pub(crate) mod confirmations;
 mod ended;

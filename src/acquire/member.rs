@@ -10,9 +10,8 @@ use crate::cohort::budget::HandoffBudget;
 use crate::cohort::id::CohortId;
 use crate::cohort::table::Joined;
 use crate::context::Context;
-use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::Hold;
-use crate::engine::turn::{AttemptHandoff, Reach, SharedFailure, Turn};
+use crate::engine::turn::{AttemptHandoff, CannotJoin, Closed, Reach, SharedFailure, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Membership in a cohort, which lasts while an acquisition waits or asks. When it is dropped before the member

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::context::Context;
 use crate::engine::Grant;
-use crate::engine::closed::Closed;
 use crate::engine::lease::{Hold, Term, deadline};
-use crate::engine::turn::AttemptHandoff;
+use crate::engine::turn::{AttemptHandoff, Closed};
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;

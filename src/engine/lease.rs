@@ -12,15 +12,13 @@ use crate::protocol::key::Keys;
 use crate::protocol::resource::RenewArgs;
 use crate::protocol::token::Token;
 
-mod answer;
 mod count;
 mod loss;
 mod regrant;
 mod state;
 mod term;
 
-pub(crate) use answer::{ORDINARY, answer_within};
-pub(crate) use count::{deadline, drift};
+pub(crate) use count::{ORDINARY, answer_within, deadline, drift};
 pub use loss::Loss;
 use state::{AtomicState, LeaseState};
 pub(crate) use term::Term;

@@ -70,3 +70,13 @@ impl AttemptHandoff {
         Self { id, amount, before: None, asked: 0, is_decided: false, since: None }
     }
 }
+
+/// The client was closed.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+/// Why an acquisition cannot join its cohort.
+pub(crate) enum CannotJoin {
+    Closed,
+    Full,
+}

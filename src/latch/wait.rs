@@ -8,7 +8,7 @@ use crate::acquire::pending::PendingAttempt;
 use crate::acquire::wait::{Asked, LastFailure, Waiter, end_of, in_time, timed_out};
 use crate::context::Context;
 use crate::engine::attempt::Outcome;
-use crate::engine::closed::Closed;
+use crate::engine::turn::Closed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;

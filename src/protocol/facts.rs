@@ -1,5 +1,6 @@
-//! The properties of a kind of resource that are known without a server.
+//! The properties of each kind of resource that are known without a server.
 
+use super::limits::{READ, WRITE};
 use super::ticket::Claim;
 
 /// The properties that distinguish one kind from the others, apart from its scripts.
@@ -22,3 +23,57 @@ pub(super) struct Facts {
     /// The claim of a ticket for that amount. The limit is that of a semaphore.
     pub(super) claim: fn(amount: u32, limit: Option<u32>) -> Claim,
 }
+
+pub(super) const LOCK: Facts = Facts {
+    word: "lock",
+    suffixes: &["", ":queue", ":tickets", ":fence"],
+    renewed: 1,
+    is_reentrant: true,
+    joint: |tokens, _| Some(tokens),
+    joins_cohort: |_| true,
+    asks_ahead: true,
+    claim: |tokens, _| Claim::Tokens(tokens),
+};
+
+/// The queue of a RedLock: an ordinary lock on one master.
+pub(super) const TURN: Facts = Facts { word: "turn", ..LOCK };
+
+/// The vote of a master. Its queue stays empty.
+pub(super) const VOTE: Facts = Facts { word: "vote", ..LOCK };
+
+/// The keys of permits: of a semaphore and of a read-write lock.
+const SUFFIXES: &[&str] = &["", ":leases", ":queue", ":tickets", ":fence"];
+
+pub(super) const SEMAPHORE: Facts = Facts {
+    word: "sem",
+    suffixes: SUFFIXES,
+    renewed: 2,
+    is_reentrant: false,
+    joint: |one, other| Some(one.saturating_add(other)),
+    joins_cohort: |_| true,
+    asks_ahead: false,
+    claim: |units, limit| Claim::Units { units, limit: limit.unwrap_or(units) },
+};
+
+pub(super) const READ_WRITE: Facts = Facts {
+    word: "rw",
+    suffixes: SUFFIXES,
+    renewed: 2,
+    is_reentrant: true,
+    joint: |one, other| (one == other).then_some(one),
+    // Readers hold at the same time, so they have nothing to hand off to each other.
+    joins_cohort: |units| units != READ,
+    asks_ahead: false,
+    claim: |units, _| Claim::Units { units, limit: WRITE },
+};
+
+pub(super) const LATCH: Facts = Facts {
+    word: "latch",
+    suffixes: &["", ":tickets", ":calls"],
+    renewed: 0,
+    is_reentrant: false,
+    joint: |_, _| None,
+    joins_cohort: |_| false,
+    asks_ahead: false,
+    claim: |_, _| Claim::Nothing,
+};

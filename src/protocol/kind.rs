@@ -3,12 +3,8 @@
 use std::time::Duration;
 
 use super::attempt_id::AttemptId;
-use super::facts::Facts;
-use super::latch::facts::LATCH;
-use super::mutex::facts::LOCK;
-use super::permits::facts::{READ_WRITE, SEMAPHORE};
+use super::facts::{Facts, LATCH, LOCK, READ_WRITE, SEMAPHORE, TURN, VOTE};
 use super::ticket::{Claim, Ticket};
-use super::vote::facts::{TURN, VOTE};
 
 /// What a name refers to. The kind is part of every key, so resources of different kinds may share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

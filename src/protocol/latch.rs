@@ -19,7 +19,6 @@ use reply::{
 };
 
 mod copy;
-pub(super) mod facts;
 mod rehearsal;
 pub(crate) mod reply;
 

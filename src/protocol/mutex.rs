@@ -16,7 +16,6 @@ use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use reply::{ForceReleased, Inspected, force_released, inspected};
 
-pub(super) mod facts;
 mod rehearsal;
 pub(crate) mod reply;
 

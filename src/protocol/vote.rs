@@ -13,7 +13,6 @@ use super::script::scripts;
 use super::token::Token;
 use reply::{Looked, Voted, looked, voted};
 
-pub(super) mod facts;
 pub(crate) mod reply;
 
 scripts! {

@@ -214,6 +214,8 @@ mod tests {
         assert!(master.set_down(None, true, second));
         assert!(!master.set_down(None, true, first), "it is down already");
         assert_eq!(master.unable_since(&keys, true, now), Some(first));
+        master.set_down(None, true, now);
+        assert_eq!(master.unable_since(&keys, true, now), Some(first));
         master.set_up();
         assert_eq!(master.unable_since(&keys, true, now), None);
         assert_eq!(master.unable_since(&keys, false, second), Some(second), "it has not been up for long enough");
@@ -237,5 +239,52 @@ mod tests {
         assert_eq!(master.unable_since(&keys, false, now), Some(first));
         assert_eq!(master.unable_since(&keys, true, now), Some(first));
         assert_eq!(master.unable_since(&keys, true, now), Some(first));
+    }
+    #[test]
+    fn a_master_is_asked_unless_it_is_down_or_in_doubt() {
+        let Setup { context, executor, keys, .. } = setup();
+        let master = Master::new(HoldSource::new(context));
+        let [now, until, then] = [0, 1, 2].map(|secs| executor.now() + Duration::from_secs(secs));
+        let asked = |now| (master.serves(&keys, now), master.may_serve(&keys, now));
+        let why = Some((ErrorKind::Denied, "by the test".to_owned()));
+        assert_eq!(asked(now), (true, true));
+        master.add_doubt(&keys, why.clone(), (now, now, until));
+        assert_eq!((asked(now), master.refusal(&keys, now)), ((false, false), why.clone()));
+        assert_eq!((asked(then), master.refusal(&keys, then)), ((true, false), None), "the doubt is remembered");
+        master.set_heard(now);
+        assert_eq!(asked(then), (true, false), "it may still deny the name");
+        master.served(&keys);
+        assert_eq!(asked(then), (true, true));
+        master.add_doubt(&keys, None, (now, now, until));
+        master.set_heard(now);
+        assert_eq!(asked(now), (true, true), "it is not silent");
+        master.set_refusal(why.clone());
+        assert_eq!((asked(now), master.refusal(&keys, now)), ((true, true), None), "it is up");
+        master.set_down(None, true, now);
+        assert_eq!((asked(now), master.refusal(&keys, now)), ((false, false), None));
+        master.set_refusal(why.clone());
+        assert_eq!(master.refusal(&keys, now), why);
+        master.set_up();
+        assert_eq!(asked(now), (true, true));
+    }
+
+    #[test]
+    fn one_check_is_under_way_and_the_next_one_is_not_too_soon() {
+        let Setup { context, executor, .. } = setup();
+        let master = Master::new(HoldSource::new(context));
+        let [before, now, after] = [1, 2, 3].map(|secs| executor.now() + Duration::from_secs(secs));
+        assert!(master.begin_check(Some(before), now), "the first one");
+        assert!(!master.begin_check(None, after), "it is under way");
+        master.end_check();
+        assert!(!master.begin_check(Some(before), after), "the last one is recent");
+        for since in [Some(now), Some(after), None] {
+            assert!(master.begin_check(since, now));
+            master.end_check();
+        }
+        master.set_down(None, true, now);
+        assert!(!master.begin_check(None, after), "a master that is down is probed");
+        assert!(!master.is_heard_after(before));
+        master.set_heard(now);
+        assert_eq!([before, now, after].map(|time| master.is_heard_after(time)), [true, false, false]);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::cohort::id::CohortId;
 use crate::engine::Engine;
 use crate::engine::attempt::{Attempt, Outcome, Queued};
-use crate::engine::closed::Closed;
+use crate::engine::turn::Closed;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::Failure;

@@ -9,9 +9,8 @@ use crate::cohort::id::CohortId;
 use crate::cohort::table::Joined;
 use crate::engine::Engine;
 use crate::engine::attempt::Attempt;
-use crate::engine::closed::{CannotJoin, Closed};
 use crate::engine::lease::Hold;
-use crate::engine::turn::{AttemptHandoff, Given, SharedFailure, Turn};
+use crate::engine::turn::{AttemptHandoff, CannotJoin, Closed, Given, SharedFailure, Turn};
 use crate::protocol::key::Keys;
 
 impl Engine {

@@ -1,8 +1,7 @@
 //! Turns in a cohort: given, taken, or handed on.
 
 use super::*;
-use crate::engine::closed::{CannotJoin, Closed};
-use crate::engine::turn::{Reach, SharedFailure};
+use crate::engine::turn::{CannotJoin, Closed, Reach, SharedFailure};
 use crate::error::{Error, ErrorKind};
 use crate::protocol::message::Message;
 use crate::wakers::woken::Woken;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 
-use super::super::url::spelling::Spelling;
+use super::super::url::Spelling;
 use super::super::url::target::{Access, Address, Target, invalid};
 use super::host::Host;
 

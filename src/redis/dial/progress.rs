@@ -17,7 +17,7 @@ use std::time::Duration;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::super::failure::Failure;
-use super::super::url::spelling::Spelling;
+use super::super::url::Spelling;
 #[cfg(feature = "tls")]
 use super::super::url::tls;
 use super::{DialError, Stream};

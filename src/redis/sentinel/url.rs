@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use ::redis::RedisConnectionInfo;
 use percent_encoding::percent_decode_str;
 
-use super::super::url::spelling::Spelling;
+use super::super::url::Spelling;
 use super::super::url::target::{Access, Address, Target, invalid};
 use crate::error::Result;
 

@@ -12,7 +12,7 @@ use super::super::dial::progress::Stage;
 use super::super::dial::progress::{self, DialProgress};
 use super::super::dial::{Dial, Stream};
 use super::super::failure::Failure;
-use super::spelling::Spelling;
+use super::Spelling;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
 use crate::error::{Error, ErrorKind, Result};

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, 
 
 use super::super::dial::Stream;
 use super::super::failure::Failure;
-use super::spelling::Spelling;
+use super::Spelling;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The trusted certificates: those of the system, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if set.

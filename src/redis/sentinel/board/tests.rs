@@ -1,5 +1,5 @@
 use super::*;
-use crate::redis::url::spelling::Spelling;
+use crate::redis::url::Spelling;
 use crate::redis::url::target::Access;
 
 fn address(port: u16) -> Address {
