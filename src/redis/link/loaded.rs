@@ -74,8 +74,11 @@ mod tests {
         let second = loaded.add(script);
         loaded.remove(script, first);
         assert_eq!(loaded.sent(script), Some(second));
-        assert_eq!(loaded.sent(Script::all().last().unwrap()), None);
+        let other = Script::all().last().unwrap();
+        assert_eq!(loaded.sent(other), None);
+        let third = loaded.add(other);
+        assert_eq!((loaded.sent(script), loaded.sent(other)), (Some(second), Some(third)), "each script counts alone");
         loaded.remove(script, second);
-        assert_eq!(loaded.sent(script), None);
+        assert_eq!((loaded.sent(script), loaded.sent(other)), (None, Some(third)));
     }
 }
