@@ -3,6 +3,7 @@
 mod generic;
 mod hash;
 mod list;
+mod option;
 mod sorted_set;
 mod string;
 
@@ -64,11 +65,6 @@ pub(super) fn execute(database: &mut Database, words: &[Vec<u8>]) -> Result<LuaA
         return Err(Failure(refusal.clone().into()));
     }
     run(database, args)
-}
-
-/// Whether the word is this option of a command, such as `LIMIT`. Options are spelled in upper or lower case.
-fn is(word: &[u8], option: &str) -> bool {
-    word.eq_ignore_ascii_case(option.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,7 +1,4 @@
 //! Semaphores and read-write locks: their scripts as typed calls. Keys and arguments are put in their order here only.
-
-use std::time::Duration;
-
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -19,8 +16,11 @@ use super::script::{Script, scripts};
 use super::ticket::Ticket;
 use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 
+mod change;
 mod rehearsal;
 pub(crate) mod reply;
+
+pub(crate) use change::ChangeArgs;
 
 scripts! {
     "permits", "permit":
@@ -32,16 +32,6 @@ scripts! {
     LIMIT = "limit",
     RELEASE = "release",
     RENEW = "renew",
-}
-
-/// The arguments of an exchange of one hold for another with `units` units.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChangeArgs {
-    pub(crate) old: AttemptId,
-    pub(crate) new: AttemptId,
-    pub(crate) units: u32,
-    pub(crate) lease: Duration,
-    pub(crate) not_after: ServerMillis,
 }
 
 /// Units that are taken and given back, with the limit of the call site.

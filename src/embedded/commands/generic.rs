@@ -1,6 +1,6 @@
 //! Commands on keys of any type, the clock and the channels.
 
-use super::is;
+use super::option::is;
 use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::integer;

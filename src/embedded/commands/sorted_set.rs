@@ -1,6 +1,6 @@
 //! Commands on sorted sets.
 
-use super::is;
+use super::option::is;
 use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::Database;
 use crate::embedded::number::{Bound, double, general, integer};

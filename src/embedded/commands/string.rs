@@ -1,6 +1,6 @@
 //! Commands on strings.
 
-use super::is;
+use super::option::is;
 use crate::embedded::answer::{Failure, LuaAnswer};
 use crate::embedded::keyspace::{Database, Value};
 use crate::embedded::number::integer;
