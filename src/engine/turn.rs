@@ -8,6 +8,8 @@
 //! | attempt | a member gave up while its request was under way | continues it |
 //! | attempt | a ticket of the cohort is decided | continues it |
 //! | failure | a member failed, and waiting members would fail for the same reason | fails, or asks the server |
+//!
+//! Also why no attempt is started, so that there is no turn.
 
 use std::sync::Arc;
 use std::time::Instant;

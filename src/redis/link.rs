@@ -75,17 +75,6 @@ impl Link {
         Self::with(executor, dialer, locate, [config.command_timeout, config.upkeep()], seed)
     }
 
-    /// A link to a node of a cluster.
-    pub(super) fn to_node(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        locate: Arc<dyn Locate>,
-        config: &Config,
-        seed: u64,
-    ) -> Self {
-        Self::new(executor, dialer, locate, config, seed).expecting_answers_soon()
-    }
-
     /// The state of another connection to the same server, for calls that have limits of their own.
     pub(super) fn sibling(&self) -> Self {
         let (executor, dialer, locate) = (self.executor.clone(), self.dialer.clone(), self.locate.clone());
@@ -93,7 +82,8 @@ impl Link {
         sibling.expecting_answers_soon()
     }
 
-    fn expecting_answers_soon(self) -> Self {
+    /// For a link whose slow calls are looked after: they leave the shared timer early.
+    pub(super) fn expecting_answers_soon(self) -> Self {
         Self { under_way: UnderWay::new(SOON.min(self.timeout)), ..self }
     }
 

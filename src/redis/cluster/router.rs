@@ -156,7 +156,7 @@ impl Router {
         let place = Arc::new(Place::new(&self.seeds.access, host.clone()).with_map(Arc::clone(&self.signals)));
         let (executor, dialer) = (Arc::clone(&self.executor), Arc::clone(&self.dialer));
         let seed = self.seed.wrapping_add(host.port.into());
-        let link = Arc::new(Link::to_node(executor, dialer, place, &self.config, seed));
+        let link = Arc::new(Link::new(executor, dialer, place, &self.config, seed).expecting_answers_soon());
         let out = (!state.map.masters().contains(&host)).then(|| self.executor.now());
         let node = Arc::new(Node::new(host.clone(), link));
         let old = state.links.insert(host, NodeEntry { node: Arc::clone(&node), out });

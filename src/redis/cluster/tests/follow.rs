@@ -38,6 +38,21 @@ impl How {
             None => cluster.run_batch(&calls).await,
         }
     }
+
+    /// As [`run`](Self::run). After that time, node 2 takes the place of node 1.
+    fn run_while_replaced(self, scene: &mut Scene, after: Duration) -> Vec<Answer> {
+        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
+        let replaced = async {
+            lab.sleep(after).await;
+            replace(&lab);
+        };
+        lab.run(&mut scene.tasks, join(self.run(cluster), replaced)).0
+    }
+}
+
+/// All nodes but node 1 know of its replacement.
+fn replace(lab: &Lab) {
+    [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
 }
 
 /// The master is frozen, is replaced by another node, and thaws before the client has heard of that.
@@ -51,7 +66,7 @@ fn no_late_answer_of_a_replaced_master_counts() {
         let thaws = async {
             lab.sleep(ms(450)).await;
             if is_replaced {
-                [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
+                replace(&lab);
             }
             frozen.thaw();
         };
@@ -71,16 +86,11 @@ fn no_late_answer_of_a_replaced_master_counts() {
 fn the_map_is_read_while_a_node_is_silent() {
     for how in ALL {
         let mut scene = how.scene(&[1, 2, 3]);
-        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-        lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
-        let began = lab.now();
-        let replaced = async {
-            lab.sleep(ms(1_000)).await;
-            [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
-        };
-        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), replaced));
+        scene.lab.nodes[&1].frozen.store(true, Ordering::SeqCst);
+        let began = scene.lab.now();
+        let answers = how.run_while_replaced(&mut scene, ms(1_000));
         assert!(answers.iter().all(|answer| matches!(answer, Err(ConnectionError::Unknown(_)))), "{how:?} {answers:?}");
-        let took = lab.now() - began;
+        let took = scene.lab.now() - began;
         assert!(took < Duration::from_secs(2), "{how:?}: after {took:?}");
     }
 }
@@ -197,15 +207,10 @@ fn a_late_redirection_is_followed() {
 fn no_late_refusal_of_a_replaced_master_counts() {
     for how in ALL {
         let mut scene = how.scene(&[1, 2, 3]);
-        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-        lab.nodes[&1].answers(|_, words| {
+        scene.lab.nodes[&1].answers(|_, words| {
             words[0].starts_with("EVAL").then(|| Said::After(ms(450), "-WRONGTYPE no\r\n".to_owned()))
         });
-        let replaced = async {
-            lab.sleep(ms(200)).await;
-            [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
-        };
-        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), replaced));
+        let answers = how.run_while_replaced(&mut scene, ms(200));
         assert!(answers.iter().all(|answer| matches!(answer, Err(ConnectionError::Unknown(_)))), "{how:?} {answers:?}");
     }
 }
@@ -219,13 +224,7 @@ fn a_call_that_waits_for_a_link_takes_the_way_of_a_new_map() {
         node.dead.store(true, Ordering::SeqCst);
         node.sockets().into_iter().for_each(|socket| node.cut(socket));
         scene.sleep(ms(50));
-        let (lab, cluster) = (Arc::clone(&scene.lab), &scene.cluster);
-        let replaced = async {
-            lab.sleep(ms(1_000)).await;
-            [2, 3].iter().for_each(|port| *lock(&lab.nodes[port].owner) = (2, 5));
-        };
-        let (answers, ()) = lab.run(&mut scene.tasks, join(how.run(cluster), replaced));
-        for answer in answers {
+        for answer in how.run_while_replaced(&mut scene, ms(1_000)) {
             assert_eq!(answer.unwrap(), Reply::Integer(1), "{how:?}");
         }
     }
