@@ -104,7 +104,7 @@ impl Engine {
             if loss != Loss::Closed {
                 trace::lost(&hold.keys.name, &loss);
             }
-            hold.lose(loss);
+            hold.notify_over();
         }
         wakers.wake();
         if work {

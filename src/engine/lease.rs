@@ -156,12 +156,17 @@ impl Hold {
 
     /// Signals the loss. `false`: the hold was over already.
     pub(crate) fn lose(&self, loss: Loss) -> bool {
-        let lost = |state| matches!(state, LeaseState::Held { .. }).then_some(LeaseState::Lost(loss));
-        let news = self.state.update(lost).is_ok();
+        let news = self.set_lost(loss);
         if news {
             self.notify_over();
         }
         news
+    }
+
+    /// As [`lose`](Self::lose), but wakes no task: see [`notify_over`](Self::notify_over).
+    pub(crate) fn set_lost(&self, loss: Loss) -> bool {
+        let lost = |state| matches!(state, LeaseState::Held { .. }).then_some(LeaseState::Lost(loss));
+        self.state.update(lost).is_ok()
     }
 
     /// The fencing token. A hold that is [passed on](Self::pass_on) gets another one before the next guard has the

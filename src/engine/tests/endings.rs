@@ -61,6 +61,21 @@ fn nothing_is_left_of_a_hold_that_is_lost() {
     }
 }
 
+/// Another thread may look before the waiters are woken, such as an extension that was answered that the hold is gone.
+#[test]
+fn a_hold_that_has_left_the_tables_is_not_valid() {
+    let setup = setup();
+    let (hold, now) = (setup.holds(&keys("a")), setup.now);
+    let (woken, mut lost) = (Arc::new(Woken::default()), std::pin::pin!(hold.lost()));
+    assert!(lost.as_mut().poll(&mut std::task::Context::from_waker(&woken.waker())).is_pending());
+    let seen = setup.engine.change(|state| {
+        state.hold_handler().set_renewed(now, now, &[], std::slice::from_ref(&hold));
+        (hold.loss(now), woken.count())
+    });
+    assert_eq!(seen, (Some(Loss::Gone), 0), "foreign wakers run after the tables are unlocked");
+    assert_eq!(woken.count(), 1);
+}
+
 /// A server that comes back may still have a hold that another server did not have.
 #[test]
 fn what_is_gone_or_revoked_is_cleaned_up_all_the_same() {
