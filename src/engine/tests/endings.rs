@@ -61,7 +61,7 @@ fn nothing_is_left_of_a_hold_that_is_lost() {
     }
 }
 
-/// Another thread may look before the waiters are woken, such as an extension that was answered that the hold is gone.
+/// Another thread may look before the waiters are woken: an extension, whose answer says that the hold is gone.
 #[test]
 fn a_hold_that_has_left_the_tables_is_not_valid() {
     let setup = setup();
