@@ -14,6 +14,7 @@ mod fields;
 pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod latch;
+mod leased;
 pub(crate) mod limits;
 pub(crate) mod message;
 pub(crate) mod mutex;

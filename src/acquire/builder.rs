@@ -15,9 +15,11 @@ use crate::holder::Holder;
 use crate::runtime::Executor;
 
 pub(crate) mod choices;
+mod shared;
 mod try_acquire;
 
-use choices::{Options, Part, builder};
+use choices::{Options, Part};
+use shared::builder;
 pub use try_acquire::TryAcquire;
 
 /// An acquisition that waits until it is granted. `G` is the guard that it resolves to.
@@ -126,72 +128,6 @@ impl<G> Acquire<G> {
     /// background and can remain in Redis for some milliseconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.choices.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the renewed lease of this hold: 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h
-    /// ([`MAX_LEASE`](crate::MAX_LEASE)). The default is the [client's lease](crate::ConfigBuilder::lease).
-    ///
-    /// The watchdog renews the lease every third of its length for as long as the guard lives. The lease limits how
-    /// long a crashed holder blocks others. It does not limit how long the hold may last.
-    ///
-    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition joins a cohort only
-    /// if its lease equals that of the client.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.choices = self.options.choices.with_lease(lease, false);
-        self
-    }
-
-    /// Sets a fixed lease: the hold expires after `lease`, and the watchdog does not renew it. The range is 100 ms
-    /// ([`MIN_LEASE`](crate::MIN_LEASE)) to 24 h ([`MAX_LEASE`](crate::MAX_LEASE)).
-    ///
-    /// The guard's `extend`, such as [`LockGuard::extend`], prolongs a fixed lease. [`lease`](Self::lease) and
-    /// [`hold_at_most`](Self::hold_at_most) configure renewed leases: either of them together with `expires_after` is
-    /// an [`InvalidInput`](ErrorKind::InvalidInput) error.
-    ///
-    /// Re-entry keeps the lease of the first acquisition. A [non-fair](Self::non_fair) acquisition with a fixed lease
-    /// joins no cohort.
-    pub fn expires_after(mut self, lease: Duration) -> Self {
-        self.options.choices = self.options.choices.with_lease(lease, true);
-        self
-    }
-
-    /// Limits how long the watchdog renews the hold: at least 100 ms ([`MIN_LEASE`](crate::MIN_LEASE)), with no upper
-    /// bound. By default a hold is renewed for as long as its guard lives.
-    ///
-    /// At most `limit` after the grant the hold expires ([`Loss::Expired`](crate::Loss::Expired)), in this process and
-    /// in Redis, even if the guard lives on. The acquisition and each renewal ask for the lease or for the rest of the
-    /// limit, whichever is shorter.
-    ///
-    /// The limit is counted from when this process learns of the grant; if it is granted at once, from before the
-    /// request was sent.
-    ///
-    /// Re-entry, downgrade and upgrade keep the limit of the hold. A [non-fair](Self::non_fair) acquisition with a
-    /// limit joins no cohort.
-    ///
-    /// # Examples
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # async fn example(client: bowline::Client) -> bowline::Result<()> {
-    /// // A crash frees the lock within 5 s. A job that hangs loses the lock after 10 min.
-    /// let limit = Duration::from_secs(600);
-    /// let guard = client.lock("job").lock().lease(Duration::from_secs(5)).hold_at_most(limit).await?;
-    /// # guard.release().await }
-    /// ```
-    pub fn hold_at_most(mut self, limit: Duration) -> Self {
-        self.options.choices.at_most = Some(limit);
-        self
-    }
-
-    /// How many replicas must acknowledge the grant and each renewal of this hold, up to 100, instead of the client's
-    /// [default](crate::ConfigBuilder::acknowledged_by). 0 waits for none.
-    ///
-    /// An acquisition that too few replicas acknowledge within the client's
-    /// [`retry_timeout`](crate::ConfigBuilder::retry_timeout) is released and fails with
-    /// [`Unacknowledged`](ErrorKind::Unacknowledged). Re-entry keeps the choice of the hold. A
-    /// [non-fair](Self::non_fair) acquisition with another choice than the client's joins no cohort.
-    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
-        self.options.choices.replicas = Some(replicas);
         self
     }
 

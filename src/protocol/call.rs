@@ -184,6 +184,11 @@ impl<'a, T> ScriptCall<'a, T> {
         self.word(Word::Number(number.into()))
     }
 
+    /// Adds the limit of permits. A lock has none.
+    pub(super) fn limit(self, limit: Option<u32>) -> Self {
+        limit.into_iter().fold(self, Self::number)
+    }
+
     pub(super) fn millis(self, duration: Duration) -> Self {
         self.word(Word::Number(millis(duration)))
     }

@@ -1,19 +1,14 @@
-//! Semaphores and read-write locks: their scripts as typed calls. Keys and arguments are put in their order here only.
-use futures::FutureExt;
-use futures::future::BoxFuture;
+//! Semaphores and read-write locks: their scripts, and those that no lock has as typed calls.
 
-use super::attempt_id::AttemptId;
+use futures::FutureExt;
+
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
+use super::leased::{self, Leased};
 use super::limits::WRITE;
-use super::reply::{
-    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, cancelled,
-    heartbeat_reply, released, requeued,
-};
-use super::resource::{AcquireArgs, AheadArgs, Held, Rehearsal, Resource, TicketArgs};
-use super::script::{Script, scripts};
-use super::ticket::Ticket;
+use super::reply::ServerMillis;
+use super::script::scripts;
 use reply::{Changed, Limited, PermitsInspected, changed, limited, permits_inspected};
 
 mod change;
@@ -43,6 +38,20 @@ pub(crate) struct Permits {
 impl Permits {
     pub(super) const READ_WRITE: Self = Self { limit: WRITE };
 
+    pub(super) fn leased(self) -> Leased {
+        const SCRIPTS: &leased::Scripts = &leased::Scripts {
+            acquire: &ACQUIRE,
+            ask_ahead: None,
+            cancel: &CANCEL,
+            heartbeat: &HEARTBEAT,
+            release: &RELEASE,
+            renew: &RENEW,
+            rehearse: |rehearsal| rehearsal::rehearse(rehearsal).boxed(),
+            rehearsed: WRITE,
+        };
+        Leased { scripts: SCRIPTS, limit: Some(self.limit) }
+    }
+
     pub(super) fn change<'a>(self, keys: &'a Keys, site: Site<'a>, args: ChangeArgs) -> ScriptCall<'a, Changed> {
         ScriptCall::new(&CHANGE, keys.all(), changed)
             .id(args.old)
@@ -61,61 +70,6 @@ impl Permits {
 
     pub(super) fn inspect(self, keys: &Keys) -> ScriptCall<'_, PermitsInspected> {
         ScriptCall::new(&INSPECT, keys.all(), permits_inspected).number(self.limit)
-    }
-}
-
-impl Resource for Permits {
-    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
-        ScriptCall::new(&ACQUIRE, keys.all(), acquired)
-            .id(args.ticket.id)
-            .mode(args.wait)
-            .millis(args.ticket.lease)
-            .number(args.ticket.claim.amount())
-            .number(self.limit)
-            .millis(args.ticket_ttl)
-            .number(args.max_waiters)
-            .number(args.not_after)
-            .site(site)
-    }
-
-    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled> {
-        let call = ScriptCall::new(&CANCEL, keys.all(), cancelled);
-        call.ticket(&ticket).end(from_tail).number(self.limit).site(site)
-    }
-
-    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
-        ScriptCall::new(&HEARTBEAT, keys.all(), heartbeat_reply).number(self.limit).site(site).tickets(tickets)
-    }
-
-    fn held(&self) -> Option<&dyn Held> {
-        Some(self)
-    }
-
-    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>> {
-        rehearsal::rehearse(rehearsal).boxed()
-    }
-
-    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()> {
-        rehearsal.cancel_tickets(WRITE).boxed()
-    }
-}
-
-impl Held for Permits {
-    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
-        ScriptCall::new(&RELEASE, keys.all(), released).id(id).number(self.limit).site(site).next(site, None)
-    }
-
-    fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
-        ScriptCall::new(&RELEASE, keys.all(), requeued).id(id).number(self.limit).site(site).next(site, Some(next))
-    }
-
-    /// Not needed: a cohort of writers, or for permits, releases and queues up in one step.
-    fn ask_ahead<'a>(&self, _keys: &'a Keys, _args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
-        None
-    }
-
-    fn renewal(&self) -> &'static Script {
-        &RENEW
     }
 }
 

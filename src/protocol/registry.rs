@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::kind::Kind;
 use super::latch::Latch;
-use super::mutex::Mutex;
+use super::mutex::MUTEX;
 use super::permits::Permits;
 use super::resource::Resource;
 use super::script::Script;
@@ -21,9 +21,9 @@ impl Kind {
     /// Passes the calls of the kind to `with`.
     pub(crate) fn with<T>(self, with: impl FnOnce(&dyn Resource) -> T) -> T {
         match self {
-            Self::Lock | Self::Turn | Self::Vote => with(&Mutex),
-            Self::Semaphore { limit } => with(&Permits { limit }),
-            Self::ReadWrite => with(&Permits::READ_WRITE),
+            Self::Lock | Self::Turn | Self::Vote => with(&MUTEX),
+            Self::Semaphore { limit } => with(&Permits { limit }.leased()),
+            Self::ReadWrite => with(&Permits::READ_WRITE.leased()),
             Self::Latch => with(&Latch),
         }
     }

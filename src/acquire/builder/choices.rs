@@ -173,50 +173,5 @@ impl Choices {
     }
 }
 
-/// Defines the undocumented methods and traits that both builders share.
-macro_rules! builder {
-    ($builder:ident) => {
-        impl<G> $builder<G> {
-            pub(crate) fn new(primitive: &Primitive, operation: &'static str, amount: u32) -> Self {
-                Self { options: Options::of_one(primitive, operation, amount), guard: PhantomData }
-            }
-
-            pub(crate) fn of_several(parts: &[Part], operation: &'static str) -> Self {
-                Self { options: Options::of_several(parts, operation), guard: PhantomData }
-            }
-
-            /// The same acquisition with another type of guard.
-            pub(crate) fn with_guard<H>(self) -> $builder<H> {
-                $builder { options: self.options, guard: PhantomData }
-            }
-
-            /// The executor of the first primitive. An acquisition without primitives has none, which is an error.
-            pub(crate) fn executor(&self) -> Result<Arc<dyn Executor>> {
-                self.options.executor()
-            }
-
-            pub(crate) fn held_by(mut self, holder: &Holder) -> Self {
-                self.options.choices.holder = Some(*holder);
-                self
-            }
-        }
-
-        // Not derived, because a derive would require `G` to be `Clone` and `Debug`.
-        impl<G> Clone for $builder<G> {
-            fn clone(&self) -> Self {
-                Self { options: self.options.clone(), guard: PhantomData }
-            }
-        }
-
-        impl<G> fmt::Debug for $builder<G> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.options.fmt(f)
-            }
-        }
-    };
-}
-
-pub(super) use builder;
-
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::choices::{Options, Part, builder};
+use super::choices::{Options, Part};
+use super::shared::builder;
 use crate::error::Result;
 use crate::handle::Primitive;
 use crate::hold::guard::{Held, LockGuard, Reentrant};
@@ -39,30 +40,6 @@ impl<G> TryAcquire<G> {
     /// limits it as well, and is the only limit by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.choices.timeout = Some(timeout);
-        self
-    }
-
-    /// See [`Acquire::lease`](crate::Acquire::lease).
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.choices = self.options.choices.with_lease(lease, false);
-        self
-    }
-
-    /// See [`Acquire::expires_after`](crate::Acquire::expires_after).
-    pub fn expires_after(mut self, lease: Duration) -> Self {
-        self.options.choices = self.options.choices.with_lease(lease, true);
-        self
-    }
-
-    /// See [`Acquire::hold_at_most`](crate::Acquire::hold_at_most).
-    pub fn hold_at_most(mut self, limit: Duration) -> Self {
-        self.options.choices.at_most = Some(limit);
-        self
-    }
-
-    /// See [`Acquire::acknowledged_by`](crate::Acquire::acknowledged_by).
-    pub fn acknowledged_by(mut self, replicas: u32) -> Self {
-        self.options.choices.replicas = Some(replicas);
         self
     }
 }

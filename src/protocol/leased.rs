@@ -1,0 +1,104 @@
+//! What is held for a lease: locks and permits. The scripts of both have the same calls, but for the limit of permits.
+
+use std::sync::LazyLock;
+
+use futures::future::BoxFuture;
+
+use super::attempt_id::AttemptId;
+use super::call::{ScriptCall, Site};
+use super::failure::Failure;
+use super::key::Keys;
+use super::reply::{
+    Acquired, AskedAhead, Cancelled, HeartbeatReply, Released, Requeued, ServerMillis, acquired, asked_ahead,
+    cancelled, heartbeat_reply, released, requeued,
+};
+use super::resource::{AcquireArgs, AheadArgs, Held, Rehearsal, Resource, TicketArgs};
+use super::script::Script;
+use super::ticket::Ticket;
+
+/// The scripts of one folder.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    pub(super) acquire: &'static LazyLock<Script>,
+    /// `None`: a cohort releases and queues up in one step.
+    pub(super) ask_ahead: Option<&'static LazyLock<Script>>,
+    pub(super) cancel: &'static LazyLock<Script>,
+    pub(super) heartbeat: &'static LazyLock<Script>,
+    pub(super) release: &'static LazyLock<Script>,
+    pub(super) renew: &'static LazyLock<Script>,
+    pub(super) rehearse: for<'a> fn(Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>>,
+    /// The largest amount that the rehearsal asks for.
+    pub(super) rehearsed: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leased {
+    pub(super) scripts: &'static Scripts,
+    /// The limit of permits.
+    pub(super) limit: Option<u32>,
+}
+
+impl Resource for Leased {
+    fn acquire<'a>(&self, keys: &'a Keys, site: Site<'a>, args: AcquireArgs) -> ScriptCall<'a, Acquired> {
+        ScriptCall::new(self.scripts.acquire, keys.all(), acquired)
+            .id(args.ticket.id)
+            .mode(args.wait)
+            .millis(args.ticket.lease)
+            .number(args.ticket.claim.amount())
+            .limit(self.limit)
+            .millis(args.ticket_ttl)
+            .number(args.max_waiters)
+            .number(args.not_after)
+            .site(site)
+    }
+
+    fn cancel<'a>(&self, keys: &'a Keys, site: Site<'a>, ticket: Ticket, from_tail: bool) -> ScriptCall<'a, Cancelled> {
+        let call = ScriptCall::new(self.scripts.cancel, keys.all(), cancelled);
+        call.ticket(&ticket).end(from_tail).limit(self.limit).site(site)
+    }
+
+    fn heartbeat<'a>(&self, keys: &'a Keys, site: Site<'a>, tickets: &[TicketArgs]) -> ScriptCall<'a, HeartbeatReply> {
+        let call = ScriptCall::new(self.scripts.heartbeat, keys.all(), heartbeat_reply);
+        call.limit(self.limit).site(site).tickets(tickets)
+    }
+
+    fn held(&self) -> Option<&dyn Held> {
+        Some(self)
+    }
+
+    fn rehearse<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, Result<ServerMillis, Failure>> {
+        (self.scripts.rehearse)(rehearsal)
+    }
+
+    fn tidy<'a>(&self, rehearsal: Rehearsal<'a>) -> BoxFuture<'a, ()> {
+        Box::pin(rehearsal.cancel_tickets(self.scripts.rehearsed))
+    }
+}
+
+impl Held for Leased {
+    fn release<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId) -> ScriptCall<'a, Released> {
+        let call = ScriptCall::new(self.scripts.release, keys.all(), released);
+        call.id(id).limit(self.limit).site(site).next(site, None)
+    }
+
+    fn requeue<'a>(&self, keys: &'a Keys, site: Site<'a>, id: AttemptId, next: TicketArgs) -> ScriptCall<'a, Requeued> {
+        let call = ScriptCall::new(self.scripts.release, keys.all(), requeued);
+        call.id(id).limit(self.limit).site(site).next(site, Some(next))
+    }
+
+    fn ask_ahead<'a>(&self, keys: &'a Keys, args: AheadArgs) -> Option<ScriptCall<'a, AskedAhead>> {
+        let call = ScriptCall::new(self.scripts.ask_ahead?, keys.all(), asked_ahead)
+            .id(args.held)
+            .number(args.known.get())
+            .millis(args.ticket.lease)
+            .number(args.ticket.claim.amount())
+            .ticket(&args.ticket)
+            .millis(args.ticket.ttl())
+            .number(args.not_after);
+        Some(call)
+    }
+
+    fn renewal(&self) -> &'static Script {
+        self.scripts.renew
+    }
+}
