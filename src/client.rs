@@ -133,8 +133,8 @@ impl Client {
         &self.context().executor
     }
 
-    /// The problems of the server's setup that were found when connecting. Empty until the client
-    /// [has connected](crate::ConfigBuilder::connect_in_background).
+    /// The problems of the server's setup that the connection found when connecting. Empty until the connection
+    /// [is made](crate::ConfigBuilder::connect_in_background).
     pub fn warnings(&self) -> Vec<Warning> {
         self.context().connection.warnings()
     }
@@ -155,7 +155,7 @@ impl Client {
     /// After the first poll, the client accepts no new work. If the future is dropped, the removal continues in the
     /// background while a clone, primitive or guard of the client exists.
     pub async fn close(&self) {
-        let Context { executor, connection, engine, config, .. } = &**self.context();
+        let Context { executor, engine, config, .. } = &**self.context();
         engine.close(executor.now());
         // Without a connection, nothing is left on the server.
         if self.context().not_connected().is_none() {
@@ -164,7 +164,7 @@ impl Client {
             timeout(executor, longest, engine.cleaned()).await.unwrap_or_default();
         }
         engine.end_now(executor.now());
-        connection.close();
+        self.context().disconnect();
     }
 
     /// Runs `work` with a clone of this client, then [closes](Self::close) the client and all its clones.

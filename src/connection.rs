@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use crate::protocol::Script;
 
 mod error;
-pub(crate) mod later;
+pub(crate) mod first_connect;
 pub(crate) mod refusal;
 
 pub use error::ConnectionError;

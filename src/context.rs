@@ -7,7 +7,7 @@ use futures::future::ready;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::connection::later::Later;
+use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError};
 use crate::driver::inbox::{Inbox, Reader};
 use crate::driver::retry::{Asker, Retry};
@@ -27,8 +27,8 @@ use crate::runtime::Executor;
 pub(crate) struct Context {
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) connection: Arc<dyn Connection>,
-    /// The connection, if it is made in the background.
-    later: Option<Arc<Later>>,
+    /// The first connect, if it is made in the background.
+    first: Option<Arc<FirstConnect>>,
     pub(crate) config: Config,
     /// The identity of this client in Redis.
     pub(crate) client: Uuid,
@@ -44,27 +44,24 @@ impl Context {
         let notices = opening.subscribe().await?;
         opening.check_alone().await?;
         let engine = Arc::new(Engine::new(opening.client, opening.connection.topology().sharded_messages));
-        let connection = opening.connection.clone();
-        Ok(Self::start_tasks(opening, connection, None, engine, ready(Some(notices))))
+        Ok(Self::start_tasks(opening, None, engine, ready(Some(notices))))
     }
 
     /// Starts the tasks, one of which connects.
     pub(crate) fn start_in_background(opening: Opening) -> Arc<Self> {
         let engine = Arc::new(Engine::new(opening.client, false));
-        let later =
-            Arc::new(Later::over(&opening.connection, opening.executor.clone(), opening.config.command_timeout));
-        let notices = opening.clone().in_background(later.clone(), engine.clone());
-        Self::start_tasks(opening, later.clone(), Some(later), engine, notices)
+        let first = Arc::new(FirstConnect::new(String::new(), opening.executor.clone()));
+        let notices = opening.clone().in_background(first.clone(), engine.clone());
+        Self::start_tasks(opening, Some(first), engine, notices)
     }
 
     fn start_tasks(
         opening: Opening,
-        connection: Arc<dyn Connection>,
-        later: Option<Arc<Later>>,
+        first: Option<Arc<FirstConnect>>,
         engine: Arc<Engine>,
         notices: impl Future<Output = Option<Notices>> + Send + 'static,
     ) -> Arc<Self> {
-        let Opening { executor, config, client, clock, inbox_prefix, .. } = opening;
+        let Opening { executor, connection, config, client, clock, inbox_prefix } = opening;
         let reader = Reader { executor: executor.clone(), connection: connection.clone(), engine: engine.clone() };
         let all = inbox_prefix.clone();
         let inbox = Inbox::start(reader, notices, move |slot| inbox(&all, Some(slot), client));
@@ -79,18 +76,26 @@ impl Context {
             shutdown_timeout: config.shutdown_timeout,
         };
         executor.spawn(Box::pin(watchdog.run()));
-        Arc::new(Self { executor, connection, later, config, client, engine, clock, inbox_prefix, _inbox: inbox })
+        Arc::new(Self { executor, connection, first, config, client, engine, clock, inbox_prefix, _inbox: inbox })
     }
 
     /// Why there has been no connection yet. `None`: there has.
     pub(crate) fn not_connected(&self) -> Option<ConnectionError> {
-        self.later.as_ref()?.missing()
+        self.first.as_ref()?.missing()
     }
 
     /// Resolves when the client has connected, or will not. `None`: it has. Keeps no client alive.
     pub(crate) fn connecting(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        let later = self.later.clone()?;
-        later.missing().is_some().then(|| later.ended())
+        let first = self.first.clone()?;
+        first.is_missing().then(|| first.ended())
+    }
+
+    /// Closes the connection, or ends the attempts to connect.
+    pub(crate) fn disconnect(&self) {
+        self.connection.close();
+        if let Some(first) = &self.first {
+            first.close();
+        }
     }
 
     pub(crate) fn scripts(&self) -> Scripts<'_> {
@@ -133,10 +138,10 @@ impl Context {
 
     /// As [`retry`](Self::retry), for an operation that began then.
     pub(crate) fn retry_from(&self, operation: &'static str, keys: &Arc<Keys>, began: Instant) -> Retry<'_> {
-        let Self { executor, connection, later, engine, config, .. } = self;
-        let (connection, later) = (&**connection, later.as_deref());
+        let Self { executor, connection, first, engine, config, .. } = self;
+        let (connection, first) = (&**connection, first.as_deref());
         let Config { retry_timeout, command_timeout, .. } = *config;
-        let asker = Asker { executor, connection, later, engine, retry_timeout, command_timeout };
+        let asker = Asker { executor, connection, first, engine, retry_timeout, command_timeout };
         Retry::new(asker, operation, keys, began)
     }
 

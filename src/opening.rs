@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use uuid::Uuid;
@@ -9,7 +10,7 @@ use uuid::Uuid;
 use crate::backoff::Backoff;
 use crate::backoff::pauses::REQUEST;
 use crate::config::Config;
-use crate::connection::later::Later;
+use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError, Notice};
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
@@ -75,15 +76,19 @@ impl Opening {
         }
     }
 
-    /// Does all of it, again and again until it succeeds. From then on, calls of `later` reach the server. `None`:
-    /// `later` was closed, or the connection was.
-    pub(crate) fn in_background(self, later: Arc<Later>, engine: Arc<Engine>) -> impl Future<Output = Option<Notices>> {
+    /// Does all of it, again and again until it succeeds. `None`: `first` was closed, or the connection was.
+    pub(crate) fn in_background(
+        self,
+        first: Arc<FirstConnect>,
+        engine: Arc<Engine>,
+    ) -> impl Future<Output = Option<Notices>> {
         let (connection, backoff) = (Arc::clone(&self.connection), Backoff::new(REQUEST, engine.jitter_seed()));
-        let told = Arc::clone(&later);
-        let made = later.make(backoff, move || {
-            let (opening, engine, later) = (self.clone(), Arc::clone(&engine), Arc::clone(&told));
-            Box::pin(async move { opening.attempt(&engine, &later).await })
-        });
+        let told = Arc::clone(&first);
+        let attempt = move || {
+            let (opening, engine, first) = (self.clone(), Arc::clone(&engine), Arc::clone(&told));
+            async move { opening.attempt(&engine, &first).await }.boxed()
+        };
+        let made = first.make(backoff, attempt, |notices| notices);
         async move {
             let notices = made.await;
             if notices.is_none() {
@@ -93,12 +98,12 @@ impl Opening {
         }
     }
 
-    async fn attempt(self, engine: &Engine, later: &Later) -> Result<(Arc<dyn Connection>, Notices)> {
+    async fn attempt(self, engine: &Engine, first: &FirstConnect) -> Result<Notices> {
         let notices = match self.open().await {
             Ok(notices) => notices,
             Err(error) => {
                 let why = ConnectionError::until_connected(&error);
-                if later.missing().is_some_and(|last| last != why) {
+                if first.missing().is_some_and(|last| last != why) {
                     trace::not_connected(&why);
                 }
                 return Err(error);
@@ -109,7 +114,7 @@ impl Opening {
         }
         trace::connected();
         self.warn();
-        Ok((self.connection, notices))
+        Ok(notices)
     }
 
     /// Subscribes first, which waits for a connection that is being made as well.

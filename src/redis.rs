@@ -1,15 +1,11 @@
 //! A connection to one server or to a cluster, by redis-rs.
 
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use self::cluster::Cluster;
-use self::later::InBackground;
-use self::single::Single;
-use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
+use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
 mod blocking;
 mod cluster;
@@ -135,128 +131,46 @@ pub use self::sentinel::SentinelUrl;
 /// # Not guaranteed
 /// - After `SCRIPT FLUSH`, calls that are under way at that time may be executed out of order, once.
 pub struct RedisConnection {
-    servers: Servers,
+    /// A primary, which may be replaced by another one, or a cluster. With `connect_in_background`, one that is unknown
+    /// before the first connect.
+    servers: Box<dyn Connection>,
     warnings: Vec<Warning>,
-}
-
-/// The servers behind the URL.
-enum Servers {
-    /// A primary, which may be replaced by another one.
-    Single(Single),
-    Cluster(Cluster),
-    /// Unknown before the first connect. From then on, calls are handed to another `RedisConnection`.
-    Later(InBackground),
 }
 
 #[async_trait]
 impl Connection for RedisConnection {
     fn inner(&self) -> Option<&dyn Connection> {
-        None
+        Some(&*self.servers)
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        match &self.servers {
-            Servers::Single(single) => single.run(&call).await,
-            // On the heap, so that calls to a single server do not carry the large future of a cluster.
-            Servers::Cluster(cluster) => Box::pin(cluster.run(&call)).await,
-            Servers::Later(later) => later.run(call).await,
-        }
+        self.servers.run(call).await
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
-        match &self.servers {
-            Servers::Single(single) => single.run_batch(calls).await,
-            Servers::Cluster(cluster) => Box::pin(cluster.run_batch(calls)).await,
-            Servers::Later(later) => later.run_batch(calls).await,
-        }
-    }
-
-    async fn run_acknowledged(
-        &self,
-        calls: &[Call<'_>],
-        replicas: u32,
-        within: Duration,
-    ) -> Vec<Result<Acknowledged, ConnectionError>> {
-        match &self.servers {
-            Servers::Single(single) => single.run_acknowledged(calls, replicas, within).await,
-            Servers::Cluster(cluster) => cluster.run_acknowledged(calls, replicas, within).await,
-            Servers::Later(later) => later.run_acknowledged(calls, replicas, within).await,
-        }
+        self.servers.run_batch(calls).await
     }
 
     async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
-        match &self.servers {
-            Servers::Single(single) => single.subscribe(channel).await,
-            Servers::Cluster(cluster) => cluster.subscribe(channel).await,
-            Servers::Later(later) => later.subscribe(channel).await,
-        }
+        self.servers.subscribe(channel).await
     }
 
     fn topology(&self) -> Topology {
-        match &self.servers {
-            Servers::Single(single) => Topology { fails_over: single.fails_over(), ..Topology::single_server() },
-            Servers::Cluster(cluster) => cluster.topology(),
-            Servers::Later(later) => later.topology(),
-        }
-    }
-
-    fn node_of(&self, key: &str) -> u64 {
-        match &self.servers {
-            Servers::Single(_) => 0,
-            Servers::Cluster(cluster) => cluster.node_of(key),
-            Servers::Later(later) => later.node_of(key),
-        }
+        self.servers.topology()
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        match &self.servers {
-            Servers::Single(_) | Servers::Cluster(_) => self.warnings.clone(),
-            Servers::Later(later) => later.warnings(),
-        }
-    }
-
-    fn reconnects(&self) -> u64 {
-        match &self.servers {
-            Servers::Single(single) => single.reconnects(),
-            Servers::Cluster(cluster) => cluster.reconnects(),
-            Servers::Later(later) => later.reconnects(),
-        }
-    }
-
-    fn why_down(&self, key: &str) -> Option<ConnectionError> {
-        match &self.servers {
-            Servers::Single(single) => single.why_down(),
-            Servers::Cluster(cluster) => cluster.why_down(key),
-            Servers::Later(later) => later.why_down(key),
-        }
-    }
-
-    /// Logs in once more, over sockets of std. `None` if that fails or takes too long.
-    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
-        match &self.servers {
-            Servers::Single(single) => single.without_runtime(within),
-            Servers::Cluster(cluster) => cluster.without_runtime(within),
-            Servers::Later(later) => later.without_runtime(within),
-        }
+        self.servers.warnings().into_iter().chain(self.warnings.clone()).collect()
     }
 
     fn close(&self) {
-        match &self.servers {
-            Servers::Single(single) => single.close(),
-            Servers::Cluster(cluster) => cluster.close(),
-            Servers::Later(later) => later.close(),
-        }
+        self.servers.close();
     }
 }
 
 /// Shows the address and the state, but no credentials.
 impl fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: &dyn fmt::Debug = match &self.servers {
-            Servers::Single(single) => single,
-            Servers::Cluster(cluster) => cluster,
-            Servers::Later(later) => later,
-        };
-        f.debug_struct("RedisConnection").field("link", servers).field("warnings", &self.warnings).finish()
+        f.debug_struct("RedisConnection").field("link", &self.servers).field("warnings", &self.warnings).finish()
     }
 }

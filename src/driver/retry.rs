@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
 use crate::backoff::pauses::REQUEST;
-use crate::connection::later::Later;
+use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ use crate::runtime::{Executor, timeout};
 pub(crate) struct Asker<'a> {
     pub(crate) executor: &'a Arc<dyn Executor>,
     pub(crate) connection: &'a dyn Connection,
-    /// The connection, if it is made in the background.
-    pub(crate) later: Option<&'a Later>,
+    /// The first connect, if it is made in the background.
+    pub(crate) first: Option<&'a FirstConnect>,
     pub(crate) engine: &'a Engine,
     pub(crate) retry_timeout: Duration,
     pub(crate) command_timeout: Duration,
@@ -70,13 +70,17 @@ impl<'a> Retry<'a> {
     /// # Errors
     /// No connection was made in time, or the client cannot connect for a reason that time does not mend.
     pub(crate) async fn begin(&mut self) -> Result<Instant> {
-        let Asker { executor, later, retry_timeout, command_timeout, .. } = self.asker;
-        if let Some(later) = later.filter(|later| later.is_missing()) {
+        let Asker { executor, connection, first, retry_timeout, command_timeout, .. } = self.asker;
+        if let Some(first) = first.filter(|first| first.is_missing()) {
             let left = self.give_up.saturating_duration_since(executor.now());
             let longest = if retry_timeout.is_zero() { command_timeout } else { left };
             // On the heap, because every operation would have to carry this future.
-            let made = Box::pin(later.made_within(longest, self.keys.main())).await;
-            made.map_err(|why| self.error(why.into()))?;
+            if let Err(why) = Box::pin(first.made_within(longest)).await {
+                // The connection may be made in the background as well, and knows more then.
+                let below = || connection.why_down(self.keys.main());
+                let why = if why == ConnectionError::Closed { why } else { below().unwrap_or(why) };
+                return Err(self.error(why.into()));
+            }
             self.began = None;
         }
         Ok(self.sends())

@@ -228,7 +228,7 @@ impl Watchdog {
     fn asker(&self) -> Asker<'_> {
         let Self { executor, connection, engine, retry_timeout, command_timeout, .. } = self;
         let (retry_timeout, command_timeout) = (*retry_timeout, *command_timeout);
-        Asker { executor, connection: &**connection, later: None, engine, retry_timeout, command_timeout }
+        Asker { executor, connection: &**connection, first: None, engine, retry_timeout, command_timeout }
     }
 
     fn scripts(&self) -> Scripts<'_> {

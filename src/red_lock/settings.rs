@@ -142,7 +142,9 @@ impl RedLockBuilder {
             }
             let context = client.context();
             // A client that has not connected yet is looked at by each acquisition.
-            if let Some(reason) = unsuitable(context.connection.topology()) {
+            if context.not_connected().is_none()
+                && let Some(reason) = unsuitable(context.connection.topology())
+            {
                 return Err(invalid(format!("master {}: {reason}", n + 1)));
             }
             if context.config.replicas > 0 {

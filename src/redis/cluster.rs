@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::future::select;
@@ -108,16 +109,23 @@ impl Cluster {
             Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Closed, "connect")),
         }
     }
+}
 
-    pub(super) async fn run(&self, call: &Call<'_>) -> Answer {
-        calls::run(&self.router, call).await
+#[async_trait]
+impl Connection for Cluster {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
     }
 
-    pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
+    async fn run(&self, call: Call<'_>) -> Answer {
+        calls::run(&self.router, &call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
         calls::run_batch(&self.router, calls).await
     }
 
-    pub(super) async fn run_acknowledged(
+    async fn run_acknowledged(
         &self,
         calls: &[Call<'_>],
         replicas: u32,
@@ -126,10 +134,7 @@ impl Cluster {
         calls::run_acknowledged(&self.router, calls, replicas, within).await
     }
 
-    pub(super) async fn subscribe(
-        &self,
-        channel: &str,
-    ) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+    async fn subscribe(&self, channel: &str) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
         if let Some(channels) = self.sharded.as_ref().filter(|_| slot::is_tagged(channel)) {
             return Ok(sharded::subscribe(&self.router, channels, channel).await?.boxed());
         }
@@ -137,28 +142,27 @@ impl Cluster {
         Ok(subscription::subscribe(&self.router, channel, number).await?.boxed())
     }
 
-    pub(super) fn topology(&self) -> Topology {
+    fn topology(&self) -> Topology {
         if self.sharded.is_some() { Topology::sharded_cluster() } else { Topology::cluster() }
     }
 
-    /// The number of the node that executes calls with this key.
-    pub(super) fn node_of(&self, key: &str) -> u64 {
+    fn node_of(&self, key: &str) -> u64 {
         self.router.number_of(slot::of(key))
     }
 
-    pub(super) fn why_down(&self, key: &str) -> Option<ConnectionError> {
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
         self.router.link_to(slot::of(key))?.why_down()
     }
 
-    pub(super) fn reconnects(&self) -> u64 {
+    fn reconnects(&self) -> u64 {
         self.router.reconnects()
     }
 
-    pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         Some(Box::new(BlockingCluster::new(self.router.map(), &self.router.seeds, self.topology(), within)?))
     }
 
-    pub(super) fn close(&self) {
+    fn close(&self) {
         self.router.close();
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::select;
 
+use super::RedisConnection;
 use super::cluster::{Cluster, Seeds};
 use super::dial::Dial;
 use super::dial::locate::Locate;
@@ -14,11 +15,13 @@ use super::link::Link;
 use super::sentinel::{self, Sentinels};
 use super::single::Single;
 use super::url::target::Target;
-use super::{RedisConnection, Servers};
 use crate::config::Config;
 use crate::connection::{Connection, Warning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::runtime::Executor;
+
+/// A primary or a cluster, and the problems of its setup.
+type Connected = (Box<dyn Connection>, Vec<Warning>);
 
 impl RedisConnection {
     /// Connects, in the background if the configuration says so.
@@ -39,10 +42,10 @@ impl RedisConnection {
             let (url, config) = (url.clone(), of_attempts.clone());
             Box::pin(async move {
                 let connection = Self::connect_now(executor, dialer, &url, &config).await?;
-                Ok((Arc::new(connection) as Arc<dyn Connection>, ()))
+                Ok(Box::new(connection) as Box<dyn Connection>)
             })
         });
-        Ok(Self { servers: Servers::Later(later), warnings: Vec::new() })
+        Ok(Self { servers: Box::new(later), warnings: Vec::new() })
     }
 
     /// Connects, logs in and checks the server, within the command timeout. A second attempt is made only if the
@@ -69,7 +72,7 @@ impl RedisConnection {
         dialer: Arc<dyn Dial>,
         url: &str,
         config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
+    ) -> Result<Connected> {
         let seed = dialer.seed();
         let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
         let sentinels = Arc::new(sentinels);
@@ -77,7 +80,7 @@ impl RedisConnection {
         link.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&link))));
         let connected = Single::connect(link).await;
         let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
-        Ok((Servers::Single(single), warnings))
+        Ok((Box::new(single), warnings))
     }
 
     async fn connect_to_server(
@@ -85,13 +88,13 @@ impl RedisConnection {
         dialer: Arc<dyn Dial>,
         url: &str,
         config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
+    ) -> Result<Connected> {
         let target = Arc::new(Target::parse(url)?);
         let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
         let seed = dialer.seed();
         let link = Link::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
         match Single::connect(Arc::new(link)).await {
-            Ok((single, warnings)) => Ok((Servers::Single(single), warnings)),
+            Ok((single, warnings)) => Ok((Box::new(single), warnings)),
             Err(Some(Failure::Cluster)) => {
                 Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
             }
@@ -104,10 +107,10 @@ impl RedisConnection {
         dialer: Arc<dyn Dial>,
         seeds: Seeds,
         config: &Config,
-    ) -> Result<(Servers, Vec<Warning>)> {
+    ) -> Result<Connected> {
         let seed = dialer.seed();
         let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed).await?;
-        Ok((Servers::Cluster(cluster), warnings))
+        Ok((Box::new(cluster), warnings))
     }
 }
 

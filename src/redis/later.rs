@@ -1,19 +1,32 @@
 //! A connection whose server type is still unknown. A background task finds it out.
+//!
+//! A call that waits for the first connect is not handed on afterwards: it was made before the topology and the clock
+//! of the server were known, on which its arguments depend. The operations of a client therefore wait before they make
+//! their calls ([`FirstConnect::made_within`]).
 
 use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 
 use crate::backoff::Backoff;
 use crate::backoff::pauses::RECONNECT;
 use crate::config::Config;
-use crate::connection::Connection;
-use crate::connection::later::{Attempt, Later};
+use crate::connection::first_connect::FirstConnect;
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
+use crate::error::Result;
 use crate::runtime::Executor;
 
 /// Dropping it ends the task and closes the connection that the task has made.
 pub(super) struct InBackground {
-    later: Arc<Later>,
+    first: Arc<FirstConnect>,
+    /// From then on, calls are handed to this connection.
+    made: Arc<OnceLock<Box<dyn Connection>>>,
+    /// The longest wait of a call.
+    timeout: Duration,
 }
 
 impl InBackground {
@@ -22,34 +35,110 @@ impl InBackground {
         target: String,
         config: &Config,
         seed: u64,
-        attempt: impl Fn() -> Attempt<()> + Send + 'static,
+        attempt: impl Fn() -> BoxFuture<'static, Result<Box<dyn Connection>>> + Send + 'static,
     ) -> Self {
-        let later = Arc::new(Later::to(target, Arc::clone(executor), config.command_timeout));
-        let making = Arc::clone(&later).make(Backoff::new(RECONNECT, seed), attempt);
+        let (first, made) = (Arc::new(FirstConnect::new(target, Arc::clone(executor))), Arc::default());
+        let place = Arc::clone(&made);
+        let take_up = move |made| drop(OnceLock::set(&place, made));
+        let making = Arc::clone(&first).make(Backoff::new(RECONNECT, seed), attempt, take_up);
         executor.spawn(Box::pin(async move {
             making.await;
         }));
-        Self { later }
+        Self { first, made, timeout: config.command_timeout }
+    }
+
+    /// The connection, if there is one.
+    fn made(&self) -> Option<&dyn Connection> {
+        self.made.get().map(|made| &**made)
+    }
+
+    /// The error of a call that finds no connection, once there is one or it is of no use to wait any longer.
+    async fn not_executed(&self, calls: &[Call<'_>], within: Option<Duration>) -> ConnectionError {
+        let limit = calls.iter().filter_map(|call| call.within).chain(within).fold(self.timeout, Duration::min);
+        let only_now = || ConnectionError::Unreachable("connected after the call was made".to_owned());
+        self.first.made_within(limit).await.err().unwrap_or_else(only_now)
     }
 }
 
-impl Deref for InBackground {
-    type Target = Later;
+#[async_trait]
+impl Connection for InBackground {
+    fn inner(&self) -> Option<&dyn Connection> {
+        self.made()
+    }
 
-    fn deref(&self) -> &Later {
-        &self.later
+    async fn run(&self, call: Call<'_>) -> std::result::Result<Reply, ConnectionError> {
+        match self.made() {
+            Some(made) => made.run(call).await,
+            None => Err(self.not_executed(&[call], None).await),
+        }
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<std::result::Result<Reply, ConnectionError>> {
+        match self.made() {
+            Some(made) => made.run_batch(calls).await,
+            None => {
+                let error = self.not_executed(calls, None).await;
+                calls.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        replicas: u32,
+        within: Duration,
+    ) -> Vec<std::result::Result<Acknowledged, ConnectionError>> {
+        match self.made() {
+            Some(made) => made.run_acknowledged(calls, replicas, within).await,
+            None => {
+                let error = self.not_executed(calls, Some(within)).await;
+                calls.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    /// Fails after the first attempt that fails: the caller has something to report, and subscribes again.
+    async fn subscribe(&self, channel: &str) -> std::result::Result<BoxStream<'static, Notice>, ConnectionError> {
+        if self.made().is_none() {
+            self.first.attempted_within(self.timeout).await;
+        }
+        match self.made() {
+            Some(made) => made.subscribe(channel).await,
+            None => Err(self.first.missing().unwrap_or(ConnectionError::Closed)),
+        }
+    }
+
+    /// That of a single server, until the server's is known.
+    fn topology(&self) -> Topology {
+        self.made().map_or(Topology::single_server(), Connection::topology)
+    }
+
+    fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        match self.made() {
+            Some(made) => made.why_down(key),
+            None => self.first.told(),
+        }
+    }
+
+    fn close(&self) {
+        self.first.close();
+        // An attempt that succeeds meanwhile drops what it has made.
+        if let Some(made) = self.made() {
+            made.close();
+        }
     }
 }
 
 impl Drop for InBackground {
     fn drop(&mut self) {
-        self.later.close();
+        self.close();
     }
 }
 
 impl fmt::Debug for InBackground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.later.fmt(f)
+        f.debug_struct("InBackground").field("missing", &self.first.missing()).field("made", &self.made()).finish()
     }
 }
 

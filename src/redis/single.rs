@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::BoxStream;
@@ -16,7 +17,7 @@ use super::link::acknowledging::Acknowledging;
 use super::link::calls::{self, Answer, Waiting};
 use super::link::supervisor;
 use super::subscribe::at_one_server;
-use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Warning};
+use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 
 /// Dropping it ends its tasks and closes its sockets.
 pub(super) struct Single {
@@ -39,16 +40,23 @@ impl Single {
             Err(oneshot::Canceled) => Err(None),
         }
     }
+}
 
-    pub(super) fn run(&self, call: &Call<'_>) -> impl Future<Output = Answer> {
-        calls::run(&self.link, call)
+#[async_trait]
+impl Connection for Single {
+    fn inner(&self) -> Option<&dyn Connection> {
+        None
     }
 
-    pub(super) async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
+    async fn run(&self, call: Call<'_>) -> Answer {
+        calls::run(&self.link, &call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Answer> {
         calls::run_batch(&self.link, calls).await
     }
 
-    pub(super) async fn run_acknowledged(
+    async fn run_acknowledged(
         &self,
         calls: &[Call<'_>],
         replicas: u32,
@@ -57,29 +65,29 @@ impl Single {
         self.acknowledging.run(&self.link, calls, Waiting { replicas, within, asking: false }).await
     }
 
-    pub(super) async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
         let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(at_one_server(&self.link, channel, number).await?.boxed())
     }
 
-    pub(super) fn reconnects(&self) -> u64 {
+    fn topology(&self) -> Topology {
+        Topology { fails_over: self.link.locate.moves(), ..Topology::single_server() }
+    }
+
+    fn reconnects(&self) -> u64 {
         self.link.reconnects.load(Ordering::Relaxed)
     }
 
-    pub(super) fn why_down(&self) -> Option<ConnectionError> {
+    fn why_down(&self, _: &str) -> Option<ConnectionError> {
         self.link.why_down()
     }
 
-    /// Whether another server can take the place of this one.
-    pub(super) fn fails_over(&self) -> bool {
-        self.link.locate.moves()
-    }
-
-    pub(super) fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
+    /// Logs in once more, over sockets of std. `None` if that fails or takes too long.
+    fn without_runtime(&self, within: Duration) -> Option<Box<dyn Connection>> {
         Some(Box::new(Blocking::connect(&*self.link.locate, within)?))
     }
 
-    pub(super) fn close(&self) {
+    fn close(&self) {
         self.link.close();
         self.acknowledging.close();
     }

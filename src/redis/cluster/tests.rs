@@ -63,7 +63,7 @@ async fn call(cluster: &Cluster) -> Answer {
 
 async fn call_of(cluster: &Cluster, key: &str) -> Answer {
     let script = Script::all().next().unwrap();
-    cluster.run(&Call::new(script, &[key], &[])).await
+    cluster.run(Call::new(script, &[key], &[])).await
 }
 
 /// All nodes say `fail` for a minute, while a client calls again and again.
@@ -106,7 +106,7 @@ fn a_call_that_no_node_accepts_is_sent_seldom() {
             let calls = [Call::new(script, &["{a}"], &[])];
             match acknowledged {
                 true => assert!(cluster.run_acknowledged(&calls, 1, limit).await.remove(0).is_err()),
-                false => assert!(cluster.run(&calls[0]).await.is_err()),
+                false => assert!(cluster.run(calls[0]).await.is_err()),
             }
         });
         assert_eq!(scene.lab.now() - began, limit, "acknowledged: {acknowledged}");

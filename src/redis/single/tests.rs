@@ -73,14 +73,14 @@ fn what_is_known_about_the_server() {
     for moves in [false, true] {
         let mut scene = Scene::new(moves);
         let single = scene.connect();
-        assert_eq!((single.fails_over(), single.why_down(), single.reconnects()), (moves, None, 0));
+        assert_eq!((single.topology().fails_over, single.why_down("a"), single.reconnects()), (moves, None, 0));
         scene.node.cut(1);
         scene.sleep(ms(100));
-        assert_eq!((single.why_down(), single.reconnects()), (None, 1));
+        assert_eq!((single.why_down("a"), single.reconnects()), (None, 1));
         scene.node.dead.store(true, Ordering::SeqCst);
         scene.node.cut(2);
         scene.sleep(ms(100));
-        let why = single.why_down().map(|why| why.to_string()).unwrap_or_default();
+        let why = single.why_down("a").map(|why| why.to_string()).unwrap_or_default();
         assert!(why.contains("connection refused"), "{why}");
     }
 }

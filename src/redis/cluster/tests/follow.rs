@@ -34,7 +34,7 @@ impl How {
                 let answers = cluster.run_acknowledged(&calls, replicas, Config::default().command_timeout).await;
                 answers.into_iter().map(|answer| answer.map(|acknowledged| acknowledged.reply)).collect()
             }
-            None if self.calls == 1 => vec![cluster.run(&calls[0]).await],
+            None if self.calls == 1 => vec![cluster.run(calls[0]).await],
             None => cluster.run_batch(&calls).await,
         }
     }

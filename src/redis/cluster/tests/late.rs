@@ -95,7 +95,7 @@ fn a_late_answer_has_the_map_read_at_once() {
         answers_after(&scene, ms(150));
         let (began, before) = (scene.lab.now(), scene.lab.sum(|node| &node.readings));
         let script = Script::all().next().unwrap();
-        let answer = scene.run(async |cluster| cluster.run(&Call::new(script, &["{a}"], &[]).within(within)).await);
+        let answer = scene.run(async |cluster| cluster.run(Call::new(script, &["{a}"], &[]).within(within)).await);
         assert_eq!((answer, scene.lab.now() - began), (Ok(Reply::Integer(1)), ms(150)), "{within:?}");
         assert!(scene.lab.sum(|node| &node.readings) > before, "another node was asked");
     }

@@ -73,7 +73,7 @@ fn a_slow_node_beside_the_map_makes_no_call_slow() {
     scene.lab.nodes[&1].answers(|_, words| words[0].starts_with("EVAL").then_some(Said::Never));
     let began = scene.lab.now();
     let script = Script::all().next().unwrap();
-    let answer = scene.run(async |cluster| cluster.run(&Call::new(script, &["{a}"], &[]).within(ms(150))).await);
+    let answer = scene.run(async |cluster| cluster.run(Call::new(script, &["{a}"], &[]).within(ms(150))).await);
     assert!(matches!(answer, Err(ConnectionError::Unknown(_))), "{answer:?}");
     assert_eq!(scene.lab.now() - began, ms(150));
 }
