@@ -149,6 +149,7 @@ impl FirstConnect {
     }
 
     /// Resolves after the next attempt, for `longest` at most. Resolves at once if there will be none.
+    #[cfg(any(test, feature = "_redis"))]
     pub(crate) async fn attempted_within(&self, longest: Duration) {
         let changed = self.changed.listen();
         if matches!(*lock(&self.state), ConnectState::Connecting(_)) {
