@@ -207,3 +207,6 @@ impl Held for MultiGuard {
 }
 
 impl Reentrant for MultiGuard {}
+
+#[cfg(test)]
+mod tests;

@@ -186,3 +186,6 @@ impl fmt::Debug for Masters {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+pub(in crate::red_lock) mod tests;

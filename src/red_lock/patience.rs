@@ -137,3 +137,6 @@ pub(super) fn reason(masters: &Masters, name: &str) -> String {
     let refuse = if refuse == 0 { String::new() } else { format!(", {refuse} refuse") };
     format!("of {all} masters, {down} do not answer{refuse} and {young} have restarted too short a time ago{told}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,3 +121,23 @@ fn a_try_without_a_retry_timeout_waits_for_what_it_gives_back() {
     }
     assert_eq!(lock(&setup.connection.keys).last().unwrap(), "bowline:lock:{a}", "the release is under way");
 }
+
+/// The wait itself belongs to a client that is still open.
+#[test]
+fn a_client_that_is_closed_during_the_wait_for_another_one_says_so() {
+    let (first, second) = (setup(), setup());
+    answer(&first, [Answer::Granted]);
+    answer(&second, [Answer::Queued]);
+    let part = |setup: &Setup, name| {
+        let primitive = Primitive::new(&HoldSource::new(setup.context.clone()), Kind::Lock, name);
+        Part { primitive, amount: 1 }
+    };
+    let options = Options::of_several(&[part(&first, "a"), part(&second, "b")], "acquire");
+    let mut waiting = Box::pin(acquire_all(&options, true));
+    for _ in 0..20 {
+        assert!(poll(waiting.as_mut()).is_pending());
+    }
+    first.context.engine.close(first.context.now());
+    let error = finish(waiting).unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::Closed, Some("a")));
+}

@@ -90,7 +90,7 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lab::ms;
+    use super::super::super::lab::{Lab, Tasks, ms};
     use super::*;
     use crate::protocol::Script;
     use crate::runtime::an_instant;
@@ -120,5 +120,18 @@ mod tests {
         for (after, left) in [(0, 100), (30, 70), (100, 0), (500, 0)] {
             assert_eq!(limit.left(started + ms(after)), ms(left));
         }
+    }
+
+    /// Its connection is closed, or a runtime that is shut down ends its sleep early.
+    #[test]
+    fn a_call_that_ends_with_its_connection_says_so() {
+        let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+        let link = lab.link(&mut tasks);
+        let (now, limit) = (lab.clock.now(), ms(100));
+        let late = |started| link.late(Limit { started, limit }, Some((1, now)));
+        assert_eq!(late(now), ConnectionError::Closed, "there is time left");
+        assert_eq!(late(now - limit), ConnectionError::Unknown("nothing within 100ms".to_owned()));
+        link.close();
+        assert_eq!([late(now - limit), late(now)], [ConnectionError::Closed, ConnectionError::Closed]);
     }
 }

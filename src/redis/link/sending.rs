@@ -217,3 +217,6 @@ pub(in crate::redis) fn in_order<F: Future>(future: F) -> impl Future<Output = F
 pub(in crate::redis) fn in_order<F: Future>(future: F) -> impl Future<Output = F::Output> {
     future
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,3 +180,35 @@ fn a_slow_call_ends_in_time() {
     assert!(matches!(answer, Err(ConnectionError::Unknown(_)) | Ok(Acknowledged { replicas: 0, .. })), "{answer:?}");
     assert_eq!(scene.lab.now() - began, Duration::from_secs(2));
 }
+
+/// The call has waited for the link for commands, and has the rest of its time.
+#[test]
+fn a_call_that_waits_for_its_link_has_no_time_of_its_own_behind_it() {
+    let mut scene = Scene::new();
+    scene.node.answers(|_, words| (words[0] == "WAIT").then_some(Said::Never));
+    scene.node.dead.store(true, Ordering::SeqCst);
+    scene.node.cut(1);
+    scene.sleep(Duration::from_millis(1));
+    let (lab, node, began) = (Arc::clone(&scene.lab), Arc::clone(&scene.node), scene.lab.now());
+    let restart = async {
+        lab.sleep(Duration::from_millis(800)).await;
+        node.dead.store(false, Ordering::SeqCst);
+    };
+    let call = call(&scene.acknowledging, &scene.commands);
+    let (answer, took) = scene.lab.run(&mut scene.tasks, async {
+        let (answer, ()) = join(call, restart).await;
+        (answer, lab.now() - began)
+    });
+    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(took, Duration::from_secs(2));
+}
+
+#[test]
+fn the_links_end_with_what_holds_them() {
+    let mut scene = Scene::new();
+    scene.call().unwrap();
+    assert_eq!(scene.node.sockets(), [1, 2]);
+    scene.acknowledging = Acknowledging::default();
+    scene.sleep(Duration::from_millis(1));
+    assert_eq!(scene.node.sockets(), [1]);
+}

@@ -1,11 +1,12 @@
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use futures::future::join;
 
 use super::*;
 use crate::mutex::lock;
 use crate::protocol::Script;
-use crate::redis::lab::{Lab, Said, Tasks};
+use crate::redis::lab::{Lab, Said, Tasks, ms};
 use crate::runtime::{Executor, timeout};
 
 async fn call(link: &Link) -> Answer {
@@ -87,4 +88,77 @@ fn an_answer_ends_the_silence() {
         lab.run(&mut tasks, call(&link)).unwrap();
     }
     assert_eq!(*lock(&node.logins), logins);
+}
+
+/// The number of milliseconds of each `WAIT` behind one call that has this time, and the number of replicas. In the
+/// first of two rounds, the server does not have the script.
+fn waits(within: u64, round_trip: u64, rounds: usize) -> (Vec<String>, u32) {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let link = lab.link(&mut tasks);
+    lab.run(&mut tasks, call(&link)).unwrap();
+    link.measured(ms(round_trip));
+    let (waits, mut left) = (Arc::<Mutex<Vec<String>>>::default(), rounds);
+    let all = Arc::clone(&waits);
+    lab.nodes[&1].answers(move |_, words| match words {
+        ["EVAL" | "EVALSHA", ..] => {
+            left -= 1;
+            (left > 0).then(|| Said::Now("-NOSCRIPT No matching script.\r\n".to_owned()))
+        }
+        ["WAIT", replicas, millis] => {
+            assert_eq!(*replicas, "1");
+            lock(&all).push((*millis).to_owned());
+            None
+        }
+        _ => None,
+    });
+    let waiting = Waiting { replicas: 1, within: ms(within), asking: false };
+    let calls = [Call::new(Script::all().next().unwrap(), &["a"], &[])];
+    let answer = lab.run(&mut tasks, run_acknowledged(&link, &calls, waiting)).remove(0).unwrap();
+    let waits = lock(&waits).clone();
+    (waits, answer.replicas)
+}
+
+/// The answer needs a tenth of a second and two round trips, or a fifth of the time.
+#[test]
+fn how_long_the_replicas_have() {
+    assert_eq!(waits(2000, 0, 1), (vec!["1600".to_owned()], 1));
+    assert_eq!(waits(600, 25, 1), (vec!["450".to_owned()], 1));
+    assert_eq!(waits(150, 0, 1), (vec!["75".to_owned()], 1), "at least half of the time");
+    assert_eq!(waits(150, 0, 2), (vec!["75".to_owned(), "50".to_owned()], 1), "what is left");
+    assert_eq!(waits(90, 0, 2), (vec!["45".to_owned()], 0), "nothing is left, and zero would be without end");
+}
+
+#[test]
+fn a_node_that_is_taking_a_slot_over_is_told_so() {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let link = lab.link(&mut tasks);
+    let sent = Arc::<Mutex<Vec<String>>>::default();
+    let all = Arc::clone(&sent);
+    lab.nodes[&1].answers(move |_, words| {
+        lock(&all).push(words[0].to_owned());
+        (words[0] == "ASKING").then(|| Said::Now("+OK\r\n".to_owned()))
+    });
+    for (asking, count) in [(true, 1), (false, 1), (true, 2)] {
+        lock(&sent).clear();
+        let up = lab.run(&mut tasks, link.ready()).unwrap();
+        let calls = vec![Call::new(Script::all().next().unwrap(), &["a"], &[]); count];
+        let limit = link.limit(&calls);
+        let answers = lab.run(&mut tasks, run_over(&link, up, &calls, asking, limit, limit.started));
+        assert_eq!(answers, vec![Ok(Reply::Integer(1)); count]);
+        assert_eq!(lock(&sent).iter().filter(|word| *word == "ASKING").count(), if asking { count } else { 0 });
+    }
+}
+
+#[test]
+fn a_call_that_is_under_way_when_the_connection_is_closed_says_so() {
+    let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
+    let link = lab.link(&mut tasks);
+    lab.nodes[&1].answers(|_, words| words[0].starts_with("EVAL").then_some(Said::Never));
+    let close = async {
+        lab.sleep(ms(5)).await;
+        link.close();
+    };
+    let calls = [Call::new(Script::all().next().unwrap(), &["a"], &[])];
+    let ((one, several), ()) = lab.run(&mut tasks, join(join(call(&link), run_batch(&link, &calls)), close));
+    assert_eq!((one, several), (Err(ConnectionError::Closed), vec![Err(ConnectionError::Closed)]));
 }
