@@ -170,3 +170,6 @@ impl Drop for Checked {
         self.masters.all[self.n].end_check();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -239,3 +239,6 @@ impl Drop for QuorumTask {
         self.kept.masters.change_stats(|stats| stats.held -= 1);
     }
 }
+
+#[cfg(test)]
+mod tests;

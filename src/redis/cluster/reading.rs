@@ -257,5 +257,6 @@ mod tests {
         assert_eq!(of("cluster_state:fail\r\ncluster_current_epoch:7\r\n"), (false, 7));
         assert_eq!(state(Err(ConnectionError::refused("NOPERM no"))), (true, 0), "it is taken to be up");
         assert_eq!(state(Err(ConnectionError::refused("LOADING wait"))), (false, 0));
+        assert!(!is_up(Err(ConnectionError::refused("LOADING wait"))) && is_up(Ok(Reply::Bytes(Vec::new()))));
     }
 }

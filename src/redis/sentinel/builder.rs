@@ -183,6 +183,15 @@ mod tests {
         assert_eq!(server.db(), 7);
     }
 
+    #[test]
+    fn a_password_needs_no_user() {
+        let url = SentinelUrl::new("m").sentinel("h", 1).password("p").build().unwrap();
+        let server = SentinelConfig::parse(&url).unwrap().servers.at(Address::Tcp("s".to_owned(), 1)).unwrap();
+        assert_eq!((server.login().username(), server.login().password()), (None, Some("p")));
+        let url = SentinelUrl::new("m").sentinel("h", 1).build().unwrap();
+        assert_eq!(url, "redis-sentinel://h:1/0?master=m");
+    }
+
     #[cfg(feature = "tls")]
     #[test]
     fn tls_is_chosen_for_each() {
@@ -208,6 +217,6 @@ mod tests {
         }
         let shown =
             format!("{:?}", SentinelUrl::new("m").sentinel("h", 1).password("s3cret").sentinel_password("s3cret"));
-        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("\"m\"") && !shown.contains("s3cret"), "{shown}");
     }
 }

@@ -101,3 +101,31 @@ impl fmt::Debug for Tls {
         f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::rustls::{AlertDescription, CertificateError, InvalidMessage};
+
+    use super::*;
+
+    #[test]
+    fn why_a_stream_has_ended() {
+        let told = |error: rustls::Error| failure(&io::Error::other(error), Spelling::default());
+        assert!(matches!(
+            told(CertificateError::Expired.into()),
+            Some(Failure::Certificate(why)) if why.contains("is not accepted")
+        ));
+        assert!(matches!(
+            told(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)),
+            Some(Failure::Certificate(why)) if why.contains("tls-auth-clients")
+        ));
+        assert!(matches!(
+            told(InvalidMessage::InvalidContentType.into()),
+            Some(Failure::Unsupported(why)) if why.contains("use redis://")
+        ));
+        let other = told(rustls::Error::AlertReceived(AlertDescription::InternalError));
+        assert!(matches!(other, Some(Failure::Io(why)) if why.starts_with("TLS: ")));
+        assert!(failure(&io::ErrorKind::ConnectionReset.into(), Spelling::default()).is_none());
+        assert!(failure(&io::Error::other("by the test"), Spelling::default()).is_none());
+    }
+}

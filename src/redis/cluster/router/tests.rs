@@ -6,9 +6,11 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, pending, select};
 
 use super::super::super::dial::Dialled;
+use super::super::super::link::limit::Limit;
 use super::super::map::Epochs;
 use super::super::reading::{About, Reading};
 use super::super::refresh::Found;
+use super::super::subscription::CutOff;
 use super::*;
 use crate::connection::Reply;
 use crate::runtime::still::Still;
@@ -81,4 +83,87 @@ fn no_answer_of_a_replaced_master_counts_once_a_call_can_see_the_new_map() {
     assert_eq!(first.iter().filter(|[is_closed, _]| *is_closed).count(), 1, "{first:?}");
     assert!(first.iter().all(|[_, is_disowned]| *is_disowned), "{first:?}");
     assert!(matches!(closed.poll(&mut Context::from_waker(&waker)), Poll::Ready(_)));
+}
+
+fn version(router: &Router) -> u64 {
+    router.to_slot(0).unwrap().version
+}
+
+#[test]
+fn a_change_of_the_map_makes_another_version() {
+    let router = router();
+    let first = version(&router);
+    assert_eq!(router.number_of(0), u64::MAX, "no map is known");
+    assert_eq!(learn(&router, map_of([1, 2])), Found::News);
+    let mut other = pin!(router.other_than(first + 1));
+    assert_eq!((version(&router), learn(&router, map_of([1, 2]))), (first + 1, Found::Same));
+    assert!(router.other_than(first).now_or_never().is_some() && other.as_mut().now_or_never().is_none());
+    assert_eq!([0, 1, 8_191, 8_192, 16_383].map(|slot| router.number_of(slot)), [0, 0, 0, 1, 1]);
+    router.moved(16_383, &Host::new("a", 2));
+    assert_eq!(version(&router), first + 1, "that was known");
+    router.moved(0, &Host::new("a", 2));
+    assert_eq!((version(&router), [0, 1].map(|slot| router.number_of(slot))), (first + 2, [1, 0]));
+    assert!(other.now_or_never().is_some());
+    let (began, map) = (router.executor.now(), (*router.map()).clone());
+    let reading = Reading { began, map, anew: false, up: Vec::new(), about: About::default() };
+    assert_eq!(router.learn(reading), Found::Down, "no node accepts calls");
+}
+
+/// It concerns what the master has granted.
+#[test]
+fn a_master_that_is_replaced_leaves_a_gap() {
+    let router = router();
+    learn(&router, map_of([1, 2]));
+    let (gaps, host) = (router.signals.gaps(), Host::new("a", 2));
+    let mut disturbed = pin!(router.disturbed(gaps, &host));
+    assert!(disturbed.as_mut().now_or_never().is_none());
+    assert!(router.disturbed(gaps, &Host::new("a", 3)).now_or_never().is_some(), "it is no master");
+    learn(&router, map_of([3, 2]));
+    assert_eq!(router.signals.gaps(), gaps + 1);
+    assert!(disturbed.now_or_never().is_some(), "although this master has stayed");
+}
+
+#[test]
+fn the_reconnects_of_links_that_are_closed_still_count() {
+    let router = router();
+    learn(&router, map_of([1, 2]));
+    let [gone, kept] = [0, 16_383].map(|slot| router.to_slot(slot).unwrap().node.unwrap());
+    gone.link.reconnects.store(3, Ordering::Relaxed);
+    kept.link.reconnects.store(5, Ordering::Relaxed);
+    assert_eq!(router.reconnects(), 8);
+    learn(&router, map_of([3, 2]));
+    assert_eq!(router.reconnects(), 8);
+    router.resubscribed();
+    assert_eq!(router.reconnects(), 9);
+}
+
+#[test]
+fn a_router_that_is_closed_closes_its_links_and_ends_all_waits() {
+    let router = router();
+    learn(&router, map_of([1, 2]));
+    let node = router.to_slot(0).unwrap().node.unwrap();
+    let now = router.executor.now();
+    let (begins, over) = (Limit { started: now, limit: IDLE }, Limit { started: now, limit: Duration::ZERO });
+    assert!(!router.is_closed() && !router.is_shut_down(over) && router.is_shut_down(begins));
+    let mut closed = pin!(router.closed());
+    assert!(closed.as_mut().now_or_never().is_none());
+    router.close();
+    assert!(router.is_closed() && node.link.is_closed() && router.links().is_empty());
+    assert!(router.is_shut_down(over) && closed.now_or_never().is_some());
+}
+
+/// A socket is given up for the second such answer in a row, unless no node accepts calls.
+#[test]
+fn when_a_node_is_surely_cut_off() {
+    let router = router();
+    let says = |answers: &[bool]| {
+        let mut cut_off = CutOff::default();
+        answers.iter().map(|is_alive| cut_off.is_sure(&router, *is_alive)).collect::<Vec<_>>()
+    };
+    assert_eq!(says(&[true, true, false, true, false]), [false; 5]);
+    assert_eq!(says(&[false, false, true, false, false]), [false, true, false, false, true]);
+    router.signals.done(Found::Down);
+    assert_eq!(says(&[false, false, false, true]), [false; 4]);
+    router.signals.done(Found::Same);
+    assert_eq!(says(&[false, false]), [false, true]);
 }

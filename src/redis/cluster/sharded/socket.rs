@@ -140,3 +140,22 @@ fn hear(push: PushInfo) -> Option<Said> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two channels that are subscribed together, each has an answer of its own.
+    #[test]
+    fn an_answer_names_its_channel() {
+        let said = |kind, channel: &str| {
+            let data = vec![Value::BulkString(channel.into()), Value::Int(1)];
+            answer(Some(Value::Push { kind, data }), &PushKind::SSubscribe, "a")
+        };
+        assert_eq!(said(PushKind::SSubscribe, "a").unwrap(), Ok(()));
+        assert!(said(PushKind::SSubscribe, "b").is_err());
+        assert!(said(PushKind::SUnsubscribe, "a").is_err());
+        assert!(answer(Some(Value::Okay), &PushKind::SSubscribe, "a").is_err());
+        assert!(answer(None, &PushKind::SSubscribe, "a").is_err());
+    }
+}

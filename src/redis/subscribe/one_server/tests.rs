@@ -252,3 +252,12 @@ fn a_subscription_at_a_server_that_is_left_goes_at_once() {
     assert_eq!((lab.nodes[&1].sockets().len(), lab.nodes[&2].sockets().len()), (0, 2));
     assert_eq!(asked.load(Ordering::SeqCst), 2, "once for each socket");
 }
+
+#[test]
+fn nothing_is_subscribed_once_the_connection_is_closed() {
+    let mut scene = Scene::new();
+    scene.link.close();
+    assert_eq!(scene.subscribe().err(), Some(ConnectionError::Closed));
+    scene.sleep(ms(100));
+    assert_eq!(scene.subscribed.load(Ordering::SeqCst), 0);
+}

@@ -1,0 +1,72 @@
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::*;
+use crate::context::tests::finish;
+use crate::engine::lease::Hold;
+use crate::hold::quorum::Ends;
+use crate::protocol::token::Token;
+use crate::red_lock::masters::tests::{SECOND, Three};
+use crate::red_lock::quorum_hold::Slot;
+
+/// A hold without votes that lasts for this long, and its task, which is not run.
+fn task(three: &Three, lasts: Duration) -> QuorumTask {
+    let masters = &three.masters;
+    let id = three.setups[0].context.engine.fresh().unwrap();
+    let until = masters.now() + lasts;
+    let hold = Hold::new(three.votes[0].clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until);
+    let slots = masters.all.iter().map(|_| Slot::default()).collect();
+    let kept = QuorumHold::new(masters.clone(), Arc::new(hold), slots);
+    QuorumTask { kept: Arc::new(kept), keys: three.votes.clone(), turn: None }
+}
+
+#[test]
+fn a_vote_that_was_gone_is_released_too() {
+    let mut count = Released::default();
+    count.add(&Ok(()));
+    for (kind, ended, gone) in [(ErrorKind::Unavailable, 1, 0), (ErrorKind::Lost, 2, 1), (ErrorKind::Lost, 3, 2)] {
+        count.add(&Err(Error::new(kind, "release")));
+        assert_eq!((count.ended, count.gone), (ended, gone), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_the_caller_of_a_release_is_told() {
+    let three = Three::durable();
+    let outcome = |ended, gone| {
+        let told = task(&three, SECOND).outcome(Released { ended, gone });
+        told.map_err(|error| (error.kind(), error.name().map(str::to_owned)))
+    };
+    let name = || Some("n".to_owned());
+    assert_eq!([outcome(3, 0), outcome(2, 0), outcome(3, 1)], [Ok(()), Ok(()), Ok(())]);
+    assert_eq!(outcome(1, 0), Err((ErrorKind::Unavailable, name())), "it goes on in the background");
+    assert_eq!([outcome(3, 2), outcome(3, 3)], [(); 2].map(|()| Err((ErrorKind::Lost, name()))));
+    let told = task(&three, Duration::ZERO).outcome(Released { ended: 3, gone: 0 });
+    assert_eq!(told.unwrap_err().kind(), ErrorKind::Lost, "its time was over");
+}
+
+/// The task is dropped with its runtime.
+#[test]
+fn a_release_ends_with_the_task_of_the_hold() {
+    let three = Three::durable();
+    let task = task(&three, SECOND);
+    let kept = task.kept.clone();
+    assert_eq!(three.masters.stats().held, 1);
+    let mut release = kept.release();
+    assert!(kept.is_ending());
+    assert!(release.as_mut().now_or_never().is_none());
+    drop(task);
+    let error = finish(release).unwrap_err();
+    assert_eq!((error.kind(), error.name()), (ErrorKind::Closed, Some("n")));
+    assert_eq!(three.masters.stats().held, 0);
+}
+
+#[test]
+fn a_hold_that_is_dropped_ends_later() {
+    let three = Three::durable();
+    let task = task(&three, SECOND);
+    assert!(!task.kept.is_ending() && task.kept.ended().now_or_never().is_none());
+    task.kept.release_later();
+    assert!(task.kept.is_ending() && task.kept.ended().now_or_never().is_some());
+}
