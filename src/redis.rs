@@ -3,6 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
@@ -143,8 +144,14 @@ impl Connection for RedisConnection {
         Some(&*self.servers)
     }
 
-    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
-        self.servers.run(call).await
+    /// Returns the future of the servers: one around it would be one more allocation per call.
+    fn run<'s, 'c, 'f>(&'s self, call: Call<'c>) -> BoxFuture<'f, Result<Reply, ConnectionError>>
+    where
+        's: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
+        self.servers.run(call)
     }
 
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {

@@ -1,4 +1,5 @@
-//! What is held for a lease: locks and permits. The scripts of both have the same calls, but for the limit of permits.
+//! What is held for a lease: locks and permits. Both have the same typed calls, but for the limit of permits. Only this
+//! module knows the order of their keys and arguments.
 
 use std::sync::LazyLock;
 
@@ -18,7 +19,7 @@ use super::ticket::Ticket;
 
 /// The scripts of one folder.
 #[derive(Debug)]
-pub(super) struct Scripts {
+pub(super) struct LeaseScripts {
     pub(super) acquire: &'static LazyLock<Script>,
     /// `None`: a cohort releases and queues up in one step.
     pub(super) ask_ahead: Option<&'static LazyLock<Script>>,
@@ -33,7 +34,7 @@ pub(super) struct Scripts {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leased {
-    pub(super) scripts: &'static Scripts,
+    pub(super) scripts: &'static LeaseScripts,
     /// The limit of permits.
     pub(super) limit: Option<u32>,
 }

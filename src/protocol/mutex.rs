@@ -5,7 +5,7 @@ use futures::FutureExt;
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
-use super::leased::{self, Leased};
+use super::leased::{LeaseScripts, Leased};
 use super::script::scripts;
 use reply::{ForceReleased, Inspected, force_released, inspected};
 
@@ -25,7 +25,7 @@ scripts! {
 }
 
 pub(super) const MUTEX: Leased = Leased {
-    scripts: &leased::Scripts {
+    scripts: &LeaseScripts {
         acquire: &ACQUIRE,
         ask_ahead: Some(&ASK_AHEAD),
         cancel: &CANCEL,

@@ -5,7 +5,7 @@ use futures::FutureExt;
 use super::call::{ScriptCall, Scripts, Site};
 use super::failure::Failure;
 use super::key::Keys;
-use super::leased::{self, Leased};
+use super::leased::{LeaseScripts, Leased};
 use super::limits::WRITE;
 use super::reply::ServerMillis;
 use super::script::scripts;
@@ -39,7 +39,7 @@ impl Permits {
     pub(super) const READ_WRITE: Self = Self { limit: WRITE };
 
     pub(super) fn leased(self) -> Leased {
-        const SCRIPTS: &leased::Scripts = &leased::Scripts {
+        const SCRIPTS: &LeaseScripts = &LeaseScripts {
             acquire: &ACQUIRE,
             ask_ahead: None,
             cancel: &CANCEL,

@@ -58,6 +58,16 @@ impl InBackground {
         let only_now = || ConnectionError::Unreachable("connected after the call was made".to_owned());
         self.first.made_within(limit).await.err().unwrap_or_else(only_now)
     }
+
+    /// As [`not_executed`](Self::not_executed), for each of the calls.
+    async fn none_executed<T>(
+        &self,
+        calls: &[Call<'_>],
+        within: Option<Duration>,
+    ) -> Vec<std::result::Result<T, ConnectionError>> {
+        let error = self.not_executed(calls, within).await;
+        calls.iter().map(|_| Err(error.clone())).collect()
+    }
 }
 
 #[async_trait]
@@ -76,10 +86,7 @@ impl Connection for InBackground {
     async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<std::result::Result<Reply, ConnectionError>> {
         match self.made() {
             Some(made) => made.run_batch(calls).await,
-            None => {
-                let error = self.not_executed(calls, None).await;
-                calls.iter().map(|_| Err(error.clone())).collect()
-            }
+            None => self.none_executed(calls, None).await,
         }
     }
 
@@ -91,10 +98,7 @@ impl Connection for InBackground {
     ) -> Vec<std::result::Result<Acknowledged, ConnectionError>> {
         match self.made() {
             Some(made) => made.run_acknowledged(calls, replicas, within).await,
-            None => {
-                let error = self.not_executed(calls, Some(within)).await;
-                calls.iter().map(|_| Err(error.clone())).collect()
-            }
+            None => self.none_executed(calls, Some(within)).await,
         }
     }
 

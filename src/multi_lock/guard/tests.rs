@@ -54,11 +54,10 @@ fn a_loss_counts_before_it_is_signalled() {
 
 #[test]
 fn a_loss_is_signalled_with_its_name() {
-    let (setup, guard) = guard();
+    let (_setup, guard) = guard();
     let signal = MultiGuard::lost_signal(&guard);
     guard.holds[1].hold.lose(Loss::Gone);
     let lost = finish(guard.first_lost());
     assert_eq!((lost.name(), lost.loss()), ("b", Loss::Gone));
     assert!(signal.is_lost());
-    drop(setup);
 }
