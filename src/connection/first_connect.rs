@@ -3,7 +3,7 @@
 //! | state | left by |
 //! |---|---|
 //! | connecting | an attempt that succeeds, [`close`](FirstConnect::close) |
-//! | connected | [`close`](FirstConnect::close) |
+//! | connected | never: from then on, what was made tells why nothing is executed |
 //! | closed | never |
 
 use std::pin::pin;
@@ -57,7 +57,7 @@ impl FirstConnect {
         take_up: impl FnOnce(T) -> R,
     ) -> impl Future<Output = Option<R>> {
         // Created here, because the runtime may drop the task before the first poll.
-        let first = CloseUnlessMade(self);
+        let first = CloseOnDrop(self);
         async move {
             let making = pin!(first.0.attempt_until_made(backoff, attempt));
             let made = match select(making, pin!(first.0.closed())).await {
@@ -104,9 +104,11 @@ impl FirstConnect {
         self.changed.notify(usize::MAX);
     }
 
-    /// Ends the attempts.
+    /// Ends the attempts. Changes nothing after one has succeeded.
     pub(crate) fn close(&self) {
-        *lock(&self.state) = ConnectState::Closed;
+        if let state @ ConnectState::Connecting(_) = &mut *lock(&self.state) {
+            *state = ConnectState::Closed;
+        }
         self.changed.notify(usize::MAX);
     }
 
@@ -120,7 +122,7 @@ impl FirstConnect {
         match &*lock(&self.state) {
             ConnectState::Connecting(why) => Some(why.clone()),
             ConnectState::Connected => None,
-            ConnectState::Closed => self.is_missing().then_some(ConnectionError::Closed),
+            ConnectState::Closed => Some(ConnectionError::Closed),
         }
     }
 
@@ -178,13 +180,11 @@ impl FirstConnect {
     }
 }
 
-struct CloseUnlessMade(Arc<FirstConnect>);
+struct CloseOnDrop(Arc<FirstConnect>);
 
-impl Drop for CloseUnlessMade {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        if self.0.is_missing() {
-            self.0.close();
-        }
+        self.0.close();
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Played {
     pub(crate) calls: Mutex<usize>,
     /// The first key of each call.
     pub(crate) keys: Mutex<Vec<String>>,
+    is_closed: Mutex<bool>,
 }
 
 #[derive(Debug)]
@@ -101,7 +102,9 @@ impl Connection for Played {
         Topology::single_server()
     }
 
-    fn close(&self) {}
+    fn close(&self) {
+        *lock(&self.is_closed) = true;
+    }
 }
 
 pub(crate) struct Setup {
@@ -129,9 +132,8 @@ pub(crate) fn finish<F: Future>(future: F) -> F::Output {
 
 pub(crate) fn setup() -> Setup {
     let executor = Arc::new(Still::new());
-    let (answers, calls, keys) = (Mutex::default(), Mutex::default(), Mutex::default());
-    let connection = Played { executor: executor.clone(), answers, calls, keys };
-    let connection = Arc::new(connection);
+    let (answers, calls, keys, is_closed) = Default::default();
+    let connection = Arc::new(Played { executor: executor.clone(), answers, calls, keys, is_closed });
     let opening = Opening::new(executor.clone(), connection.clone(), Config::default(), Uuid::from_u128(1));
     let context = finish(Context::start(opening)).unwrap();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
@@ -180,6 +182,21 @@ fn the_tasks_end_with_the_context() {
     assert_eq!(ended(), 0);
     drop(setup.context);
     assert_eq!(ended(), 2);
+}
+
+#[test]
+fn a_client_that_is_closed_before_it_has_connected_ends_all_waits() {
+    let Setup { executor, connection, keys, .. } = setup();
+    let config = Config { is_in_background: true, ..Config::default() };
+    let context =
+        Context::start_in_background(Opening::new(executor.clone(), connection.clone(), config, Uuid::from_u128(2)));
+    let mut series = context.retry("lock", &keys);
+    let mut waits = pin!(series.begin());
+    assert!(poll(waits.as_mut()).is_pending() && context.connecting().is_some());
+    context.disconnect();
+    let Poll::Ready(Err(error)) = poll(waits) else { panic!("it waits") };
+    assert_eq!((error.kind(), error.name()), (ErrorKind::Closed, Some("n")));
+    assert!(*lock(&connection.is_closed), "also if the attempts are not polled any more");
 }
 
 #[test]

@@ -34,6 +34,26 @@ fn a_builder_shows_its_name_and_its_choices() {
     }
 }
 
+/// The setters that the two have in common.
+#[test]
+fn both_builders_pass_their_choices_on() {
+    let primitive = primitive(Kind::Lock);
+    let acquire = || Acquire::<LockGuard>::new(&primitive, "lock", 1);
+    let try_acquire = || TryAcquire::<LockGuard>::new(&primitive, "lock", 1);
+    let renewed = acquire().lease(SECOND).hold_at_most(SECOND * 9).acknowledged_by(3);
+    let fixed = acquire().expires_after(SECOND * 2);
+    let tries = [
+        try_acquire().lease(SECOND).hold_at_most(SECOND * 9).acknowledged_by(3),
+        try_acquire().expires_after(SECOND * 2),
+    ];
+    assert_eq!([&renewed, &fixed].map(|it| format!("{it:?}")), tries.map(|it| format!("{it:?}")));
+    let chosen = [renewed, fixed].map(|it| {
+        let (_, request) = it.options.into_request(true).unwrap();
+        (request.lease, request.renewed, request.at_most, request.replicas)
+    });
+    assert_eq!(chosen, [(SECOND, true, Some(SECOND * 9), 3), (SECOND * 2, false, None, 0)]);
+}
+
 #[test]
 fn nothing_to_acquire_is_invalid_input() {
     let options = Options::of_several(&[], "acquire");
