@@ -90,6 +90,14 @@ impl Context {
         first.is_missing().then(|| first.ended())
     }
 
+    /// Why calls with this key cannot be sent now. `None`: they can, or it is not known why not.
+    pub(crate) fn why_down(&self, key: &str) -> Option<ConnectionError> {
+        match &self.first {
+            Some(first) if first.is_missing() => first.why_down(&*self.connection, key),
+            _ => self.connection.why_down(key),
+        }
+    }
+
     /// Closes the connection, or ends the attempts to connect.
     pub(crate) fn disconnect(&self) {
         self.connection.close();

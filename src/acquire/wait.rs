@@ -160,7 +160,7 @@ pub(crate) fn timed_out(
     error: Error,
     last: &LastFailure,
 ) -> Error {
-    if let Some(cause) = context.connection.why_down(keys.main()) {
+    if let Some(cause) = context.why_down(keys.main()) {
         return error.with_source(cause);
     }
     let own = lock(&last.0).take().map(|failure| *failure);

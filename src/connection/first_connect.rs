@@ -15,7 +15,7 @@ use event_listener::Event;
 use futures::future::{BoxFuture, Either, select};
 
 use crate::backoff::Backoff;
-use crate::connection::ConnectionError;
+use crate::connection::{Connection, ConnectionError};
 use crate::error::{ErrorKind, Result};
 use crate::mutex::lock;
 use crate::runtime::{Executor, timeout};
@@ -135,6 +135,15 @@ impl FirstConnect {
         let millis = self.executor.now().saturating_duration_since(self.since).as_millis();
         let tried = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
         Some(ConnectionError::Unreachable(format!("{target}{reason} (connecting for {tried:?})")))
+    }
+
+    /// As [`told`](Self::told), for a client over that connection, which may be made in the background as well and then
+    /// knows more.
+    pub(crate) fn why_down(&self, connection: &dyn Connection, key: &str) -> Option<ConnectionError> {
+        match self.told()? {
+            ConnectionError::Closed => Some(ConnectionError::Closed),
+            why => Some(connection.why_down(key).unwrap_or(why)),
+        }
     }
 
     /// Waits until an attempt has succeeded, for `longest` at most.

@@ -190,12 +190,16 @@ fn a_client_that_is_closed_before_it_has_connected_ends_all_waits() {
     let config = Config { is_in_background: true, ..Config::default() };
     let context =
         Context::start_in_background(Opening::new(executor.clone(), connection.clone(), config, Uuid::from_u128(2)));
+    // The connection itself is up. The error of a caller whose own timeout is over says why the client is not.
+    let why = context.why_down(keys.main()).unwrap().to_string();
+    assert!(connection.why_down(keys.main()).is_none() && why.contains("the first attempt to connect"), "{why}");
     let mut series = context.retry("lock", &keys);
     let mut waits = pin!(series.begin());
     assert!(poll(waits.as_mut()).is_pending() && context.connecting().is_some());
     context.disconnect();
     let Poll::Ready(Err(error)) = poll(waits) else { panic!("it waits") };
     assert_eq!((error.kind(), error.name()), (ErrorKind::Closed, Some("n")));
+    assert_eq!(context.why_down(keys.main()), Some(ConnectionError::Closed));
     assert!(*lock(&connection.is_closed), "also if the attempts are not polled any more");
 }
 

@@ -75,10 +75,9 @@ impl<'a> Retry<'a> {
             let left = self.give_up.saturating_duration_since(executor.now());
             let longest = if retry_timeout.is_zero() { command_timeout } else { left };
             // On the heap, because every operation would have to carry this future.
-            if let Err(why) = Box::pin(first.made_within(longest)).await {
-                // The connection may be made in the background as well, and knows more then.
-                let below = || connection.why_down(self.keys.main());
-                let why = if why == ConnectionError::Closed { why } else { below().unwrap_or(why) };
+            if Box::pin(first.made_within(longest)).await.is_err()
+                && let Some(why) = first.why_down(connection, self.keys.main())
+            {
                 return Err(self.error(why.into()));
             }
             self.began = None;
