@@ -73,8 +73,6 @@ pub struct Acquire<G = LockGuard> {
     guard: PhantomData<G>,
 }
 
-builder!(Acquire);
-
 impl<G> Acquire<G> {
     /// Waits in the order of arrival across all processes. This is the default.
     pub fn fair(mut self) -> Self {
@@ -147,6 +145,8 @@ impl<G> Acquire<G> {
         self.options.parts()
     }
 }
+
+builder!(Acquire);
 
 impl<G: Reentrant> Acquire<G> {
     /// Acquires for `holder`. If `holder` already holds the primitive through this client, the acquisition re-enters

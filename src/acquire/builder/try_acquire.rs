@@ -33,8 +33,6 @@ pub struct TryAcquire<G = LockGuard> {
     guard: PhantomData<G>,
 }
 
-builder!(TryAcquire);
-
 impl<G> TryAcquire<G> {
     /// Limits the wait for the server's answer. The client's [`retry_timeout`](crate::ConfigBuilder::retry_timeout)
     /// limits it as well, and is the only limit by default.
@@ -43,6 +41,8 @@ impl<G> TryAcquire<G> {
         self
     }
 }
+
+builder!(TryAcquire);
 
 impl<G: Reentrant> TryAcquire<G> {
     /// See [`Acquire::holder`](crate::Acquire::holder). Resolves to `None` while another task acquires for the same
