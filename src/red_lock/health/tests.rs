@@ -38,7 +38,7 @@ fn a_refusal_is_told_and_a_silence_is_not() {
     let (masters, keys, now) = (&three.masters, &three.votes, three.masters.now());
     masters.set_failed(0, &keys[0], why(ErrorKind::Refused), (now, SECOND));
     assert_eq!(masters.all[0].refusal(&keys[0], now), Some(why(ErrorKind::Refused)));
-    masters.set_silent(1, &keys[1], None, (now, SECOND / 4));
+    masters.set_silent(1, &keys[1], Some(why(ErrorKind::Unavailable)), (now, SECOND / 4));
     assert_eq!((masters.all[1].refusal(&keys[1], now), masters.all[1].serves(&keys[1], now)), (None, false));
 }
 

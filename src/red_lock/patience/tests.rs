@@ -43,6 +43,17 @@ fn an_acquisition_that_waits_fails_only_without_a_majority() {
     assert_eq!(ends(&three, &patience), Some(52.0), "the majority has gone after the wait began");
 }
 
+#[test]
+fn a_wait_that_begins_without_a_majority_is_no_progress() {
+    let three = Three::durable();
+    let patience = Patience::new(&three.masters);
+    three.advance(3 * SECOND);
+    lose_two(&three);
+    three.advance(2 * SECOND);
+    patience.wait(three.masters.now());
+    assert_eq!(ends(&three, &patience), Some(10.0), "it has not got on since it began");
+}
+
 /// All of them wait for the same majority.
 #[test]
 fn acquisitions_that_begin_without_a_majority_fail_a_retry_timeout_later() {
