@@ -133,10 +133,10 @@ impl Client {
         &self.context().executor
     }
 
-    /// The problems of the server's setup that the connection found when connecting. Empty until the connection
-    /// [is made](crate::ConfigBuilder::connect_in_background).
+    /// The problems of the server's setup that were found when connecting. Empty until the client
+    /// [has connected](crate::ConfigBuilder::connect_in_background).
     pub fn warnings(&self) -> Vec<Warning> {
-        self.context().connection.warnings()
+        self.context().warnings()
     }
 
     /// The counters of this client: its holds, its waiters and its past operations.

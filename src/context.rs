@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
-use crate::connection::{Connection, ConnectionError};
+use crate::connection::{Connection, ConnectionError, Warning};
 use crate::driver::inbox::{Inbox, Reader};
 use crate::driver::retry::{Asker, Retry};
 use crate::driver::server_clock::ServerClock;
@@ -96,6 +96,11 @@ impl Context {
             Some(first) if first.is_missing() => first.why_down(&*self.connection, key),
             _ => self.connection.why_down(key),
         }
+    }
+
+    /// The problems of the server's setup. The connection may know them before the client has connected.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        if self.not_connected().is_some() { Vec::new() } else { self.connection.warnings() }
     }
 
     /// Closes the connection, or ends the attempts to connect.

@@ -102,6 +102,10 @@ impl Connection for Played {
         Topology::single_server()
     }
 
+    fn warnings(&self) -> Vec<Warning> {
+        vec![Warning::Eviction { policy: "by the test".to_owned() }]
+    }
+
     fn close(&self) {
         *lock(&self.is_closed) = true;
     }
@@ -185,7 +189,7 @@ fn the_tasks_end_with_the_context() {
 }
 
 #[test]
-fn a_client_that_is_closed_before_it_has_connected_ends_all_waits() {
+fn a_client_that_has_not_connected_says_why_and_ends_all_waits_when_it_is_closed() {
     let Setup { executor, connection, keys, .. } = setup();
     let config = Config { is_in_background: true, ..Config::default() };
     let context =
@@ -193,6 +197,7 @@ fn a_client_that_is_closed_before_it_has_connected_ends_all_waits() {
     // The connection itself is up. The error of a caller whose own timeout is over says why the client is not.
     let why = context.why_down(keys.main()).unwrap().to_string();
     assert!(connection.why_down(keys.main()).is_none() && why.contains("the first attempt to connect"), "{why}");
+    assert_eq!((context.warnings(), setup().context.warnings()), (Vec::new(), connection.warnings()));
     let mut series = context.retry("lock", &keys);
     let mut waits = pin!(series.begin());
     assert!(poll(waits.as_mut()).is_pending() && context.connecting().is_some());
