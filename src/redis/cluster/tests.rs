@@ -8,10 +8,12 @@ use crate::mutex::lock;
 use crate::protocol::Script;
 
 mod acknowledged;
+mod channels;
 mod follow;
 mod late;
 mod links;
 mod messages;
+mod two;
 
 /// A client of the lab's cluster, and its tasks.
 struct Scene {
@@ -39,10 +41,13 @@ impl Scene {
     }
 
     fn connect(lab: Arc<Lab>) -> Self {
+        Self::connect_with(lab, &Config::default())
+    }
+
+    fn connect_with(lab: Arc<Lab>, config: &Config) -> Self {
         let mut tasks = Tasks::new();
         let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
-        let config = Config::default();
-        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
+        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, config, 7);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();
         Self { lab, tasks, cluster }
     }

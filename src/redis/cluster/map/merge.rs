@@ -176,6 +176,25 @@ mod tests {
         assert!(back.news);
     }
 
+    /// The election may be of a third node.
+    #[test]
+    fn an_election_after_a_moved_counts() {
+        let mut known = map(&[(8191, "a", 3), (16_383, "b", 2)]);
+        assert!(known.set(0, &host("r")));
+        for (epoch, expected) in [(2, "r"), (3, "r"), (4, "s")] {
+            let merged = known.merged(&map(&[(8191, "s", epoch), (16_383, "b", 2)]));
+            assert_eq!(merged.map.owner(0), Some(&host(expected)), "{epoch}");
+        }
+    }
+
+    #[test]
+    fn slots_that_no_master_serves_are_no_news() {
+        let known = map(&[(8191, "a", 1)]);
+        let merged = known.merged(&map(&[(8191, "a", 1)]));
+        assert!(!merged.news && !merged.older);
+        assert_eq!(owners(&merged.map), ["a", ""]);
+    }
+
     /// A node that is behind reports an old epoch of the right master.
     #[test]
     fn a_lower_epoch_of_the_same_master_is_not_learned() {

@@ -10,12 +10,12 @@ const DENIED: &str = "-NOPERM this user has no permissions to run the 'ssubscrib
 type Notices = BoxStream<'static, Notice>;
 
 impl Scene {
-    fn subscribe(&mut self, channel: &str) -> std::result::Result<Notices, ConnectionError> {
+    pub(super) fn subscribe(&mut self, channel: &str) -> std::result::Result<Notices, ConnectionError> {
         self.lab.run(&mut self.tasks, self.cluster.subscribe(channel))
     }
 
     /// The notices that arrive within this time.
-    fn hear(&mut self, notices: &mut Notices, time: Duration) -> Vec<Notice> {
+    pub(super) fn hear(&mut self, notices: &mut Notices, time: Duration) -> Vec<Notice> {
         let (lab, mut heard) = (Arc::clone(&self.lab), Vec::new());
         let all = async {
             while let Some(notice) = notices.next().await {

@@ -107,3 +107,16 @@ fn a_master_is_woken_once_until_it_has_looked_and_is_new_with_its_first_channel_
     places.want(&channels[5], 16_000);
     assert_eq!(woken(&mut places), (1, true), "the other master has none");
 }
+
+/// The tasks of the masters end.
+#[test]
+fn all_masters_are_woken_when_all_channels_are_forgotten() {
+    let mut places = Places::default();
+    places.follow(&map_of([1, 2]));
+    places.want(&"low".into(), 1);
+    places.want(&"high".into(), 16_000);
+    places.take_woken();
+    places.clear();
+    assert!(owners(&places).is_empty() && places.by_slot.is_empty());
+    assert_eq!(places.take_woken().0.len(), 2);
+}
