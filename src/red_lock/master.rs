@@ -269,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn a_master_is_a_single_server() {
+        assert_eq!(unsuitable(Topology::single_server()), None);
+        assert!(unsuitable(Topology::cluster()).is_some_and(|why| why.contains("cluster")));
+        let behind = Topology { fails_over: true, ..Topology::single_server() };
+        assert!(unsuitable(behind).is_some_and(|why| why.contains("failover")));
+    }
+
+    #[test]
     fn one_check_is_under_way_and_the_next_one_is_not_too_soon() {
         let Setup { context, executor, .. } = setup();
         let master = Master::new(HoldSource::new(context));

@@ -17,7 +17,12 @@ pub(in crate::red_lock) struct Three {
 impl Three {
     /// With this retry timeout, and votes that count at once if the masters are `durable`.
     pub(in crate::red_lock) fn new(retry_timeout: Duration, durable: bool) -> Self {
-        let mut setups: Vec<Setup> = (0..3).map(|_| setup()).collect();
+        Self::of(3, retry_timeout, durable)
+    }
+
+    /// So many masters.
+    fn of(count: usize, retry_timeout: Duration, durable: bool) -> Self {
+        let mut setups: Vec<Setup> = (0..count).map(|_| setup()).collect();
         for setup in &mut setups {
             Arc::get_mut(&mut setup.context).unwrap().config.retry_timeout = retry_timeout;
         }
@@ -175,4 +180,16 @@ fn an_acquisition_fails_at_once_if_time_does_not_mend_a_majority() {
     three.setups[2].context.engine.close(three.masters.now());
     assert!(three.masters.is_closed());
     assert_eq!(usable().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_majority_has_gone_with_the_third_of_five_masters() {
+    let five = Three::of(5, 10 * SECOND, true);
+    let began = five.masters.now();
+    let gone = || five.masters.majority_gone(&five.votes, five.masters.now()).map(|gone| gone - began);
+    for (n, expected) in [(4, None), (1, None), (2, Some(2 * SECOND)), (0, Some(2 * SECOND))] {
+        five.masters.set_down(n, None, five.masters.now());
+        assert_eq!(gone(), expected, "master {n}");
+        five.advance(SECOND);
+    }
 }

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::pin::pin;
+use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::{join, join3};
@@ -8,6 +9,9 @@ use super::super::dial::progress::{DialProgress, Stage};
 use super::super::lab::{Lab, Tasks, ms};
 use super::limit::is_silent;
 use super::*;
+use crate::connection::Call;
+use crate::mutex::lock;
+use crate::protocol::Script;
 
 fn lost(why: &str) -> Failure {
     Failure::Io(why.to_owned())
@@ -152,4 +156,21 @@ fn how_long_the_next_attempt_may_take() {
     let attempted = attempt(&executor, [ms(1000), ms(6000)], &mut limit, &progress, never);
     assert!(lab.run(&mut Tasks::new(), pin!(attempted)).is_err());
     assert_eq!(limit, ms(6000), "no longer than the user allows");
+}
+
+/// The caller of the first call is gone before the call is written. The second one relies on the script of the first.
+#[test]
+fn a_call_that_sends_a_script_is_written_although_nobody_waits_for_it() {
+    let (lab, mut tasks, link) = link();
+    let heard = Arc::<Mutex<Vec<String>>>::default();
+    let all = Arc::clone(&heard);
+    lab.nodes[&1].answers(move |_, words| {
+        lock(&all).push(words[0].to_owned());
+        None
+    });
+    let script = Script::all().next().unwrap();
+    let [first, second] = [Call::new(script, &["a"], &[]), Call::new(script, &["b"], &[])];
+    assert!(calls::run(&link, &first).now_or_never().is_none());
+    lab.run(&mut tasks, calls::run(&link, &second)).unwrap();
+    assert_eq!(*lock(&heard), ["EVAL", "EVALSHA"]);
 }

@@ -14,6 +14,7 @@ use super::super::handshake;
 use super::super::{DialError, Dialled, Stream};
 use super::*;
 use crate::mutex::lock;
+use crate::redis::url::Spelling;
 use crate::runtime::still::Still;
 
 /// What the next socket does after the first bytes have arrived.
@@ -82,10 +83,14 @@ struct Watched {
 
 /// Logs in at the first of these sockets, and watches this for some time.
 fn watch(url: &str, limit: Duration, next: impl IntoIterator<Item = Next>) -> Watched {
+    watch_at(Target::parse(url).unwrap(), limit, next)
+}
+
+fn watch_at(target: Target, limit: Duration, next: impl IntoIterator<Item = Next>) -> Watched {
     let (next, tasks) = (Mutex::new(next.into_iter().collect()), Arc::new(Still::new()));
     let sockets = Sockets { next, got: Arc::default(), tasks };
     let executor: Arc<dyn Executor> = sockets.tasks.clone();
-    let (target, progress) = (Arc::new(Target::parse(url).unwrap()), Arc::default());
+    let (target, progress) = (Arc::new(target), Arc::default());
     let first = First { target: &target, dialer: &sockets, executor: &executor, limit };
     let login = handshake::login(Arc::clone(&target), &sockets, None, &progress);
     let (mut watched, began) = (pin!(first.watch(&progress, login)), executor.now());
@@ -106,7 +111,11 @@ fn watch(url: &str, limit: Duration, next: impl IntoIterator<Item = Next>) -> Wa
 
 /// The failure of a login, and the first bytes that each socket has got.
 fn log_in(url: &str, next: impl IntoIterator<Item = Next>) -> (Failure, Vec<Vec<u8>>) {
-    let Watched { failure, got, .. } = watch(url, Duration::from_secs(3), next);
+    log_in_to(Target::parse(url).unwrap(), next)
+}
+
+fn log_in_to(target: Target, next: impl IntoIterator<Item = Next>) -> (Failure, Vec<Vec<u8>>) {
+    let Watched { failure, got, .. } = watch_at(target, Duration::from_secs(3), next);
     (failure.expect("a login that ends"), got)
 }
 
@@ -189,4 +198,14 @@ mod mute {
     fn one_that_is_not_reached_is_not_asked() {
         assert!(watch(TLS, SECOND * 3, [Next::Unreached]).failure.is_none());
     }
+}
+
+/// Users of a cluster or of sentinels have other schemes.
+#[test]
+fn the_scheme_that_is_recommended_is_of_the_kind_that_was_used() {
+    let target = Target::parse("redis://host").unwrap();
+    let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
+    let target = target.access_to_nodes(spelling).at(target.address).unwrap();
+    let (failure, _) = log_in_to(target, [Next::HangsUp, Next::Says(b"\x15\x03\x03\x00\x02\x02\x28")]);
+    assert!(failure.to_string().contains("use rediss-cluster://"), "{failure}");
 }

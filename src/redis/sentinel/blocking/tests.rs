@@ -101,4 +101,7 @@ fn the_highest_epoch_wins_whoever_says_it() {
     let old = [Does::Names(101, 2)];
     assert_eq!(named(&old, Some(at(103, 3)), LONG).0, Some(at(103, 3)), "it has missed a failover");
     assert_eq!(named(&old, Some(at(100, 1)), LONG).0, Some(at(101, 2)), "there was a failover");
+    assert_eq!(named(&old, Some(at(100, 2)), LONG).0, Some(at(101, 2)), "it may announce another address now");
+    let same = [Does::Names(101, 2), Does::Names(102, 2)];
+    assert_eq!(named(&same, None, LONG).0, Some(at(101, 2)), "those that have answered before are asked first");
 }

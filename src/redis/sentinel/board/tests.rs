@@ -157,3 +157,24 @@ fn those_that_answer_are_asked_first() {
     board.answered(2, 0, SentinelAnswer::Unknown);
     assert_eq!(board.sentinels().iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 0, 1]);
 }
+
+#[test]
+fn it_takes_more_than_half_of_five_sentinels_to_be_set_up_anew() {
+    let mut board = board(5);
+    (0..5).for_each(|n| board.answered(n, 0, names(2, 7)));
+    (0..5).for_each(|n| board.failed(n, io("gone")));
+    (0..2).for_each(|n| board.answered(n, 1, names(1, 0)));
+    assert_eq!(master(&board), Some((2, 7)));
+    board.answered(2, 1, names(1, 0));
+    assert_eq!(master(&board), Some((1, 0)));
+}
+
+/// A master may announce another address, which needs no failover.
+#[test]
+fn an_answer_of_the_same_epoch_is_newer_than_those_that_are_gone() {
+    let mut board = board(3);
+    (0..3).for_each(|n| board.answered(n, 0, names(2, 7)));
+    (0..3).for_each(|n| board.failed(n, io("gone")));
+    board.answered(0, 1, names(3, 7));
+    assert_eq!(master(&board), Some((3, 7)));
+}

@@ -72,3 +72,9 @@ fn tls_needs_the_feature() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("tls"));
 }
+
+#[test]
+fn no_password_is_printed() {
+    let target = Target::parse("redis://alice:s3cret@localhost:7000/3").unwrap();
+    assert_eq!(format!("{target:?}"), "localhost:7000/3");
+}
