@@ -135,3 +135,13 @@ fn a_master_that_is_silent_about_the_name_does_not_answer() {
     assert!(reason(&three.masters, "n").starts_with("of 3 masters, 1 do not answer and 0"));
     assert!(reason(&three.masters, "other").starts_with("of 3 masters, 0 do not answer and 0"));
 }
+
+#[test]
+fn a_master_that_is_down_with_an_answer_refuses() {
+    let three = Three::durable();
+    let why = Some((ErrorKind::Unavailable, "LOADING".to_owned()));
+    three.masters.set_down(1, why, three.masters.now());
+    let refuses =
+        "of 3 masters, 0 do not answer, 1 refuse and 0 have restarted too short a time ago; master 2: LOADING";
+    assert_eq!(reason(&three.masters, "n"), refuses);
+}

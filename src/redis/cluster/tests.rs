@@ -41,13 +41,10 @@ impl Scene {
     }
 
     fn connect(lab: Arc<Lab>) -> Self {
-        Self::connect_with(lab, &Config::default())
-    }
-
-    fn connect_with(lab: Arc<Lab>, config: &Config) -> Self {
         let mut tasks = Tasks::new();
         let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
-        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, config, 7);
+        let config = Config::default();
+        let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();
         Self { lab, tasks, cluster }
     }

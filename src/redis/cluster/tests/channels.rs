@@ -155,3 +155,20 @@ fn a_call_under_way_ends_with_the_connection() {
     let (answer, ()) = lab.run(&mut scene.tasks, futures::future::join(call(cluster), closes));
     assert_eq!(answer, Err(ConnectionError::Closed));
 }
+
+/// A link that was made anew may mean that messages were missed. The socket of the subscription has not changed.
+#[test]
+fn a_subscription_stays_at_its_node_while_that_is_a_master() {
+    let mut scene = Scene::new();
+    let mut notices = scene.subscribe("{a}").unwrap();
+    let before = scene.cluster.reconnects();
+    scene.cluster.router.signals.gap();
+    assert_eq!(scene.hear(&mut notices, ms(1000)), [Notice::Gap]);
+    assert_eq!(scene.cluster.reconnects(), before);
+    scene.lab.nodes.values().for_each(|node| *lock(&node.owner) = (2, 5));
+    let heard = commands(&scene, 2, "{a}");
+    scene.cluster.router.signals.suspect_map();
+    let gaps = scene.hear(&mut notices, ms(1000));
+    assert!(gaps.len() >= 2 && gaps.iter().all(|notice| *notice == Notice::Gap), "{gaps:?}");
+    assert_eq!(*lock(&heard), ["SUBSCRIBE"]);
+}

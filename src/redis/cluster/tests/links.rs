@@ -162,16 +162,3 @@ fn a_node_is_in_doubt_until_all_its_late_answers_are_confirmed() {
     drop(second);
     assert!(!node.is_in_doubt());
 }
-
-/// A node that takes a slot over, and executes a script for longer than a link is kept that nobody uses.
-#[test]
-fn a_link_beside_the_map_is_kept_while_a_call_is_under_way() {
-    let long = Config { command_timeout: Duration::from_secs(60), ..Config::default() };
-    let mut scene = Scene::connect_with(Lab::new(&[1, 2, 3, 4], 1), &long);
-    scene.lab.nodes[&1]
-        .answers(|_, words| words[0].starts_with("EVAL").then(|| Said::Now("-ASK 0 h:4\r\n".to_owned())));
-    scene.lab.nodes[&4].answers(|_, words| {
-        words[0].starts_with("EVAL").then(|| Said::After(Duration::from_secs(15), ":4\r\n".to_owned()))
-    });
-    assert_eq!(scene.run(call), Ok(Reply::Integer(4)));
-}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::super::super::lab::Lab;
 use super::*;
 use crate::config::Config;
+use crate::redis::dial::locate::Locate;
 use crate::redis::url::target::Address;
 
 /// What a sentinel does with those who connect.
@@ -104,4 +105,13 @@ fn the_highest_epoch_wins_whoever_says_it() {
     assert_eq!(named(&old, Some(at(100, 2)), LONG).0, Some(at(101, 2)), "it may announce another address now");
     let same = [Does::Names(101, 2), Does::Names(102, 2)];
     assert_eq!(named(&same, None, LONG).0, Some(at(101, 2)), "those that have answered before are asked first");
+}
+
+#[test]
+fn the_master_is_found_without_a_runtime() {
+    let (sentinels, ports, _) = sentinels(&[Does::Names(101, 1)]);
+    let target = sentinels.locate_blocking(Deadline::after(LONG).unwrap()).unwrap();
+    assert_eq!(target.address, Address::Tcp("h".to_owned(), 101));
+    let shown = sentinels.to_string();
+    assert!(shown.contains(&format!("127.0.0.1:{}", ports[0])), "{shown}");
 }
