@@ -12,7 +12,8 @@ use super::dial::locate::Locate;
 use super::failure::Failure;
 use super::later::InBackground;
 use super::link::Link;
-use super::sentinel::{self, Sentinels};
+use super::sentinel::{self, SentinelConfig, Sentinels};
+use super::servers::Servers;
 use super::single::Single;
 use super::url::target::Target;
 use crate::config::Config;
@@ -34,7 +35,8 @@ impl RedisConnection {
         if !config.is_in_background {
             return Self::connect_now(executor, dialer, url, config).await;
         }
-        let target = check_url(&executor, &dialer, url, config)?;
+        // The attempts parse it again, with the certificates of their time.
+        let target = Servers::parse(url)?.to_string();
         let (url, of_attempts) = (url.to_owned(), config.clone());
         let attempts = Arc::clone(&executor);
         let later = InBackground::start(&executor, target, config, dialer.seed(), move || {
@@ -56,12 +58,10 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
-            Self::connect_by_sentinels(executor, dialer, url, config).await?
-        } else if let Some(seeds) = Seeds::parse(url)? {
-            Self::connect_to_cluster(executor, dialer, seeds, config).await?
-        } else {
-            Self::connect_to_server(executor, dialer, url, config).await?
+        let (servers, mut warnings) = match Servers::parse(url)? {
+            Servers::One(target) => Self::connect_to_server(executor, dialer, target, config).await?,
+            Servers::Sentinels(setup) => Self::connect_by_sentinels(executor, dialer, setup, config).await?,
+            Servers::Cluster(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
         };
         warnings.extend(slow_timeout(config));
         Ok(Self { servers, warnings })
@@ -70,12 +70,11 @@ impl RedisConnection {
     async fn connect_by_sentinels(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
-        url: &str,
+        setup: SentinelConfig,
         config: &Config,
     ) -> Result<Connected> {
         let seed = dialer.seed();
-        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
-        let sentinels = Arc::new(sentinels);
+        let sentinels = Arc::new(Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), setup, config, seed));
         let link = Arc::new(Link::new(executor, dialer, sentinels.clone(), config, seed));
         link.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&link))));
         let connected = Single::connect(link).await;
@@ -86,10 +85,10 @@ impl RedisConnection {
     async fn connect_to_server(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
-        url: &str,
+        target: Target,
         config: &Config,
     ) -> Result<Connected> {
-        let target = Arc::new(Target::parse(url)?);
+        let target = Arc::new(target);
         let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
         let seed = dialer.seed();
         let link = Link::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
@@ -112,18 +111,6 @@ impl RedisConnection {
         let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed).await?;
         Ok((Box::new(cluster), warnings))
     }
-}
-
-/// Parses the URL as the attempts will. Returns the addresses in it, without credentials.
-fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<String> {
-    if sentinel::is_of_sentinels(url) {
-        let sentinels = Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0)?;
-        return Ok(sentinels.to_string());
-    }
-    Ok(match Seeds::parse(url)? {
-        Some(seeds) => seeds.to_string(),
-        None => Target::parse(url)?.to_string(),
-    })
 }
 
 /// `None`: the runtime was shut down.

@@ -10,7 +10,8 @@ use futures::future::{BoxFuture, pending, ready};
 use super::super::dial::deadline::Deadline;
 use super::super::dial::locate::Locate;
 use super::super::failure::Failure;
-use super::super::url::target::{Access, Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::{Access, Target};
 use super::host::Host;
 use super::signals::Signals;
 

@@ -14,7 +14,8 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 
 use super::super::failure::Failure;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 use super::board::{Board, SentinelAnswer};
 use super::query;
 use super::sentinels::Sentinels;

@@ -31,7 +31,7 @@ impl Dial for Nowhere {
 }
 
 fn router() -> Router {
-    let seeds = Seeds::parse("redis-cluster://a:1").unwrap().unwrap();
+    let seeds = Seeds::parse("redis-cluster://a:1").unwrap();
     Router::new(Arc::new(Still::new()), Arc::new(Nowhere), seeds, Config::default(), 7)
 }
 
