@@ -56,6 +56,7 @@ mod rw_lock;
 mod semaphore;
 mod stats;
 mod trace;
+mod tuning;
 mod wakers;
 
 #[cfg(feature = "async-std")]

@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use super::acquire::acquire_all;
 use super::holds::Holds;
 use crate::acquire::builder::choices::Options;
+use crate::acquire::builder::obtain::Obtain;
 use crate::error::Result;
 use crate::hold::extend::extend;
 use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, protect};
@@ -147,7 +148,7 @@ impl fmt::Debug for MultiGuard {
     }
 }
 
-impl Sealed for MultiGuard {
+impl Obtain for MultiGuard {
     async fn acquire<T>(
         options: Options,
         wait: bool,
@@ -155,7 +156,9 @@ impl Sealed for MultiGuard {
     ) -> Result<T> {
         finish(acquire_all(&options, wait).await?.map(Self::new))
     }
+}
 
+impl Sealed for MultiGuard {
     fn share(&self) -> Self {
         Self { holds: self.holds.clone(), label: self.label.clone() }
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::cluster::Seeds;
 use super::sentinel::SentinelConfig;
-use super::url::parts::{Form, Parts};
+use super::url::form::Form;
+use super::url::parts::Parts;
 use super::url::target::Target;
 use crate::error::Result;
 

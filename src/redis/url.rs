@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind};
 
 pub(super) mod address;
+pub(super) mod form;
 mod parameters;
 pub(super) mod parts;
 pub(super) mod target;

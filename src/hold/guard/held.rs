@@ -5,25 +5,15 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, WriteGuard, loss, lost};
-use crate::acquire::acquire;
-use crate::acquire::builder::choices::Options;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
 mod sealed {
-    use super::{Future, NamedLoss, Options, Result};
+    use super::{Future, NamedLoss};
+    use crate::acquire::builder::obtain::Obtain;
 
     /// What only the library can do with any guard.
-    pub trait Sealed: Sized {
-        /// Acquires by the options. `finish` gets `None` if others hold the primitive and the caller does not wait.
-        ///
-        /// `finish` is an argument, because a combinator around the future would copy the future once more.
-        fn acquire<T>(
-            options: Options,
-            wait: bool,
-            finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
-        ) -> impl Future<Output = Result<T>> + Send;
-
+    pub trait Sealed: Obtain {
         /// Another guard of the same hold.
         fn share(&self) -> Self;
 
@@ -112,21 +102,6 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
 macro_rules! held {
     ($($guard:ident),+) => {$(
         impl sealed::Sealed for $guard {
-            fn acquire<T>(
-                options: Options,
-                wait: bool,
-                finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
-            ) -> impl Future<Output = Result<T>> + Send {
-                // The options end here: an acquisition that waits would carry them for hours.
-                let mut made = options.into_request(wait);
-                async move {
-                    // Borrowed, because values moved out of `made` would be stored twice for the whole wait.
-                    let (source, request) = made.as_mut().map_err(|error| error.clone())?;
-                    request.choose_holder();
-                    finish(acquire(source, request).await?.map(Self::new))
-                }
-            }
-
             fn share(&self) -> Self {
                 Self::new(self.owned.clone())
             }

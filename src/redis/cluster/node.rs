@@ -15,7 +15,7 @@ use super::super::link::beside::beside;
 use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
+use crate::tuning::RECONNECT;
 
 /// A node that receives calls, or did.
 pub(super) struct Node {

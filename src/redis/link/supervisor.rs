@@ -14,8 +14,8 @@ use super::super::url::target::Target;
 use super::Link;
 use super::beside::beside;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::connection::Warning;
+use crate::tuning::RECONNECT;
 
 /// Closes the connection when the supervisor's task is dropped. A runtime drops the task when it shuts down.
 struct CloseOnDrop(Arc<Link>);

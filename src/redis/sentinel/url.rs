@@ -4,7 +4,7 @@ use std::fmt;
 
 use ::redis::RedisConnectionInfo;
 
-use super::super::url::parts::{Form, Parts};
+use super::super::url::parts::Parts;
 use super::super::url::target::{Access, Target};
 use super::super::url::{Spelling, invalid};
 use crate::error::Result;
@@ -24,7 +24,6 @@ const OF_SERVERS: Spelling = Spelling { plain: "tls=false", tls: "tls=true" };
 
 impl SentinelConfig {
     pub(in super::super) fn of(parts: Parts) -> Result<Self> {
-        debug_assert_eq!(parts.form, Form::Sentinels);
         let parameters = parts.parameters;
         let login = credentials(parameters.sentinel_user, parameters.sentinel_password);
         let access = Access::new(&login, parameters.sentinel_tls.unwrap_or(parts.tls), OF_SENTINELS)?;

@@ -21,9 +21,9 @@ use super::query;
 use super::sentinels::Sentinels;
 use super::standing::Standing;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
+use crate::tuning::RECONNECT;
 
 /// The average time between two questions. The message about a failover comes later than the answer to a question, if
 /// at all.

@@ -2,8 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use super::form::Form;
 use super::invalid;
-use super::parts::Form;
 use crate::error::Result;
 
 #[derive(Default)]

@@ -7,18 +7,10 @@ use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectio
 use url::{ParseError, Url};
 
 use super::address::Address;
+use super::form::Form;
 use super::invalid;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
-
-/// The kind of servers that a URL names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::redis) enum Form {
-    Server,
-    Socket,
-    Sentinels,
-    Cluster,
-}
 
 pub(in crate::redis) struct Parts {
     pub(in crate::redis) form: Form,
@@ -31,25 +23,6 @@ pub(in crate::redis) struct Parts {
     pub(in crate::redis) parameters: Parameters,
 }
 
-fn form_of(scheme: &str) -> Option<(Form, bool)> {
-    Some(match scheme {
-        "redis" | "valkey" => (Form::Server, false),
-        "rediss" | "valkeys" => (Form::Server, true),
-        "unix" | "redis+unix" | "valkey+unix" => (Form::Socket, false),
-        "redis-sentinel" | "valkey-sentinel" => (Form::Sentinels, false),
-        "rediss-sentinel" | "valkeys-sentinel" => (Form::Sentinels, true),
-        "redis-cluster" | "valkey-cluster" => (Form::Cluster, false),
-        "rediss-cluster" | "valkeys-cluster" => (Form::Cluster, true),
-        _ => return None,
-    })
-}
-
-impl Form {
-    fn default_port(self) -> u16 {
-        if self == Self::Sentinels { 26379 } else { 6379 }
-    }
-}
-
 impl Parts {
     pub(in crate::redis) fn parse(url: &str) -> Result<Self> {
         let (url, fragment) = url.split_once('#').map_or((url, None), |(url, fragment)| (url, Some(fragment)));
@@ -59,7 +32,7 @@ impl Parts {
             Some(_) => return Err(invalid("a URL has no #fragment; write # in a password as %23")),
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(not_a_url)?;
-        let (form, tls) = form_of(&scheme.to_ascii_lowercase()).ok_or_else(not_a_url)?;
+        let (form, tls) = Form::of_scheme(&scheme.to_ascii_lowercase()).ok_or_else(not_a_url)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let parameters = Parameters::parse(query, form)?;
         let (mut addresses, mut login) = (Vec::new(), RedisConnectionInfo::default());
