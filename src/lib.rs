@@ -45,6 +45,7 @@ mod lock;
 mod multi_lock;
 mod mutant;
 mod mutex;
+mod on_drop;
 mod opening;
 mod preflight;
 mod protocol;

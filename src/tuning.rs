@@ -1,5 +1,7 @@
 //! The pauses and limits that were chosen rather than derived, each with its reason.
 
+#![cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "some are those of connections to servers"))]
+
 use std::time::Duration;
 
 use crate::backoff::Pauses;
@@ -34,41 +36,33 @@ pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 
 /// Between attempts to dial. The first is short, because most connections are lost one at a time. The last is below a
 /// second, because locks are lost while a client cannot reach its server.
-#[cfg(feature = "_redis")]
 pub(crate) const RECONNECT: Pauses = pauses(10, 800);
 
 /// Before a call is sent again to a node that has said `TRYAGAIN`. They stay short, because the keys of one slot move
 /// in milliseconds.
-#[cfg(feature = "_redis")]
 pub(crate) const SLOT_MOVES: Pauses = pauses(10, 50);
 
 /// Before a call is sent again to a node that accepts no calls. They grow, because all clients of the cluster wait
 /// then.
-#[cfg(feature = "_redis")]
 pub(crate) const CLUSTER_DOWN: Pauses = pauses(10, 500);
 
 /// Before a channel that a node did not subscribe is tried there again: the slot may be on its way to another node.
-#[cfg(feature = "_redis")]
 pub(crate) const CHANNEL: Pauses = pauses(20, 1_000);
 
 /// Between two readings of the map of a cluster. Doubled by each reading that changed nothing. They stay short, because
 /// a client that does not know of a failover sends calls to the old master, which may execute them later and lose the
 /// writes.
-#[cfg(feature = "_redis")]
 pub(crate) const READING: Pauses = pauses(100, 250);
 
 /// The same while no node accepts calls. They grow, because all clients of the cluster read then, and the nodes are
 /// busy with their election.
-#[cfg(feature = "_redis")]
 pub(crate) const READING_DOWN: Pauses = pauses(100, 4_000);
 
 /// Between questions to the other nodes while a slow node gives no answer, unless the map may be read again before.
-#[cfg(feature = "_redis")]
 pub(crate) const SLOW_NODE: Duration = Duration::from_millis(100);
 
 /// After a link was closed under a call. Without a pause, the call would never yield to a runtime that is shut down and
 /// closes every new link.
-#[cfg(feature = "_redis")]
 pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
 
 /// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and
@@ -98,13 +92,10 @@ pub(crate) const VOTE_COUNTS: u32 = 6;
 pub(crate) const DOUBT_REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Redirections in a row, before a pause. Nodes that disagree about a slot send calls to each other.
-#[cfg(feature = "_redis")]
 pub(crate) const MOST_MOVES: u32 = 5;
 
 /// The link to a node that is not a master in the map is closed this long after its last use.
-#[cfg(feature = "_redis")]
 pub(crate) const NODE_IDLE: Duration = Duration::from_secs(10);
 
 /// A connection for calls that wait for replicas is ended when no call has needed it for this long.
-#[cfg(feature = "_redis")]
 pub(crate) const REPLICA_LINK_IDLE: Duration = Duration::from_secs(60);

@@ -58,66 +58,60 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
+        let seed = dialer.seed();
+        let attempt = Attempt { executor, dialer, config, seed };
         let (servers, mut warnings) = match Servers::parse(url)? {
-            Servers::One(target) => Self::connect_to_server(executor, dialer, target, config).await?,
-            Servers::Sentinels(setup) => Self::connect_by_sentinels(executor, dialer, setup, config).await?,
-            Servers::Cluster(seeds) => Self::connect_to_cluster(executor, dialer, seeds, config).await?,
+            Servers::One(target) => attempt.connect_to_server(target).await?,
+            Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
+            Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,
         };
         warnings.extend(slow_timeout(config));
         Ok(Self { servers, warnings })
     }
+}
 
-    async fn connect_by_sentinels(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        setup: SentinelConfig,
-        config: &Config,
-    ) -> Result<Connected> {
-        let seed = dialer.seed();
-        let sentinels = Arc::new(Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), setup, config, seed));
-        let link = Arc::new(Link::new(executor, dialer, sentinels.clone(), config, seed));
-        link.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&link))));
-        let connected = Single::connect(link).await;
-        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+struct Attempt<'a> {
+    executor: Arc<dyn Executor>,
+    dialer: Arc<dyn Dial>,
+    config: &'a Config,
+    seed: u64,
+}
+
+impl Attempt<'_> {
+    fn link(&self, locate: Arc<dyn Locate>) -> Arc<Link> {
+        Arc::new(Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed))
+    }
+
+    async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<Connected> {
+        let (executor, dialer) = (self.executor.clone(), self.dialer.clone());
+        let sentinels = Arc::new(Sentinels::new(executor, dialer, setup, self.config, self.seed));
+        let link = self.link(sentinels.clone());
+        link.executor.spawn(Box::pin(watch(sentinels.clone(), link.clone())));
+        let (single, warnings) =
+            Single::connect(link).await.map_err(|failure| self.not_connected(failure, &*sentinels))?;
         Ok((Box::new(single), warnings))
     }
 
-    async fn connect_to_server(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        target: Target,
-        config: &Config,
-    ) -> Result<Connected> {
+    async fn connect_to_server(self, target: Target) -> Result<Connected> {
         let target = Arc::new(target);
-        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
-        let seed = dialer.seed();
-        let link = Link::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
-        match Single::connect(Arc::new(link)).await {
+        match Single::connect(self.link(Arc::new(target.clone()))).await {
             Ok((single, warnings)) => Ok((Box::new(single), warnings)),
-            Err(Some(Failure::Cluster)) => {
-                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
-            }
-            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
+            Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target)?).await,
+            Err(failure) => Err(self.not_connected(failure, &target)),
         }
     }
 
-    async fn connect_to_cluster(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        seeds: Seeds,
-        config: &Config,
-    ) -> Result<Connected> {
-        let seed = dialer.seed();
-        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed).await?;
+    async fn connect_to_cluster(self, seeds: Seeds) -> Result<Connected> {
+        let (cluster, warnings) = Cluster::connect(self.executor, self.dialer, seeds, self.config, self.seed).await?;
         Ok((Box::new(cluster), warnings))
     }
-}
 
-/// `None`: the runtime was shut down.
-fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
-    match failure {
-        Some(failure) => failure.into_error(target, &config.prefix),
-        None => Error::new(ErrorKind::Closed, "connect"),
+    /// `None`: the runtime was shut down.
+    fn not_connected(&self, failure: Option<Failure>, target: &impl ToString) -> Error {
+        match failure {
+            Some(failure) => failure.into_error(&target.to_string(), &self.config.prefix),
+            None => Error::new(ErrorKind::Closed, "connect"),
+        }
     }
 }
 

@@ -99,25 +99,12 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     fn release(self) -> impl Future<Output = Result<()>> + Send;
 }
 
-macro_rules! held {
-    ($($guard:ident),+) => {$(
-        impl sealed::Sealed for $guard {
-            fn share(&self) -> Self {
-                Self::new(self.owned.clone())
-            }
-
-            fn loss(&self) -> Option<NamedLoss> {
-                loss(&self.owned)
-            }
-
-            fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
-                lost(&self.owned)
-            }
-        }
-
-        // These paths call the guards' own methods, which take precedence over those of the trait.
+/// Implements [`Held`] by the guard's own methods.
+macro_rules! impl_held {
+    ($guard:ident, $lost:ty) => {
+        // These paths call the guard's own methods, which take precedence over those of the trait.
         impl Held for $guard {
-            type Lost = Loss;
+            type Lost = $lost;
 
             fn name(&self) -> &str {
                 $guard::name(self)
@@ -131,7 +118,7 @@ macro_rules! held {
                 $guard::remaining(self)
             }
 
-            fn lost(&self) -> impl Future<Output = Loss> + Send {
+            fn lost(&self) -> impl Future<Output = $lost> + Send {
                 $guard::lost(self)
             }
 
@@ -151,10 +138,33 @@ macro_rules! held {
                 $guard::release(self)
             }
         }
+    };
+}
+
+pub(crate) use impl_held;
+
+/// Implements the traits of a guard of one hold.
+macro_rules! guards_of_one_hold {
+    ($($guard:ident),+) => {$(
+        impl sealed::Sealed for $guard {
+            fn share(&self) -> Self {
+                Self::new(self.owned.clone())
+            }
+
+            fn loss(&self) -> Option<NamedLoss> {
+                loss(&self.owned)
+            }
+
+            fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
+                lost(&self.owned)
+            }
+        }
+
+        impl_held!($guard, Loss);
     )+};
 }
 
-held!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
 /// cannot implement this trait.
