@@ -70,6 +70,7 @@ use crate::hold::reentry::{Entry, Vacant};
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::trace;
+use crate::tuning::MOST_EXPIRED;
 
 mod ask;
 mod attempt;
@@ -79,10 +80,6 @@ pub(crate) mod member;
 pub(crate) mod pending;
 pub(crate) mod request;
 pub(crate) mod wait;
-
-/// After this many grants that expired before they became known, an acquisition fails: the answers take too long for
-/// its lease.
-const MOST_EXPIRED: u32 = 3;
 
 /// One acquisition, from one server.
 pub(crate) struct Acquisition<'a> {

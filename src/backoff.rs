@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use crate::jitter::Jitter;
 
-pub(crate) mod pauses;
-
 /// The pause doubles with each failure, from `shortest` to `longest`. Jitter changes each pause by up to a quarter, so
 /// that the clients of a restarted server do not all reconnect at the same moment.
 #[derive(Clone, Copy, Debug)]

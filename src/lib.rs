@@ -45,6 +45,7 @@ mod lock;
 mod multi_lock;
 mod mutant;
 mod mutex;
+mod on_drop;
 mod opening;
 mod preflight;
 mod protocol;
@@ -56,6 +57,7 @@ mod rw_lock;
 mod semaphore;
 mod stats;
 mod trace;
+mod tuning;
 mod wakers;
 
 #[cfg(feature = "async-std")]

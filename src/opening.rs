@@ -8,7 +8,6 @@ use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use crate::backoff::Backoff;
-use crate::backoff::pauses::REQUEST;
 use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError, Notice};
@@ -21,6 +20,7 @@ use crate::protocol::key::{Keys, inbox, inbox_prefix};
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
 use crate::trace;
+use crate::tuning::REQUEST;
 
 pub(crate) type Notices = BoxStream<'static, Notice>;
 

@@ -19,6 +19,7 @@ mod lab;
 mod later;
 mod link;
 mod sentinel;
+mod servers;
 mod single;
 mod subscribe;
 mod url;

@@ -33,6 +33,16 @@ impl Processes {
         eventually("the server answers", || ask(port, "PING", "PONG"))
     }
 
+    /// A primary and its replica, with their ports, once the replica follows.
+    pub(crate) fn replicated() -> Outcome<(Self, [u16; 2])> {
+        let [primary, replica] = [free_port()?, free_port()?];
+        let mut servers = Self::new()?;
+        servers.run(primary, &["--port", &primary.to_string(), "--repl-diskless-sync-delay", "0"])?;
+        servers.run(replica, &["--port", &replica.to_string(), "--replicaof", "127.0.0.1", &primary.to_string()])?;
+        eventually("the replica follows", || ask(replica, "INFO replication", "master_link_status:up"))?;
+        Ok((servers, [primary, replica]))
+    }
+
     pub(crate) fn kill_first(&mut self) -> Outcome<()> {
         self.children.first_mut().map_or(Ok(()), Child::kill).map_err(|error| error.to_string())
     }

@@ -3,7 +3,7 @@
 #[path = "processes.rs"]
 mod processes;
 
-use processes::{Outcome, Processes, ask, eventually, free_port};
+use processes::{Outcome, Processes, ask, eventually};
 
 /// The URL of the primary, and the servers if they are the example's own.
 pub(crate) struct Replicated {
@@ -18,11 +18,7 @@ impl Replicated {
             println!("using the server at REDIS_URL, which needs a replica");
             return Ok(Self { url, own: None });
         }
-        let [primary, replica] = [free_port()?, free_port()?];
-        let mut servers = Processes::new()?;
-        servers.run(primary, &["--port", &primary.to_string(), "--repl-diskless-sync-delay", "0"])?;
-        servers.run(replica, &["--port", &replica.to_string(), "--replicaof", "127.0.0.1", &primary.to_string()])?;
-        eventually("the replica follows", || ask(replica, "INFO replication", "master_link_status:up"))?;
+        let (servers, [primary, replica]) = Processes::replicated()?;
         println!("using a primary on port {primary} and its replica on {replica}");
         Ok(Self { url: format!("redis://127.0.0.1:{primary}/"), own: Some((servers, replica)) })
     }

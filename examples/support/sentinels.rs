@@ -18,11 +18,7 @@ impl Sentinels {
             println!("using the sentinels at REDIS_URL");
             return Ok(Self { url, own: None });
         }
-        let [master, replica] = [free_port()?, free_port()?];
-        let mut servers = Processes::new()?;
-        servers.run(master, &["--port", &master.to_string(), "--repl-diskless-sync-delay", "0"])?;
-        servers.run(replica, &["--port", &replica.to_string(), "--replicaof", "127.0.0.1", &master.to_string()])?;
-        eventually("the replica follows", || ask(replica, "INFO replication", "master_link_status:up"))?;
+        let (mut servers, [master, replica]) = Processes::replicated()?;
         let mut sentinels = Vec::new();
         for _ in 0..3 {
             let port = free_port()?;

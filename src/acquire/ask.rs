@@ -18,10 +18,7 @@ use crate::protocol::dispatch::{AcquireArgs, Failure};
 use crate::protocol::reply::{Acquired, Requeued};
 use crate::protocol::ticket::Ticket;
 use crate::protocol::token::Token;
-
-/// The longest wait for replicas within one request. The answer may be that the attempt is queued or that others hold
-/// the lock, and must not come later than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+use crate::tuning::REPLICAS_WAIT;
 
 /// The server's answer about an attempt.
 pub(super) enum AcquireAnswer {
@@ -191,7 +188,7 @@ async fn send(
     let keys = &*request.keys;
     let replicas = request.replicas;
     let link = || ReplicaLink { node: context.connection.node_of(keys.main()), replicas };
-    let within = answer_within(request.lease, context.config.command_timeout).min(LONGEST_WAIT);
+    let within = answer_within(request.lease, context.config.command_timeout).min(REPLICAS_WAIT);
     let may_wait = is_first && limit.is_none_or(|limit| within < limit);
     let wait = (replicas > 0).then(|| context.engine.wait_with_request(id, may_wait, link())).flatten();
     let Some(wait) = wait else {

@@ -15,6 +15,8 @@ use crate::holder::Holder;
 use crate::runtime::Executor;
 
 pub(crate) mod choices;
+mod guards;
+pub(crate) mod obtain;
 mod shared;
 mod try_acquire;
 

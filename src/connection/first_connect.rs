@@ -18,6 +18,7 @@ use crate::backoff::Backoff;
 use crate::connection::{Connection, ConnectionError};
 use crate::error::{ErrorKind, Result};
 use crate::mutex::lock;
+use crate::on_drop::OnDrop;
 use crate::runtime::{Executor, timeout};
 
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl FirstConnect {
         take_up: impl FnOnce(T) -> R,
     ) -> impl Future<Output = Option<R>> {
         // Created here, because the runtime may drop the task before the first poll.
-        let first = CloseOnDrop(self);
+        let first = OnDrop(self, |first| first.close());
         async move {
             let making = pin!(first.0.attempt_until_made(backoff, attempt));
             let made = match select(making, pin!(first.0.closed())).await {
@@ -186,14 +187,6 @@ impl FirstConnect {
             }
             changed.await;
         }
-    }
-}
-
-struct CloseOnDrop(Arc<FirstConnect>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }
 

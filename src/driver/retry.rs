@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
-use crate::backoff::pauses::REQUEST;
 use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Connection, ConnectionError};
 use crate::engine::Engine;
@@ -18,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::runtime::{Executor, timeout};
+use crate::tuning::REQUEST;
 
 /// The parts of a client that a series of requests uses.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, future};
 
-use crate::backoff::pauses::REQUEST;
 use crate::connection::Connection;
 use crate::driver::retry::Asker;
 use crate::driver::server_clock::ServerClock;
@@ -23,6 +22,7 @@ use crate::jitter::Jitter;
 use crate::protocol::dispatch::{Failure, Scripts, TicketArgs};
 use crate::protocol::reply::AskedAhead;
 use crate::runtime::{Executor, yield_once};
+use crate::tuning::REQUEST;
 
 mod goodbye;
 mod renewals;

@@ -5,5 +5,6 @@ mod cohorts;
 mod confirmations;
 mod driver;
 mod ends;
+mod heartbeats;
 mod holds;
 mod inboxes;

@@ -1,5 +1,5 @@
-//! The tickets and holds to remove from Redis in the background, in order of arrival and at most [`MOST`] calls at a
-//! time.
+//! The tickets and holds to remove from Redis in the background, in order of arrival and at most [`MOST_CALLS`] calls
+//! at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,10 +11,7 @@ use crate::engine::cleanup::Cleanup;
 use crate::engine::ended::Ended;
 use crate::engine::lease::Hold;
 use crate::mutant::{self, Mutant};
-
-/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that has just come back
-/// must not be asked about tens of thousands of names at once.
-pub(crate) const MOST: usize = 256;
+use crate::tuning::MOST_CALLS;
 
 /// Each clean-up stays here until it is done, so that the end of the runtime finds all of them.
 #[derive(Debug, Default)]
@@ -50,7 +47,7 @@ impl Cleanups {
     /// The clean-ups that may start now, each with its number for [`done`](Self::done).
     pub(super) fn start(&mut self) -> Vec<(u64, Cleanup)> {
         self.is_added = false;
-        let capacity = MOST.saturating_sub(self.under_way.len()).min(self.waiting.len());
+        let capacity = MOST_CALLS.saturating_sub(self.under_way.len()).min(self.waiting.len());
         let started: Vec<_> = (self.last + 1..).zip(self.waiting.drain(..capacity)).collect();
         self.last += started.len() as u64;
         self.under_way.extend(started.iter().cloned());

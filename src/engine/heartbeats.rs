@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use crate::backoff::pauses::HEARTBEAT;
-use crate::engine::cleanups::MOST;
-use crate::engine::schedule::BATCH;
 use crate::jitter::Jitter;
 use crate::protocol::key::Keys;
+use crate::tuning::{BATCH, HEARTBEAT, MOST_CALLS};
 
 mod name;
 mod tickets;
@@ -29,8 +27,8 @@ const FREE: Duration = Duration::from_secs(1);
 /// moment.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// The waiting tickets of a client, by name. At most one call per name, and [`MOST`] calls in all, are under way at a
-/// time.
+/// The waiting tickets of a client, by name. At most one call per name, and [`MOST_CALLS`] calls in all, are under
+/// way at a time.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     /// Boxed: up to half of a table is unused.
@@ -144,7 +142,7 @@ impl Heartbeats {
 
     /// When the next heartbeat is due. `None` if no heartbeat can begin before another one has ended.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let first = self.events.first_key_value().filter(|_| self.under_way < MOST);
+        let first = self.events.first_key_value().filter(|_| self.under_way < MOST_CALLS);
         first.map(|(((at, _), _), _)| *at)
     }
 

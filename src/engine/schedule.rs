@@ -11,7 +11,7 @@ use crate::mutant::{self, Mutant};
 
 mod pace;
 
-pub(crate) use pace::BATCH;
+use crate::tuning::BATCH;
 use pace::Pace;
 
 /// Deadlines and renewals of every hold of a client.

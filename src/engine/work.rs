@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::ahead::Ask;
-use crate::engine::attempt::Outcome;
 use crate::engine::cleanup::Cleanup;
 use crate::engine::lease::{Hold, Loss};
 use crate::engine::state::State;
 use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
-use crate::protocol::reply::{HeartbeatReply, TicketState};
-use crate::protocol::ticket::{Ticket, ticket_ttl};
+use crate::protocol::ticket::Ticket;
 
 /// Requests that the watchdog has to send now.
 #[derive(Debug, Default)]
@@ -69,65 +67,5 @@ impl State {
         }
         let last = first.map(|first| (first.give_up.saturating_duration_since(now), first.last.clone()));
         Some(Heartbeat { tickets, last, keys })
-    }
-
-    /// Handles the answer to a heartbeat of these tickets, sent at `sent`.
-    pub(super) fn heartbeat_answered(
-        &mut self,
-        keys: &Arc<Keys>,
-        ids: &[u64],
-        sent: Instant,
-        now: Instant,
-        reply: HeartbeatReply,
-    ) {
-        let HeartbeatReply { now: server, holder_left, call_again, tickets } = reply;
-        self.attempts.silence.ends();
-        let mut waiting = Vec::new();
-        for (n, ticket) in ids.iter().copied().zip(tickets) {
-            let Some(attempt) = self.attempts.get_mut(n) else { continue };
-            attempt.unanswered = None;
-            let outcome = match ticket {
-                TicketState::Waiting => {
-                    waiting.push((n, ticket_ttl(attempt.lease)));
-                    attempt.set_waiting(sent, server);
-                    None
-                }
-                TicketState::Granted(token) => Some(Outcome::Granted { token, counted_from: sent }),
-                TicketState::Gone => Some(Outcome::Gone),
-            };
-            if outcome.is_some() || attempt.outcome.is_some() {
-                self.attempts.heartbeats.remove(keys, n);
-            }
-            if let Some(outcome) = outcome {
-                let id = self.attempts.id(n);
-                self.handoff_handler().decide(id, outcome, now);
-            }
-        }
-        self.attempts.heartbeats.answered(keys, sent, now, &waiting, holder_left, call_again);
-    }
-
-    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout` fail.
-    pub(super) fn heartbeat_failed(
-        &mut self,
-        keys: &Arc<Keys>,
-        ids: &[u64],
-        sent: Instant,
-        now: Instant,
-        failure: &Failure,
-        retry_timeout: Duration,
-    ) {
-        for (n, since) in self.attempts.set_unanswered(keys, ids, sent, now, (failure, retry_timeout)) {
-            self.fail(n, (failure, since), now);
-        }
-        if let Some(since) = self.attempts.silent_since(failure, sent, now, retry_timeout) {
-            for n in self.attempts.set_silent(since) {
-                self.fail(n, (failure, since), now);
-            }
-        }
-    }
-
-    fn fail(&mut self, attempt: u64, (failure, since): (&Failure, Instant), now: Instant) {
-        let id = self.attempts.id(attempt);
-        self.handoff_handler().decide(id, Outcome::Failed(Box::new(failure.clone()), since), now);
     }
 }

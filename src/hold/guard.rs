@@ -16,8 +16,8 @@ mod loss;
 mod protect;
 mod signal;
 
-pub(crate) use held::Sealed;
 pub use held::{Held, Reentrant};
+pub(crate) use held::{Sealed, impl_held};
 pub use loss::NamedLoss;
 pub(crate) use protect::protect;
 pub use signal::LossSignal;

@@ -11,9 +11,10 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use super::acquire::acquire_all;
 use super::holds::Holds;
 use crate::acquire::builder::choices::Options;
+use crate::acquire::builder::obtain::Obtain;
 use crate::error::Result;
 use crate::hold::extend::extend;
-use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, loss, lost, protect};
+use crate::hold::guard::{Held, LossSignal, NamedLoss, Reentrant, Sealed, impl_held, loss, lost, protect};
 use crate::hold::owner::HoldOwner;
 use crate::protocol::token::Token;
 
@@ -147,7 +148,7 @@ impl fmt::Debug for MultiGuard {
     }
 }
 
-impl Sealed for MultiGuard {
+impl Obtain for MultiGuard {
     async fn acquire<T>(
         options: Options,
         wait: bool,
@@ -155,7 +156,9 @@ impl Sealed for MultiGuard {
     ) -> Result<T> {
         finish(acquire_all(&options, wait).await?.map(Self::new))
     }
+}
 
+impl Sealed for MultiGuard {
     fn share(&self) -> Self {
         Self { holds: self.holds.clone(), label: self.label.clone() }
     }
@@ -169,42 +172,7 @@ impl Sealed for MultiGuard {
     }
 }
 
-// These paths call the guard's own methods, which take precedence over those of the trait.
-impl Held for MultiGuard {
-    type Lost = NamedLoss;
-
-    fn name(&self) -> &str {
-        Self::name(self)
-    }
-
-    fn is_valid(&self) -> bool {
-        Self::is_valid(self)
-    }
-
-    fn remaining(&self) -> Duration {
-        Self::remaining(self)
-    }
-
-    fn lost(&self) -> impl Future<Output = NamedLoss> + Send {
-        Self::lost(self)
-    }
-
-    fn lost_signal(&self) -> LossSignal {
-        Self::lost_signal(self)
-    }
-
-    fn protect<F: Future + Send>(&self, work: F) -> impl Future<Output = Result<F::Output>> + Send {
-        Self::protect(self, work)
-    }
-
-    fn extend(&self, lease: Duration) -> impl Future<Output = Result<()>> + Send {
-        Self::extend(self, lease)
-    }
-
-    fn release(self) -> impl Future<Output = Result<()>> + Send {
-        Self::release(self)
-    }
-}
+impl_held!(MultiGuard, NamedLoss);
 
 impl Reentrant for MultiGuard {}
 

@@ -65,7 +65,7 @@ fn arity(script: &Script, field: &str) -> (usize, usize) {
 fn every_call_passes_what_the_header_says() {
     let id = AttemptId { client: Uuid::nil(), n: 1 };
     let mut calls = Calls::default();
-    for kind in [Kind::Lock, Kind::Semaphore { limit: 3 }, Kind::ReadWrite, Kind::Latch, Kind::Turn, Kind::Vote] {
+    for kind in Kind::ALL {
         calls.add_all_of(kind, id);
     }
     let keys = Keys::new("p", Kind::Lock, "n").unwrap();

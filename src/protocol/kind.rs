@@ -22,6 +22,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// One of each kind.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 6] =
+        [Self::Lock, Self::Semaphore { limit: 3 }, Self::ReadWrite, Self::Latch, Self::Turn, Self::Vote];
+
     pub(super) fn facts(self) -> &'static Facts {
         match self {
             Self::Lock => &LOCK,

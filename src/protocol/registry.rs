@@ -41,6 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_scripts_of_every_kind_are_checked() {
+        let checked = Kind::CHECKED.map(Kind::renewal);
+        for kind in Kind::ALL {
+            assert!(checked.contains(&kind.renewal()), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn names_are_sorted() {
         let names: Vec<_> = Script::all().map(Script::name).collect();
         assert!(names.is_sorted(), "{names:?}");

@@ -51,7 +51,6 @@ use crate::acquire::member::InCohort;
 use crate::acquire::pending::Terms;
 use crate::acquire::request::Request;
 use crate::backoff::Pauses;
-use crate::backoff::pauses::VOTE;
 use crate::engine::lease::{Hold, Term};
 use crate::engine::turn::Closed;
 use crate::error::{ErrorKind, Result};
@@ -68,9 +67,7 @@ use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::quorum_task::QuorumTask;
 use crate::red_lock::round::{Proposal, Round};
 use crate::red_lock::turn::take_turn;
-
-/// The shortest pause if the hold in the way is about to end.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+use crate::tuning::{HOLD_ENDS, VOTE};
 
 impl Quorum for Masters {
     fn lack(&self, name: &str) -> Option<String> {
@@ -216,7 +213,7 @@ async fn vote(
                 }
                 // A majority has answered.
                 patience.wait_for_votes(masters.now());
-                left.max(SHORTEST_PAUSE)
+                left.max(HOLD_ENDS)
             }
             Lack::TooFew => {
                 masters.change_stats(|stats| stats.failed_rounds += 1);

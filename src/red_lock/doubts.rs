@@ -3,16 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::error::ErrorKind;
 use crate::protocol::key::Keys;
+use crate::tuning::DOUBT_REMEMBERED;
 
 /// Why an answer of a master is of no use.
 pub(super) type Why = (ErrorKind, String);
-
-/// How long a doubt is remembered after its end, unless an answer confirms or refutes it before.
-const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Forgotten doubts are removed from the table when it has doubled, and has at least this many entries.
 const LEAST_SWEPT: usize = 64;
@@ -70,12 +68,14 @@ impl Doubts {
 
 impl Doubt {
     fn is_over(&self, now: Instant) -> bool {
-        now >= self.until + REMEMBERED
+        now >= self.until + DOUBT_REMEMBERED
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::protocol::kind::Kind;
     use crate::runtime::an_instant;
@@ -97,7 +97,7 @@ mod tests {
         assert!(doubts.about(&keys("a"), now).is_some() && doubts.about(&keys("b"), now).is_none());
         let later = now + SECOND;
         assert!(doubts.about(&keys("a"), later).is_none() && doubts.lately(&keys("a"), later).is_some());
-        assert!(doubts.lately(&keys("a"), later + REMEMBERED).is_none());
+        assert!(doubts.lately(&keys("a"), later + DOUBT_REMEMBERED).is_none());
     }
 
     #[test]

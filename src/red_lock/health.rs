@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 
 use crate::backoff::Backoff;
-use crate::backoff::pauses::REQUEST;
 use crate::error::ErrorKind;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::dispatch::AcquireArgs;
@@ -21,10 +20,7 @@ use crate::protocol::kind::Kind;
 use crate::red_lock::doubts::Why;
 use crate::red_lock::masters::Masters;
 use crate::runtime::timeout;
-
-/// How often a master is checked while an acquisition waits for it, and a client that has not connected yet. A master
-/// that has denied a name is not asked for that name again within this time.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
+use crate::tuning::{MASTER_CHECK, REQUEST};
 
 /// The lease of what a probe writes.
 const PROBED: Duration = Duration::from_millis(1);
@@ -47,8 +43,8 @@ impl Masters {
             | ErrorKind::WrongType
             | ErrorKind::Unsupported
             | ErrorKind::Protocol => {
-                self.add_doubt(n, keys, Some(why), (sent, LOOK));
-                self.check(n, Some(LOOK));
+                self.add_doubt(n, keys, Some(why), (sent, MASTER_CHECK));
+                self.check(n, Some(MASTER_CHECK));
             }
             _ => return false,
         }

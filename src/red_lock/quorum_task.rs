@@ -21,9 +21,7 @@ use crate::red_lock::round::{Cast, Proposal};
 use crate::red_lock::together::{Together, together};
 use crate::runtime::timeout;
 use crate::trace;
-
-/// How often the votes are counted per lease. They are renewed three times per lease.
-const COUNTS: u32 = 6;
+use crate::tuning::VOTE_COUNTS;
 
 pub(super) struct QuorumTask {
     kept: Arc<QuorumHold>,
@@ -71,7 +69,7 @@ impl QuorumTask {
     async fn pause(&self) {
         let kept = &*self.kept;
         let left = kept.hold.remaining(kept.masters.now());
-        let pause = if kept.hold.term == Term::Fixed { left } else { left.min(kept.hold.lease / COUNTS) };
+        let pause = if kept.hold.term == Term::Fixed { left } else { left.min(kept.hold.lease / VOTE_COUNTS) };
         let lost = async {
             let votes: Vec<_> = lock(&kept.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
             let holds = votes.iter().map(|vote| vote.hold.clone()).collect::<Vec<_>>();

@@ -16,10 +16,7 @@ use crate::red_lock::count::{Validity, VoteAnswer};
 use crate::red_lock::master_set::MasterSet;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::together::together;
-
-/// How often a request is sent again that the server found too late, by its own clock. Each answer corrects the
-/// estimate of that clock.
-const MOST_STALE: u32 = 2;
+use crate::tuning::MOST_STALE;
 
 /// The proposal that masters vote on.
 #[derive(Clone, Copy, Debug)]

@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::hold::owner::HoldOwner;
 use crate::protocol::key::Keys;
 use crate::red_lock::count::majority;
-use crate::red_lock::health::LOOK;
 use crate::red_lock::masters::Masters;
 use crate::red_lock::patience::Patience;
+use crate::tuning::MASTER_CHECK;
 
 /// Acquires the turn. `None`: another acquisition has it, and the request does not wait. `turns` and `votes` are the
 /// keys on each master.
@@ -66,7 +66,7 @@ pub(super) async fn take_turn(
         masters.check_usable(request, turns, 1)?;
         patience.check(masters, request)?;
         // For a master that answers again, or until it is time to look at the clients again.
-        select(masters.changed.listen(), masters.executor().sleep(LOOK)).await;
+        select(masters.changed.listen(), masters.executor().sleep(MASTER_CHECK)).await;
     }
 }
 
@@ -101,9 +101,9 @@ async fn watch(masters: &Arc<Masters>, n: usize, lease: Duration, patience: &Pat
         is_served = true;
         patience.wait(masters.now());
         let others = (0..masters.all.len()).filter(|other| *other != n && !masters.all[*other].is_heard_after(since));
-        others.for_each(|other| masters.check(other, Some(LOOK / 2)));
+        others.for_each(|other| masters.check(other, Some(MASTER_CHECK / 2)));
         // Many acquisitions may wait for the same master. With the jitter, the first of them asks for all.
         since = masters.now();
-        due = since + masters.jitter().spread(LOOK);
+        due = since + masters.jitter().spread(MASTER_CHECK);
     }
 }

@@ -32,6 +32,7 @@ use super::link::calls::Answer;
 use crate::config::Config;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Topology, Warning};
 use crate::error::{Error, ErrorKind, Result};
+use crate::on_drop::OnDrop;
 use crate::protocol::slot;
 use crate::runtime::Executor;
 
@@ -89,7 +90,7 @@ impl Cluster {
         // Made before the wait. If this future is dropped, the connection is dropped too, and its task ends.
         let mut cluster = Self { router: Arc::clone(&router), subscriptions: AtomicU64::new(0), sharded: None };
         let (first, connected) = oneshot::channel();
-        let close = CloseOnDrop(Arc::clone(&router));
+        let close = OnDrop(Arc::clone(&router), |router| router.close());
         router.executor.spawn(Box::pin(async move {
             let router = Arc::clone(&close.0);
             let work = pin!(keep_map(&router, first));
@@ -176,15 +177,6 @@ impl Drop for Cluster {
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.router.fmt(f)
-    }
-}
-
-/// Closes the connection when the task that keeps the map is dropped. A runtime drops the task when it shuts down.
-struct CloseOnDrop(Arc<Router>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }
 

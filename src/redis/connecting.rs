@@ -12,7 +12,8 @@ use super::dial::locate::Locate;
 use super::failure::Failure;
 use super::later::InBackground;
 use super::link::Link;
-use super::sentinel::{self, Sentinels};
+use super::sentinel::{self, SentinelConfig, Sentinels};
+use super::servers::Servers;
 use super::single::Single;
 use super::url::target::Target;
 use crate::config::Config;
@@ -34,7 +35,8 @@ impl RedisConnection {
         if !config.is_in_background {
             return Self::connect_now(executor, dialer, url, config).await;
         }
-        let target = check_url(&executor, &dialer, url, config)?;
+        // The attempts parse it again, with the certificates of their time.
+        let target = Servers::parse(url)?.to_string();
         let (url, of_attempts) = (url.to_owned(), config.clone());
         let attempts = Arc::clone(&executor);
         let later = InBackground::start(&executor, target, config, dialer.seed(), move || {
@@ -56,81 +58,60 @@ impl RedisConnection {
         url: &str,
         config: &Config,
     ) -> Result<Self> {
-        let (servers, mut warnings) = if sentinel::is_of_sentinels(url) {
-            Self::connect_by_sentinels(executor, dialer, url, config).await?
-        } else if let Some(seeds) = Seeds::parse(url)? {
-            Self::connect_to_cluster(executor, dialer, seeds, config).await?
-        } else {
-            Self::connect_to_server(executor, dialer, url, config).await?
+        let seed = dialer.seed();
+        let attempt = Attempt { executor, dialer, config, seed };
+        let (servers, mut warnings) = match Servers::parse(url)? {
+            Servers::One(target) => attempt.connect_to_server(target).await?,
+            Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
+            Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,
         };
         warnings.extend(slow_timeout(config));
         Ok(Self { servers, warnings })
     }
+}
 
-    async fn connect_by_sentinels(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<Connected> {
-        let seed = dialer.seed();
-        let sentinels = Sentinels::new(Arc::clone(&executor), Arc::clone(&dialer), url, config, seed)?;
-        let sentinels = Arc::new(sentinels);
-        let link = Arc::new(Link::new(executor, dialer, sentinels.clone(), config, seed));
-        link.executor.spawn(Box::pin(watch(Arc::clone(&sentinels), Arc::clone(&link))));
-        let connected = Single::connect(link).await;
-        let (single, warnings) = connected.map_err(|failure| not_connected(failure, &sentinels.to_string(), config))?;
+struct Attempt<'a> {
+    executor: Arc<dyn Executor>,
+    dialer: Arc<dyn Dial>,
+    config: &'a Config,
+    seed: u64,
+}
+
+impl Attempt<'_> {
+    fn link(&self, locate: Arc<dyn Locate>) -> Arc<Link> {
+        Arc::new(Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed))
+    }
+
+    async fn connect_by_sentinels(self, setup: SentinelConfig) -> Result<Connected> {
+        let (executor, dialer) = (self.executor.clone(), self.dialer.clone());
+        let sentinels = Arc::new(Sentinels::new(executor, dialer, setup, self.config, self.seed));
+        let link = self.link(sentinels.clone());
+        link.executor.spawn(Box::pin(watch(sentinels.clone(), link.clone())));
+        let (single, warnings) =
+            Single::connect(link).await.map_err(|failure| self.not_connected(failure, &*sentinels))?;
         Ok((Box::new(single), warnings))
     }
 
-    async fn connect_to_server(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        url: &str,
-        config: &Config,
-    ) -> Result<Connected> {
-        let target = Arc::new(Target::parse(url)?);
-        let locate: Arc<dyn Locate> = Arc::new(Arc::clone(&target));
-        let seed = dialer.seed();
-        let link = Link::new(Arc::clone(&executor), Arc::clone(&dialer), locate, config, seed);
-        match Single::connect(Arc::new(link)).await {
+    async fn connect_to_server(self, target: Target) -> Result<Connected> {
+        let target = Arc::new(target);
+        match Single::connect(self.link(Arc::new(target.clone()))).await {
             Ok((single, warnings)) => Ok((Box::new(single), warnings)),
-            Err(Some(Failure::Cluster)) => {
-                Self::connect_to_cluster(executor, dialer, Seeds::of(&target)?, config).await
-            }
-            Err(failure) => Err(not_connected(failure, &target.to_string(), config)),
+            Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target)?).await,
+            Err(failure) => Err(self.not_connected(failure, &target)),
         }
     }
 
-    async fn connect_to_cluster(
-        executor: Arc<dyn Executor>,
-        dialer: Arc<dyn Dial>,
-        seeds: Seeds,
-        config: &Config,
-    ) -> Result<Connected> {
-        let seed = dialer.seed();
-        let (cluster, warnings) = Cluster::connect(executor, dialer, seeds, config, seed).await?;
+    async fn connect_to_cluster(self, seeds: Seeds) -> Result<Connected> {
+        let (cluster, warnings) = Cluster::connect(self.executor, self.dialer, seeds, self.config, self.seed).await?;
         Ok((Box::new(cluster), warnings))
     }
-}
 
-/// Parses the URL as the attempts will. Returns the addresses in it, without credentials.
-fn check_url(executor: &Arc<dyn Executor>, dialer: &Arc<dyn Dial>, url: &str, config: &Config) -> Result<String> {
-    if sentinel::is_of_sentinels(url) {
-        let sentinels = Sentinels::new(Arc::clone(executor), Arc::clone(dialer), url, config, 0)?;
-        return Ok(sentinels.to_string());
-    }
-    Ok(match Seeds::parse(url)? {
-        Some(seeds) => seeds.to_string(),
-        None => Target::parse(url)?.to_string(),
-    })
-}
-
-/// `None`: the runtime was shut down.
-fn not_connected(failure: Option<Failure>, target: &str, config: &Config) -> Error {
-    match failure {
-        Some(failure) => failure.into_error(target, &config.prefix),
-        None => Error::new(ErrorKind::Closed, "connect"),
+    /// `None`: the runtime was shut down.
+    fn not_connected(&self, failure: Option<Failure>, target: &impl ToString) -> Error {
+        match failure {
+            Some(failure) => failure.into_error(&target.to_string(), &self.config.prefix),
+            None => Error::new(ErrorKind::Closed, "connect"),
+        }
     }
 }
 

@@ -13,12 +13,12 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::config::Config;
 use crate::connection::first_connect::FirstConnect;
 use crate::connection::{Acknowledged, Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::error::Result;
 use crate::runtime::Executor;
+use crate::tuning::RECONNECT;
 
 /// Dropping it ends the task and closes the connection that the task has made.
 pub(super) struct InBackground {

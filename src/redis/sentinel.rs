@@ -26,7 +26,7 @@ mod watch;
 
 pub use self::builder::SentinelUrl;
 pub(super) use self::sentinels::Sentinels;
-pub(super) use self::url::is_of_sentinels;
+pub(super) use self::url::SentinelConfig;
 pub(super) use self::watch::watch;
 
 /// After one sentinel has named a master, the others have this time to name another one. A frozen sentinel must not
@@ -89,7 +89,7 @@ impl Locate for Sentinels {
 
 impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "master {} of the sentinels {}", self.setup.master, self.listed)
+        f.write_str(&self.shown)
     }
 }
 

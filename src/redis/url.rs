@@ -1,5 +1,11 @@
 //! URLs: what they may contain, how they are spelled, and the TLS that they ask for.
 
+use crate::error::{Error, ErrorKind};
+
+pub(super) mod address;
+pub(super) mod form;
+mod parameters;
+pub(super) mod parts;
 pub(super) mod target;
 #[cfg(feature = "tls")]
 pub(super) mod tls;
@@ -27,4 +33,9 @@ impl Default for Spelling {
     fn default() -> Self {
         Self { plain: "redis://", tls: "rediss://" }
     }
+}
+
+/// The error for a URL that cannot be used. `reason` contains no part of it.
+pub(super) fn invalid(reason: &str) -> Error {
+    Error::because(ErrorKind::InvalidInput, "connect", reason)
 }

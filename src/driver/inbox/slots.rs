@@ -16,12 +16,12 @@ use futures::{FutureExt, StreamExt};
 
 use super::reader::{Interrupted, Reader};
 use crate::backoff::Backoff;
-use crate::backoff::pauses::INBOX;
 use crate::connection::{Connection, ConnectionError, Notice};
 use crate::engine::inboxes::InboxWork;
 use crate::error::ErrorKind;
 use crate::mutant::{self, Mutant};
 use crate::runtime::Executor;
+use crate::tuning::INBOX;
 
 pub(super) struct Slots<'a, F> {
     reader: &'a Reader,

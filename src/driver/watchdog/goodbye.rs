@@ -12,9 +12,7 @@ use crate::engine::cleanup::Cleanup;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::reply::Cancelled;
 use crate::runtime::Executor;
-
-/// At most this many calls are made at a time.
-const BATCH: usize = 256;
+use crate::tuning::BATCH;
 
 /// The most polls of a connection that needs no runtime. Such a connection usually blocks in its first poll. The number
 /// is limited because the clock may stand still.

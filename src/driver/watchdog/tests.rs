@@ -3,13 +3,13 @@ use std::sync::Mutex;
 use self::lab::{Answers, Calls, LEASE, Setup, Virtual, fails, setup, watchdog};
 use super::*;
 use crate::connection::{Call, ConnectionError, Notice, Reply};
-use crate::engine::cleanups::MOST;
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
 use crate::protocol::token::Token;
 use crate::runtime::an_instant;
+use crate::tuning::MOST_CALLS;
 
 mod goodbye;
 mod lab;
@@ -42,7 +42,7 @@ fn a_clean_up_that_is_refused_is_not_repeated_without_pause() {
 #[test]
 fn clean_ups_that_fail_do_not_hold_up_others() {
     let mut setup = setup(ConnectionError::Unreachable("no".to_owned()));
-    for _ in 0..MOST {
+    for _ in 0..MOST_CALLS {
         setup.engine.abandon(setup.open(), setup.executor.now());
     }
     setup.keys = Arc::new(Keys::new("p", Kind::Semaphore { limit: 1 }, "n").unwrap());

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::lease::Hold;
 use crate::mutex::lock;
-
-/// The most grants that one call confirms.
-const BATCH: usize = 256;
+use crate::tuning::BATCH;
 
 /// What the holds in one call have in common: the script that renews them, the server, and the number of replicas they
 /// wait for.

@@ -1,7 +1,7 @@
 //! The part of the engine's interface that the watchdog and the inbox use.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use event_listener::EventListener;
 
@@ -13,10 +13,9 @@ use crate::engine::lease::Hold;
 use crate::engine::work::Work;
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
-use crate::protocol::dispatch::Failure;
 use crate::protocol::key::Keys;
 use crate::protocol::message::Message;
-use crate::protocol::reply::{AskedAhead, HeartbeatReply};
+use crate::protocol::reply::AskedAhead;
 use crate::trace;
 
 /// Until this is dropped, the reply to a release is not read.
@@ -54,31 +53,6 @@ impl Engine {
     /// Records that a renewal got no answer.
     pub(crate) fn not_renewed(&self, holds: &[Arc<Hold>], now: Instant) {
         self.change(|state| state.holds.set_unanswered(holds, now));
-    }
-
-    /// The server answered a heartbeat of these tickets, sent at `sent`.
-    pub(crate) fn heartbeat_answered(
-        &self,
-        keys: &Arc<Keys>,
-        ids: &[u64],
-        sent: Instant,
-        now: Instant,
-        reply: HeartbeatReply,
-    ) {
-        self.change(|state| state.heartbeat_answered(keys, ids, sent, now, reply));
-    }
-
-    /// Records that a heartbeat got no usable answer. Attempts without an answer for `retry_timeout` fail.
-    pub(crate) fn heartbeat_failed(
-        &self,
-        keys: &Arc<Keys>,
-        ids: &[u64],
-        sent: Instant,
-        now: Instant,
-        failure: &Failure,
-        retry_timeout: Duration,
-    ) {
-        self.change(|state| state.heartbeat_failed(keys, ids, sent, now, failure, retry_timeout));
     }
 
     /// The server answered a request for the next hand-off budget, sent at `sent`; `None` if no usable answer came.

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::mutant::{self, Mutant};
-
-/// The most holds in one renewal call. The server spends about a microsecond on each.
-pub(crate) const BATCH: usize = 256;
+use crate::tuning::BATCH;
 
 /// The checks of all fixed leases are spread over half of this.
 pub(super) const LOOK: Duration = Duration::from_secs(2);

@@ -5,25 +5,15 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{LockGuard, LossSignal, NamedLoss, Permit, ReadGuard, WriteGuard, loss, lost};
-use crate::acquire::acquire;
-use crate::acquire::builder::choices::Options;
 use crate::engine::lease::Loss;
 use crate::error::Result;
 
 mod sealed {
-    use super::{Future, NamedLoss, Options, Result};
+    use super::{Future, NamedLoss};
+    use crate::acquire::builder::obtain::Obtain;
 
     /// What only the library can do with any guard.
-    pub trait Sealed: Sized {
-        /// Acquires by the options. `finish` gets `None` if others hold the primitive and the caller does not wait.
-        ///
-        /// `finish` is an argument, because a combinator around the future would copy the future once more.
-        fn acquire<T>(
-            options: Options,
-            wait: bool,
-            finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
-        ) -> impl Future<Output = Result<T>> + Send;
-
+    pub trait Sealed: Obtain {
         /// Another guard of the same hold.
         fn share(&self) -> Self;
 
@@ -109,40 +99,12 @@ pub trait Held: sealed::Sealed + fmt::Debug + Send + Sync + Sized + 'static {
     fn release(self) -> impl Future<Output = Result<()>> + Send;
 }
 
-macro_rules! held {
-    ($($guard:ident),+) => {$(
-        impl sealed::Sealed for $guard {
-            fn acquire<T>(
-                options: Options,
-                wait: bool,
-                finish: impl FnOnce(Option<Self>) -> Result<T> + Send,
-            ) -> impl Future<Output = Result<T>> + Send {
-                // The options end here: an acquisition that waits would carry them for hours.
-                let mut made = options.into_request(wait);
-                async move {
-                    // Borrowed, because values moved out of `made` would be stored twice for the whole wait.
-                    let (source, request) = made.as_mut().map_err(|error| error.clone())?;
-                    request.choose_holder();
-                    finish(acquire(source, request).await?.map(Self::new))
-                }
-            }
-
-            fn share(&self) -> Self {
-                Self::new(self.owned.clone())
-            }
-
-            fn loss(&self) -> Option<NamedLoss> {
-                loss(&self.owned)
-            }
-
-            fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
-                lost(&self.owned)
-            }
-        }
-
-        // These paths call the guards' own methods, which take precedence over those of the trait.
+/// Implements [`Held`] by the guard's own methods.
+macro_rules! impl_held {
+    ($guard:ident, $lost:ty) => {
+        // These paths call the guard's own methods, which take precedence over those of the trait.
         impl Held for $guard {
-            type Lost = Loss;
+            type Lost = $lost;
 
             fn name(&self) -> &str {
                 $guard::name(self)
@@ -156,7 +118,7 @@ macro_rules! held {
                 $guard::remaining(self)
             }
 
-            fn lost(&self) -> impl Future<Output = Loss> + Send {
+            fn lost(&self) -> impl Future<Output = $lost> + Send {
                 $guard::lost(self)
             }
 
@@ -176,10 +138,33 @@ macro_rules! held {
                 $guard::release(self)
             }
         }
+    };
+}
+
+pub(crate) use impl_held;
+
+/// Implements the traits of a guard of one hold.
+macro_rules! guards_of_one_hold {
+    ($($guard:ident),+) => {$(
+        impl sealed::Sealed for $guard {
+            fn share(&self) -> Self {
+                Self::new(self.owned.clone())
+            }
+
+            fn loss(&self) -> Option<NamedLoss> {
+                loss(&self.owned)
+            }
+
+            fn first_lost(&self) -> impl Future<Output = NamedLoss> + Send {
+                lost(&self.owned)
+            }
+        }
+
+        impl_held!($guard, Loss);
     )+};
 }
 
-held!(LockGuard, ReadGuard, WriteGuard, Permit);
+guards_of_one_hold!(LockGuard, ReadGuard, WriteGuard, Permit);
 
 /// The guards that a [`Holder`](crate::Holder) can acquire again while it holds them: all but [`Permit`]. Other crates
 /// cannot implement this trait.

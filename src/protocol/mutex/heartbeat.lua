@@ -14,38 +14,16 @@ local inbox_prefix, counts_everyone = ARGV[1], ARGV[2] == '1'
 --@include queue
 --@include place
 --@include promote
+--@include heartbeat
 open_queue()
 
-local live = {}
-if waiting > 0 then
-  for i = 3, #ARGV, 2 do
-    if expiry(ARGV[i]) then
-      refresh(ARGV[i], ARGV[i + 1])
-      live[ARGV[i]] = true
-    end
-  end
-  if next(live) then keep_queue() end
-end
-
+local live = keep_alive(3, function() return true end)
 local more, granted = promote(live)
 for ticket in pairs(granted) do live[ticket] = nil end
 
-local reply = {now, redis.call('PTTL', lock), more}
-for i = 3, #ARGV, 2 do
-  local outcome, token = 'GONE', ''
-  if live[ARGV[i]] then
-    outcome = 'WAITING'
-  else
-    local id, _, lease = parse(ARGV[i])
-    local held = id and redis.call('HGET', lock, id)
-    if held then
-      extend(lease)
-      outcome, token = 'GRANTED', string.match(held, '^%d*')
-    else
-      takes_writes(lock)
-    end
-  end
-  reply[#reply + 1] = outcome
-  reply[#reply + 1] = token
-end
-return reply
+return add_outcomes({now, redis.call('PTTL', lock), more}, 3, live, lock, function(id, lease)
+  local held = redis.call('HGET', lock, id)
+  if not held then return end
+  extend(lease)
+  return string.match(held, '^%d*')
+end)

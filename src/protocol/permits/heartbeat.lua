@@ -21,46 +21,21 @@ load_permits()
 --@include queue
 --@include place
 --@include promote
+--@include heartbeat
 open_queue()
 
-local live = {}
-if waiting > 0 then
-  for i = 4, #ARGV, 2 do
-    if expiry(ARGV[i]) then
-      local _, _, _, amount, own = parse(ARGV[i])
-      -- A stored limit that it counted on may be lost.
-      if amount and exceeds_limit(amount, own) then
-        remove(ARGV[i], '1')
-      else
-        refresh(ARGV[i], ARGV[i + 1])
-        live[ARGV[i]] = true
-      end
-    end
-  end
-  if next(live) then keep_queue() end
-end
-
+local live = keep_alive(4, function(ticket)
+  local _, _, _, amount, own = parse(ticket)
+  -- A stored limit that it counted on may be lost.
+  return not (amount and exceeds_limit(amount, own))
+end)
 local more, granted = promote(live)
 drop_ended()
 for ticket in pairs(granted) do live[ticket] = nil end
 
-local reply = {now, first_left(), more}
-for i = 4, #ARGV, 2 do
-  local outcome, token = 'GONE', ''
-  if live[ARGV[i]] then
-    outcome = 'WAITING'
-  else
-    local id, _, lease = parse(ARGV[i])
-    local held, stored_token
-    if id then held, stored_token = held_by(id) end
-    if held then
-      extend(id, lease)
-      outcome, token = 'GRANTED', stored_token
-    else
-      takes_writes(permits)
-    end
-  end
-  reply[#reply + 1] = outcome
-  reply[#reply + 1] = token
-end
-return reply
+return add_outcomes({now, first_left(), more}, 4, live, permits, function(id, lease)
+  local held, token = held_by(id)
+  if not held then return end
+  extend(id, lease)
+  return token
+end)

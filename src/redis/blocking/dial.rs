@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::super::dial::deadline::Deadline;
 use super::super::dial::tune;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 
 /// A blocking stream to the server, whatever carries it.
 pub(super) trait Duplex: Read + Write + Send {}

@@ -15,15 +15,10 @@ use super::node::Node;
 use super::redirect::Redirect;
 use super::router::Router;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::{CLUSTER_DOWN, SLOT_MOVES};
 use crate::connection::{Call, ConnectionError, Reply};
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
-
-/// Redirections in a row, before a pause. Nodes that disagree about a slot send calls to each other.
-const MOST_MOVES: u32 = 5;
-/// The most calls in one write to a node.
-const BATCH: usize = 256;
+use crate::tuning::{BATCH, CLUSTER_DOWN, MOST_MOVES, SLOT_MOVES};
 
 /// Runs one call.
 pub(super) async fn run(router: &Router, call: &Call<'_>) -> Result<Reply, ConnectionError> {

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::{Either, select};
@@ -16,10 +16,7 @@ use super::redirect::Redirect;
 use super::router::{Route, Router};
 use super::sure::sure;
 use crate::connection::{Acknowledged, Call, ConnectionError};
-
-/// The pause after a link was closed under a call. Without one, the call would never yield to a runtime that is shut
-/// down and closes every new link.
-const YIELD: Duration = Duration::from_millis(10);
+use crate::tuning::LINK_CLOSED;
 
 /// The answer to a call, with the number of replicas that have acknowledged it: 0 if the call does not wait for
 /// replicas.
@@ -106,7 +103,7 @@ async fn link(
         Ok(up) => Ok(Some((up, since))),
         Err(_) if router.is_closed() => Err(ConnectionError::Closed),
         Err(_) => {
-            router.executor.sleep(YIELD).await;
+            router.executor.sleep(LINK_CLOSED).await;
             Ok(None)
         }
     }

@@ -15,7 +15,8 @@ use super::super::link::beside::beside;
 use super::host::Host;
 use super::signals::Signals;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
+use crate::on_drop::OnDrop;
+use crate::tuning::RECONNECT;
 
 /// A node that receives calls, or did.
 pub(super) struct Node {
@@ -51,19 +52,10 @@ impl Drop for Doubt<'_> {
     }
 }
 
-/// Closes the link when its task is dropped. A runtime drops the task when it shuts down.
-struct CloseOnDrop(Arc<Link>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 /// Spawns the task of a new link.
 pub(super) fn start(node: &Node, signals: Arc<Signals>) {
     // Created before the task runs, because the runtime may drop the task before its first poll.
-    let close = CloseOnDrop(Arc::clone(&node.link));
+    let close = OnDrop(Arc::clone(&node.link), |link| link.close());
     node.link.executor.spawn(Box::pin(async move {
         let link = Arc::clone(&close.0);
         // Declared first, and therefore dropped last: the link is closed before its driver is dropped, so the calls

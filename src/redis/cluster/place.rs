@@ -10,12 +10,11 @@ use futures::future::{BoxFuture, pending, ready};
 use super::super::dial::deadline::Deadline;
 use super::super::dial::locate::Locate;
 use super::super::failure::Failure;
-use super::super::url::target::{Access, Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::{Access, Target};
 use super::host::Host;
 use super::signals::Signals;
-
-/// While a slow node gives no answer, the others are asked again after this, or as soon as the map may be read again.
-const AGAIN: Duration = Duration::from_millis(100);
+use crate::tuning::SLOW_NODE;
 
 /// The address of a node, with the login. It never moves: the router closes the link when the node must no longer be
 /// used.
@@ -59,7 +58,7 @@ impl Locate for Place {
 
     fn doubt(&self) -> Option<Duration> {
         self.signals.as_ref()?.suspect_map();
-        Some(AGAIN)
+        Some(SLOW_NODE)
     }
 
     fn locate_blocking(&self, _deadline: Deadline) -> Option<Arc<Target>> {

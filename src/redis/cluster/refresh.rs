@@ -3,18 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::jitter::Jitter;
+use crate::tuning::{READING, READING_DOWN};
 
 /// The map is read at least this often, even if no call is redirected.
 const PERIOD: Duration = Duration::from_secs(60);
-
-/// The shortest time between two readings. The time doubles with each reading that changed nothing. It stays short,
-/// because a client that does not know of a failover sends calls to the old master, which may execute them later and
-/// lose the writes.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_millis(250);
-/// The longest time between two readings while no node accepts calls. All clients of the cluster read during that time,
-/// and the nodes are busy with their election.
-const LONGEST_DOWN: Duration = Duration::from_secs(4);
 
 /// What a reading of the map has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,17 +39,24 @@ pub(super) struct Refresh {
 impl Refresh {
     /// A map was read `now`.
     pub(super) fn new(now: Instant, jitter: Jitter) -> Self {
-        let mut refresh =
-            Self { last: now, period: PERIOD, pause: SHORTEST, wait: SHORTEST, asked: false, reads: false, jitter };
+        let mut refresh = Self {
+            last: now,
+            period: PERIOD,
+            pause: READING.shortest,
+            wait: READING.shortest,
+            asked: false,
+            reads: false,
+            jitter,
+        };
         refresh.draw();
         refresh
     }
 
     /// Records a sign that the map is old. Returns whether it is the first one since the last reading.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
-        let calm = now.saturating_duration_since(self.last) >= self.pause.max(LONGEST);
+        let calm = now.saturating_duration_since(self.last) >= self.pause.max(READING.longest);
         if calm && !self.asked && !self.reads {
-            (self.pause, self.wait) = (SHORTEST, SHORTEST);
+            (self.pause, self.wait) = (READING.shortest, READING.shortest);
         }
         !std::mem::replace(&mut self.asked, true)
     }
@@ -76,9 +75,9 @@ impl Refresh {
     pub(super) fn done(&mut self, now: Instant, found: Found) {
         (self.last, self.reads) = (now, false);
         self.pause = match found {
-            Found::News => SHORTEST,
-            Found::Same => (self.pause * 2).min(LONGEST),
-            Found::Down => (self.pause * 2).min(LONGEST_DOWN),
+            Found::News => READING.shortest,
+            Found::Same => (self.pause * 2).min(READING.longest),
+            Found::Down => (self.pause * 2).min(READING_DOWN.longest),
         };
         self.draw();
     }
@@ -146,7 +145,7 @@ mod tests {
     #[test]
     fn news_and_calm_make_the_pause_short_again() {
         let start = an_instant();
-        let shortest = SHORTEST * 3 / 4..=SHORTEST * 5 / 4;
+        let shortest = READING.shortest * 3 / 4..=READING.shortest * 5 / 4;
         let mut refresh = Refresh::new(start, Jitter::new(7));
         let down = |refresh: &mut Refresh| {
             for _ in 0..9 {
@@ -156,13 +155,13 @@ mod tests {
         };
         down(&mut refresh);
         refresh.ask(start);
-        assert!(refresh.due() >= start + LONGEST_DOWN * 3 / 4);
+        assert!(refresh.due() >= start + READING_DOWN.longest * 3 / 4);
         refresh.begin();
         refresh.done(start, Found::News);
         refresh.ask(start);
         assert!(shortest.contains(&(refresh.due() - start)), "after news");
         down(&mut refresh);
-        let later = start + LONGEST_DOWN;
+        let later = start + READING_DOWN.longest;
         refresh.ask(later);
         assert!(shortest.contains(&(refresh.due() - start)), "after a calm");
     }
@@ -176,7 +175,7 @@ mod tests {
             refresh.done(start, found);
         }
         refresh.ask(start);
-        assert!(refresh.due() <= start + LONGEST * 5 / 4);
+        assert!(refresh.due() <= start + READING.longest * 5 / 4);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | none | the first call or reading that goes to the node: it makes a link, and a task that keeps the link up |
 //! | of a master in the map | a reading without this master: the link is disowned, then closed |
-//! | of another node, which an `ASK` named or readings ask | [`IDLE`] without use: the link is closed; a reading in which the node is a master |
+//! | of another node, which an `ASK` named or readings ask | [`NODE_IDLE`] without use: the link is closed; a reading in which the node is a master |
 //! | with a closed link, because the runtime dropped its task | the next call or reading that goes to the node: it makes another link |
 //!
 //! # What is read when
@@ -51,12 +51,10 @@ use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::runtime::Executor;
+use crate::tuning::NODE_IDLE;
 
 mod learning;
 mod waiting;
-
-/// The link to a node that is not a master in the map is closed this long after its last use.
-const IDLE: Duration = Duration::from_secs(10);
 
 /// Shared by the calls, the subscriptions and the task that reads the map.
 pub(super) struct Router {
@@ -196,7 +194,7 @@ impl Router {
         lock(&self.state).links.retain(|_, link| {
             let Some(out) = link.out else { return true };
             let under_way = Arc::strong_count(&link.node) > 1;
-            let until = if under_way { now } else { out } + IDLE;
+            let until = if under_way { now } else { out } + NODE_IDLE;
             if until <= now {
                 gone.push(Arc::clone(&link.node));
                 return false;

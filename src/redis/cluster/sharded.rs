@@ -28,6 +28,7 @@ use super::host::Host;
 use super::router::Router;
 use crate::connection::{ConnectionError, Notice};
 use crate::mutant::{self, Mutant};
+use crate::on_drop::OnDrop;
 
 pub(super) use self::channels::Channels;
 
@@ -95,20 +96,12 @@ pub(super) async fn subscribe(
 /// Spawns the task that keeps the subscriptions.
 pub(super) fn start(router: &Arc<Router>, channels: &Arc<Channels>) {
     // Created before the task runs, because the runtime may drop the task before its first poll.
-    let close = CloseOnDrop(Arc::clone(channels));
+    let close = OnDrop(Arc::clone(channels), |channels| channels.look(table::Table::close));
     let router = Arc::clone(router);
     Arc::clone(&router.executor).spawn(Box::pin(async move {
         let work = pin!(keep_all(&router, &close.0));
         select(work, pin!(router.closed())).await;
     }));
-}
-
-struct CloseOnDrop(Arc<Channels>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.look(table::Table::close);
-    }
 }
 
 /// Keeps the channels subscribed at every master that serves some of them.

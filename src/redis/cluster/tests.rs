@@ -42,7 +42,7 @@ impl Scene {
 
     fn connect(lab: Arc<Lab>) -> Self {
         let mut tasks = Tasks::new();
-        let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
+        let seeds = Seeds::parse("redis-cluster://h:1").unwrap();
         let config = Config::default();
         let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
         let (cluster, _) = lab.run(&mut tasks, connecting).unwrap();

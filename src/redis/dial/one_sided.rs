@@ -13,7 +13,8 @@ use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
 use futures::future::{Either, select};
 
 use super::super::failure::Failure;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 use super::Dial;
 use super::handshake::Fresh;
 use super::progress::DialProgress;

@@ -20,9 +20,7 @@ use super::limit::Limit;
 use super::supervisor;
 use crate::connection::{Acknowledged, Call, ConnectionError};
 use crate::mutex::lock;
-
-/// A connection that no call has needed for this long is ended.
-const IDLE: Duration = Duration::from_secs(60);
+use crate::tuning::REPLICA_LINK_IDLE;
 
 /// The connections, by their number of replicas. Dropping one closes it.
 #[derive(Default)]
@@ -135,7 +133,7 @@ impl Acknowledging {
 /// Removes the connection when no call has needed it for a while, and returns. Each connection sets a timer for this,
 /// instead of each call.
 async fn until_idle(links: &Weak<Links>, shared: &Arc<Link>) {
-    let mut pause = IDLE;
+    let mut pause = REPLICA_LINK_IDLE;
     loop {
         let due = shared.executor.now() + pause;
         shared.executor.sleep(pause).await;
@@ -145,12 +143,12 @@ async fn until_idle(links: &Weak<Links>, shared: &Arc<Link>) {
         let mut links = lock(&links);
         let Some((k, link)) = links.iter().find(|(_, link)| Arc::ptr_eq(&link.shared, shared)) else { return };
         let idle = if link.calls == 0 { now.saturating_duration_since(link.used) } else { Duration::ZERO };
-        if idle >= IDLE {
+        if idle >= REPLICA_LINK_IDLE {
             let k = *k;
             links.remove(&k);
             return;
         }
-        pause = IDLE - idle;
+        pause = REPLICA_LINK_IDLE - idle;
     }
 }
 

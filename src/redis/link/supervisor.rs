@@ -14,17 +14,9 @@ use super::super::url::target::Target;
 use super::Link;
 use super::beside::beside;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::connection::Warning;
-
-/// Closes the connection when the supervisor's task is dropped. A runtime drops the task when it shuts down.
-struct CloseOnDrop(Arc<Link>);
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
+use crate::on_drop::OnDrop;
+use crate::tuning::RECONNECT;
 
 /// Keeps the connection up until it is closed. The result of the first attempt goes to `first`. If that attempt failed,
 /// the task ends.
@@ -47,7 +39,7 @@ async fn until_closed(link: &Arc<Link>, work: impl Future<Output = ()>) {
     // Declared first, and therefore dropped last: the link is closed before its driver is dropped, so the calls that
     // fail then report that it is closed.
     let mut work = pin!(work);
-    let _close = CloseOnDrop(Arc::clone(link));
+    let _close = OnDrop(Arc::clone(link), |link| link.close());
     beside(work.as_mut(), [link.under_way.keep_time(&*link.executor).boxed(), link.closed().boxed()]).await;
 }
 

@@ -13,7 +13,8 @@
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 
 /// The master, as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -156,7 +156,7 @@ impl fmt::Debug for SentinelUrl {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::redis::url::target::Address;
+    use crate::redis::url::address::Address;
 
     #[test]
     fn the_parser_reads_what_the_builder_writes() {

@@ -4,7 +4,8 @@ use ::redis::{Cmd, cmd};
 
 use super::super::dial::handshake::field;
 use super::super::failure::Failure;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 use super::board::{Named, Other, SentinelAnswer};
 use crate::connection::{ConnectionError, Reply};
 use crate::error::ErrorKind;

@@ -10,7 +10,6 @@ use super::super::dial::Dial;
 use super::board::Board;
 use super::url::SentinelConfig;
 use crate::config::Config;
-use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{self, Executor};
 
@@ -19,8 +18,8 @@ pub(in super::super) struct Sentinels {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) dialer: Arc<dyn Dial>,
     pub(super) setup: SentinelConfig,
-    /// The sentinels as the user has listed them.
-    pub(super) listed: String,
+    /// The master and the sentinels as the user has named them.
+    pub(super) shown: String,
     /// The time limit for a login at a sentinel, and for one answer.
     pub(super) limit: Duration,
     pub(super) seed: u64,
@@ -32,16 +31,15 @@ impl Sentinels {
     pub(in super::super) fn new(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
-        url: &str,
+        mut setup: SentinelConfig,
         config: &Config,
         seed: u64,
-    ) -> Result<Self> {
-        let mut setup = SentinelConfig::parse(url)?;
-        let listed: Vec<String> = setup.sentinels.iter().map(|target| target.address.to_string()).collect();
+    ) -> Self {
+        let shown = setup.to_string();
         let board = Mutex::new(Board::new(std::mem::take(&mut setup.sentinels)));
         // Shorter than an attempt to connect, so that the attempt can still report why the sentinels gave no master.
-        let (listed, limit) = (listed.join(", "), config.upkeep() * 3 / 4);
-        Ok(Self { executor, dialer, setup, listed, limit, seed, board, changed: Event::new() })
+        let limit = config.upkeep() * 3 / 4;
+        Self { executor, dialer, setup, shown, limit, seed, board, changed: Event::new() }
     }
 
     pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {

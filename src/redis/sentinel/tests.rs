@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::connection::ConnectionError;
 use crate::mutex::lock;
 use crate::redis::dial::{Dial, Dialled};
-use crate::redis::url::target::Address;
+use crate::redis::url::address::Address;
 use crate::runtime::{Executor, an_instant};
 
 /// A clock that the test moves. Everything is polled by hand.
@@ -55,7 +55,8 @@ impl Dial for Nowhere {
 fn sentinels() -> (Sentinels, Clock) {
     let clock = Clock(Arc::new(Mutex::new(an_instant())));
     let url = "redis-sentinel://a:1,b:2,c:3/?master=m";
-    let sentinels = Sentinels::new(Arc::new(clock.clone()), Arc::new(Nowhere), url, &Config::default(), 7).unwrap();
+    let setup = SentinelConfig::parse(url).unwrap();
+    let sentinels = Sentinels::new(Arc::new(clock.clone()), Arc::new(Nowhere), setup, &Config::default(), 7);
     (sentinels, clock)
 }
 

@@ -14,15 +14,16 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 
 use super::super::failure::Failure;
-use super::super::url::target::{Address, Target};
+use super::super::url::address::Address;
+use super::super::url::target::Target;
 use super::board::{Board, SentinelAnswer};
 use super::query;
 use super::sentinels::Sentinels;
 use super::standing::Standing;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::connection::{ConnectionError, Reply};
 use crate::jitter::Jitter;
+use crate::tuning::RECONNECT;
 
 /// The average time between two questions. The message about a failover comes later than the answer to a question, if
 /// at all.

@@ -19,9 +19,9 @@ use super::super::failure::Failure;
 use super::super::link::attempt;
 use super::Notices;
 use crate::backoff::Backoff;
-use crate::backoff::pauses::RECONNECT;
 use crate::connection::{ConnectionError, Notice};
 use crate::runtime::{self, Executor};
+use crate::tuning::RECONNECT;
 
 /// How a subscription opens a socket, and how it knows that the socket leads to the right server.
 pub(in super::super) trait Source: Send + 'static {

@@ -1,35 +1,28 @@
-//! Where to connect and as which user, read once from a URL.
+//! Where to connect and as which user.
 
 use std::fmt;
-#[cfg(unix)]
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+use ::redis::{ProtocolVersion, RedisConnectionInfo};
 
 #[cfg(feature = "tls")]
 use super::super::dial::progress::Stage;
 use super::super::dial::progress::{self, DialProgress};
 use super::super::dial::{Dial, Stream};
 use super::super::failure::Failure;
-use super::Spelling;
+use super::address::Address;
+use super::parts::Parts;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
-use crate::error::{Error, ErrorKind, Result};
+use super::{Spelling, invalid};
+use crate::error::Result;
 
 /// A server to connect to. It is displayed as `host:port/db`, without user name and password.
 pub(in crate::redis) struct Target {
     pub(in crate::redis) address: Address,
     #[cfg(feature = "tls")]
     pub(in crate::redis) tls: Option<Tls>,
-    access: Access,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::redis) enum Address {
-    Tcp(String, u16),
-    #[cfg(unix)]
-    Unix(PathBuf),
+    pub(in crate::redis) access: Access,
 }
 
 /// How to log in, independent of the server's address.
@@ -76,6 +69,14 @@ impl Access {
         })
     }
 
+    /// The same login for the nodes of a cluster.
+    pub(in crate::redis) fn of_nodes(&self, spelling: Spelling) -> Result<Self> {
+        if self.db != 0 {
+            return Err(invalid("bowline uses database 0 of a cluster; leave the number out of the URL"));
+        }
+        Ok(Self { purpose: Purpose::Node, spelling, ..self.clone() })
+    }
+
     /// The server at this address, with the same access.
     pub(in crate::redis) fn at(&self, address: Address) -> Result<Target> {
         Ok(Target {
@@ -90,65 +91,20 @@ impl Access {
     }
 }
 
-/// The error for a text that is not a URL, or a URL whose password has a character that ends the host.
-fn not_a_url(url: &str) -> Error {
-    let form = "not a URL of the form redis://user:password@host:port/db, rediss://.. or unix://..";
-    match url.contains('#') {
-        true => invalid(&format!("{form}; write # in a password as %23")),
-        false => invalid(form),
-    }
-}
-
 impl Target {
-    /// Reads a URL. No part of it appears in an error, because after a stray `/`, `?` or `#` in a password any part
-    /// could contain the rest of the password.
+    /// The server of a URL that names one.
+    pub(in crate::redis) fn of(parts: &Parts) -> Result<Self> {
+        Access::new(&parts.login, parts.tls, Spelling::default())?.at(parts.address()?)
+    }
+
+    #[cfg(test)]
     pub(in crate::redis) fn parse(url: &str) -> Result<Self> {
-        let mut url = ::redis::parse_redis_url(url).ok_or_else(|| not_a_url(url))?;
-        if url.host_str().is_none_or(str::is_empty) && !url.scheme().ends_with("unix") {
-            return Err(invalid("the URL has no host; for a Unix socket write unix:///path"));
-        }
-        match url.fragment() {
-            None => {}
-            Some("insecure") => return Err(invalid("#insecure is not supported: certificates are always verified")),
-            Some(_) => return Err(invalid("a URL has no #fragment; write # as %23")),
-        }
-        let unix = url.scheme().ends_with("unix");
-        for (name, value) in url.query_pairs() {
-            match &*name {
-                "protocol" if matches!(&*value, "3" | "resp3") => {}
-                "protocol" => return Err(invalid("the only protocol is resp3")),
-                "db" | "user" | "pass" if unix => {}
-                _ => {
-                    return Err(invalid(
-                        "unknown parameter after the ?; there are protocol, and db, user and pass of a unix:// URL; time limits \
-                         are set by Config; write ? in a password as %3F",
-                    ));
-                }
-            }
-        }
-        let tls = matches!(url.scheme(), "rediss" | "valkeys");
-        if tls {
-            // redis-rs refuses the TLS scheme unless its own TLS is built in, which this crate does not use.
-            url.set_scheme("redis").map_err(|()| invalid("not a usable scheme"))?;
-        }
-        let info = url.into_connection_info().map_err(|error| invalid(&error.to_string()))?;
-        let address = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => Address::Tcp(host.clone(), *port),
-            #[cfg(unix)]
-            ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
-            _ => return Err(invalid("not a usable address")),
-        };
-        Access::new(info.redis_settings(), tls, Spelling::default())?.at(address)
+        Self::of(&Parts::parse(url)?)
     }
 
     /// Another server with the same user and settings.
     pub(in crate::redis) fn at(&self, host: &str, port: u16) -> Result<Self> {
         self.access.at(Address::Tcp(host.to_owned(), port))
-    }
-
-    /// How to log in to the nodes of the cluster that this server belongs to.
-    pub(in crate::redis) fn access_to_nodes(&self, spelling: Spelling) -> Access {
-        Access { purpose: Purpose::Node, spelling, ..self.access.clone() }
     }
 
     /// Whether the server is asked for TLS.
@@ -198,21 +154,6 @@ impl Target {
         match self.access.login.password() {
             Some(password) if !password.is_empty() => text.replace(password, "***"),
             _ => text.to_owned(),
-        }
-    }
-}
-
-pub(in crate::redis) fn invalid(reason: &str) -> Error {
-    Error::because(ErrorKind::InvalidInput, "connect", reason)
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-            #[cfg(unix)]
-            Self::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }

@@ -172,8 +172,8 @@ pub const MUTANTS: &[Row] = &[
     rust("no_drift", Mutant::NoDrift, scene("slow_clock"), I1),
     rust("late_grant_kept", Mutant::LateGrantKept, scene("slow_answer"), I1),
     lua("heartbeat_keeps_the_old_ttl", &[(
-        "      extend(lease)\n      outcome, token",
-        "      outcome, token",
+        "  extend(lease)\n  return string.match",
+        "  return string.match",
     )], scene("late_message"), I1),
     rust("renewal_after_release", Mutant::RenewalAfterRelease, FAULT_FREE, I8),
     rust("renewal_not_retried", Mutant::RenewalNotRetried, scene("broken_renewal"), LOST),

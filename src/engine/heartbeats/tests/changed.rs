@@ -46,7 +46,8 @@ fn nothing_is_due_sooner_unless_it_is_told() {
 #[test]
 fn a_call_that_ends_makes_room_for_another_name() {
     let (mut heartbeats, _, now) = setup();
-    let names: Vec<_> = (0..=MOST).map(|n| Arc::new(Keys::new("p", Kind::Lock, &n.to_string()).unwrap())).collect();
+    let names: Vec<_> =
+        (0..=MOST_CALLS).map(|n| Arc::new(Keys::new("p", Kind::Lock, &n.to_string()).unwrap())).collect();
     for keys in &names {
         heartbeats.insert(keys, 1, TTL, now, now, Some(TTL));
     }

@@ -25,7 +25,7 @@ fn a_gap_with_many_names_begins_no_more_calls_than_the_cap() {
     let mut seen = 0;
     while heartbeats.next() == Some(start) {
         let handoff = begin(&mut heartbeats, start);
-        assert_eq!(handoff.len(), MOST.min(2000 - seen));
+        assert_eq!(handoff.len(), MOST_CALLS.min(2000 - seen));
         assert!(heartbeats.next().is_none_or(|at| at > start), "it would be asked again and again");
         seen += handoff.len();
         // Whatever their outcome is, others have room.

@@ -31,7 +31,7 @@ impl Dial for Nowhere {
 }
 
 fn router() -> Router {
-    let seeds = Seeds::parse("redis-cluster://a:1").unwrap().unwrap();
+    let seeds = Seeds::parse("redis-cluster://a:1").unwrap();
     Router::new(Arc::new(Still::new()), Arc::new(Nowhere), seeds, Config::default(), 7)
 }
 
@@ -143,7 +143,7 @@ fn a_router_that_is_closed_closes_its_links_and_ends_all_waits() {
     learn(&router, map_of([1, 2]));
     let node = router.to_slot(0).unwrap().node.unwrap();
     let now = router.executor.now();
-    let (begins, over) = (Limit { started: now, limit: IDLE }, Limit { started: now, limit: Duration::ZERO });
+    let (begins, over) = (Limit { started: now, limit: NODE_IDLE }, Limit { started: now, limit: Duration::ZERO });
     assert!(!router.is_closed() && !router.is_shut_down(over) && router.is_shut_down(begins));
     let mut closed = pin!(router.closed());
     assert!(closed.as_mut().now_or_never().is_none());

@@ -18,13 +18,10 @@ use super::super::subscription::{CutOff, HEARTBEAT, limits};
 use super::channels::Channels;
 use super::socket::{ChannelAnswer, Said, Socket};
 use crate::backoff::Backoff;
-use crate::backoff::pauses::{CHANNEL, RECONNECT};
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
 use crate::redis::dial::progress::DialProgress;
-
-/// The most channels in one write.
-const BATCH: usize = 256;
+use crate::tuning::{BATCH, CHANNEL, RECONNECT};
 
 /// Keeps the wanted channels of a master subscribed, until none is wanted there any more.
 pub(super) async fn keep(router: &Router, channels: &Channels, host: &Host) {

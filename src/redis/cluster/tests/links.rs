@@ -141,7 +141,7 @@ fn a_lost_link_has_the_map_read_until_it_stands_again() {
 #[test]
 fn without_its_task_a_link_is_closed() {
     let (lab, mut tasks) = (Lab::new(&[1], 1), Tasks::new());
-    let (seeds, host) = (Seeds::parse("redis-cluster://h:1").unwrap().unwrap(), Host::new("h", 1));
+    let (seeds, host) = (Seeds::parse("redis-cluster://h:1").unwrap(), Host::new("h", 1));
     let place = Arc::new(Place::new(&seeds.access, host.clone()));
     let link = Arc::new(Link::new(lab.clone(), lab.clone(), place, &Config::default(), 7));
     node::start(&Node::new(host, Arc::clone(&link)), Arc::new(Signals::new(lab.clone(), 7)));

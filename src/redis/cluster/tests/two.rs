@@ -127,7 +127,7 @@ fn a_refusal_says_more_than_a_node_that_is_not_there() {
             lab.nodes[&port].dead.store(true, Ordering::SeqCst);
         }
         lab.nodes[&2].answers(|_, _| Some(Said::Now("-WRONGPASS invalid username-password pair\r\n".to_owned())));
-        let seeds = Seeds::parse("redis-cluster://h:1,h:2,h:3").unwrap().unwrap();
+        let seeds = Seeds::parse("redis-cluster://h:1,h:2,h:3").unwrap();
         let config = Config::default();
         let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, seed);
         let error = lab.run(&mut Tasks::new(), connecting).unwrap_err();
@@ -141,7 +141,7 @@ fn the_warnings_of_the_first_node_are_those_of_the_client() {
     let lab = Lab::new(&[1, 2, 3], 1);
     lab.nodes[&1]
         .answers(|_, words| (words == ["INFO", "memory"]).then(|| Said::Now(bulk("maxmemory_policy:allkeys-lru\r\n"))));
-    let seeds = Seeds::parse("redis-cluster://h:1").unwrap().unwrap();
+    let seeds = Seeds::parse("redis-cluster://h:1").unwrap();
     let config = Config::default();
     let connecting = Cluster::connect(lab.clone(), lab.clone(), seeds, &config, 7);
     let (_, warnings) = lab.run(&mut Tasks::new(), connecting).unwrap();

@@ -205,7 +205,7 @@ mod mute {
 fn the_scheme_that_is_recommended_is_of_the_kind_that_was_used() {
     let target = Target::parse("redis://host").unwrap();
     let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
-    let target = target.access_to_nodes(spelling).at(target.address).unwrap();
+    let target = target.access.of_nodes(spelling).unwrap().at(target.address).unwrap();
     let (failure, _) = log_in_to(target, [Next::HangsUp, Next::Says(b"\x15\x03\x03\x00\x02\x02\x28")]);
     assert!(failure.to_string().contains("use rediss-cluster://"), "{failure}");
 }

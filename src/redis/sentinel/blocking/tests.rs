@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::super::lab::Lab;
+use super::super::url::SentinelConfig;
 use super::*;
 use crate::config::Config;
 use crate::redis::dial::locate::Locate;
-use crate::redis::url::target::Address;
+use crate::redis::url::address::Address;
 
 /// What a sentinel does with those who connect.
 #[derive(Clone, Copy)]
@@ -36,7 +37,7 @@ fn sentinels(all: &[Does]) -> (Sentinels, Vec<u16>, Arc<AtomicUsize>) {
     let ports: Vec<u16> = all.iter().map(start).collect();
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let (url, lab) = (format!("redis-sentinel://{}/?master=m", hosts.join(",")), Lab::new(&[], 0));
-    (Sentinels::new(lab.clone(), lab, &url, &Config::default(), 7).unwrap(), ports, asked)
+    (Sentinels::new(lab.clone(), lab, SentinelConfig::parse(&url).unwrap(), &Config::default(), 7), ports, asked)
 }
 
 fn serve(mut stream: TcpStream, does: Does) {

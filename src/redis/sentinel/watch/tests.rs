@@ -6,6 +6,7 @@ use futures::FutureExt;
 use futures::future::join;
 
 use super::super::super::lab::{FakeNode, Lab, Said, Tasks, ms, push};
+use super::super::url::SentinelConfig;
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
@@ -83,7 +84,8 @@ impl Scene {
         }
         let hosts: Vec<String> = listed.iter().map(|port| format!("h:{port}")).collect();
         let url = format!("redis-sentinel://{}/?master=m", hosts.join(","));
-        let sentinels = Arc::new(Sentinels::new(lab.clone(), lab.clone(), &url, &Config::default(), 7).unwrap());
+        let setup = SentinelConfig::parse(&url).unwrap();
+        let sentinels = Arc::new(Sentinels::new(lab.clone(), lab.clone(), setup, &Config::default(), 7));
         let watched = Arc::clone(&sentinels);
         lab.spawn(Box::pin(async move { watch(&watched).await }));
         Self { lab, tasks: Tasks::new(), sentinels, says }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 
 fn shown(url: &str) -> String {
     Target::parse(url).unwrap().to_string()
@@ -50,7 +51,7 @@ fn bad_urls_are_invalid_input_and_show_no_part_of_themselves() {
 fn an_error_of_a_url_says_what_to_write_instead() {
     for (url, instead) in [
         ("redis:///run/redis.sock", "unix:///path"),
-        ("redis://", "no host"),
+        ("redis://", "host is missing"),
         ("redis://alice:p#w@host", "%23"),
         ("redis://:p#w@host:6379/0", "%23"),
         ("redis://:12#w@host", "%23"),

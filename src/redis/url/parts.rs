@@ -1,0 +1,121 @@
+//! A URL, taken apart once for all kinds of servers.
+//!
+//! No part of the URL appears in an error: a password with a stray `/`, `?`, `#` or `@` shifts the borders of all other
+//! parts.
+
+use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
+use url::{ParseError, Url};
+
+use super::address::Address;
+use super::form::Form;
+use super::invalid;
+use super::parameters::Parameters;
+use crate::error::{Error, Result};
+
+pub(in crate::redis) struct Parts {
+    pub(in crate::redis) form: Form,
+    /// Whether the scheme asks for TLS.
+    pub(in crate::redis) tls: bool,
+    /// At least one, and each once.
+    pub(in crate::redis) addresses: Vec<Address>,
+    /// The user and the database.
+    pub(in crate::redis) login: RedisConnectionInfo,
+    pub(in crate::redis) parameters: Parameters,
+}
+
+impl Parts {
+    pub(in crate::redis) fn parse(url: &str) -> Result<Self> {
+        let (url, fragment) = url.split_once('#').map_or((url, None), |(url, fragment)| (url, Some(fragment)));
+        match fragment {
+            None => {}
+            Some("insecure") => return Err(invalid("#insecure is not supported: certificates are always verified")),
+            Some(_) => return Err(invalid("a URL has no #fragment; write # in a password as %23")),
+        }
+        let (scheme, rest) = url.split_once("://").ok_or_else(not_a_url)?;
+        let (form, tls) = Form::of_scheme(&scheme.to_ascii_lowercase()).ok_or_else(not_a_url)?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let parameters = Parameters::parse(query, form)?;
+        let (mut addresses, mut login) = (Vec::new(), RedisConnectionInfo::default());
+        for url in one_for_each_host(form, place, query)? {
+            let info = info(&url, form)?;
+            let address = address(&info)?;
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+            login = info.redis_settings().clone();
+        }
+        Ok(Self { form, tls, addresses, login, parameters })
+    }
+
+    /// The only address of a URL that names one server.
+    pub(super) fn address(&self) -> Result<Address> {
+        match &self.addresses[..] {
+            [address] => Ok(address.clone()),
+            _ => Err(invalid("several hosts are those of a redis-cluster:// or a redis-sentinel:// URL")),
+        }
+    }
+}
+
+/// URLs of one host each, because that is what the syntax of URLs knows.
+fn one_for_each_host(form: Form, place: &str, query: &str) -> Result<Vec<String>> {
+    if form == Form::Socket {
+        return Ok(vec![format!("unix://{place}?{query}")]);
+    }
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let (user, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    if form != Form::Server && user.trim_end_matches('@').contains('@') {
+        return Err(invalid("all hosts have one user, which stands before the first; write @ in a password as %40"));
+    }
+    // redis-rs refuses the scheme of TLS unless its own TLS is built in, which this crate does not use.
+    Ok(hosts.split(',').map(|host| format!("redis://{user}{}{path}", host.trim())).collect())
+}
+
+fn info(url: &str, form: Form) -> Result<ConnectionInfo> {
+    let mut url = Url::parse(url).map_err(|error| {
+        invalid(match error {
+            ParseError::EmptyHost => NO_HOST,
+            ParseError::InvalidPort => PORT,
+            ParseError::InvalidIpv6Address => "the brackets of a host must contain an IPv6 address",
+            _ => NOT_A_HOST,
+        })
+    })?;
+    if form != Form::Socket {
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid(NO_HOST))?;
+        if !host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']')) {
+            return Err(invalid(NOT_A_HOST));
+        }
+        match url.port() {
+            Some(0) => return Err(invalid(PORT)),
+            Some(_) => {}
+            None => url.set_port(Some(form.default_port())).map_err(|()| invalid(NO_HOST))?,
+        }
+    }
+    let info = url.into_connection_info().map_err(|error| invalid(&error.to_string()))?;
+    if info.redis_settings().db() < 0 {
+        return Err(invalid("the number of a database is not negative"));
+    }
+    Ok(info)
+}
+
+const NO_HOST: &str = "a host is missing; for a Unix socket write unix:///path";
+const NOT_A_HOST: &str = "a host is not a name or an address; write special characters in a password as %..";
+const PORT: &str = "a port is not a number from 1 to 65535; an IPv6 address stands in [brackets]";
+
+fn address(info: &ConnectionInfo) -> Result<Address> {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => Ok(Address::Tcp(host.clone(), *port)),
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => Ok(Address::Unix(path.clone())),
+        _ => Err(invalid("not a usable address")),
+    }
+}
+
+fn not_a_url() -> Error {
+    invalid(
+        "not a URL of the form redis://user:password@host:port/db, rediss://.., unix://.., redis-sentinel://.. or \
+         redis-cluster://..",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The pauses and limits that were chosen rather than derived, each with its reason.
+
+#![cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "some are those of connections to servers"))]
+
+use std::time::Duration;
+
+use crate::backoff::Pauses;
+
+const fn pauses(shortest: u64, longest: u64) -> Pauses {
+    Pauses { shortest: Duration::from_millis(shortest), longest: Duration::from_millis(longest) }
+}
+
+/// Between requests to a server that gives no usable answer, or to a master of a `RedLock` that is down. The first is
+/// short, because most refusals pass soon. The last one keeps the load of a server that is down low.
+pub(crate) const REQUEST: Pauses = pauses(25, 1_000);
+
+/// After a round of votes without a majority, unless a hold in the way ends before. Not doubled, but drawn at random in
+/// between, so that programs that split the votes do not meet again. The longest is the delay of a hand-over between
+/// programs whose turns are on different masters.
+pub(crate) const VOTE: Pauses = pauses(50, 150);
+
+/// Between heartbeats of a name without an answer. The shortest is the shortest time between any two heartbeats: less
+/// would be polling. The longest still comes several times per lease.
+pub(crate) const HEARTBEAT: Pauses = pauses(50, 3_200);
+
+/// Between attempts to subscribe to the inbox of a slot. They are long, because an attempt takes up to the command
+/// timeout, and heartbeats find a grant meanwhile.
+pub(crate) const INBOX: Pauses = pauses(250, 5_000);
+
+/// Before the next vote if the hold in the way is about to end.
+pub(crate) const HOLD_ENDS: Duration = Duration::from_millis(10);
+
+/// Between checks of a master of a `RedLock` while an acquisition waits for it, and of a client that has not connected
+/// yet. A master that has denied a name is not asked for that name again within this time.
+pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
+
+/// Between attempts to dial. The first is short, because most connections are lost one at a time. The last is below a
+/// second, because locks are lost while a client cannot reach its server.
+pub(crate) const RECONNECT: Pauses = pauses(10, 800);
+
+/// Before a call is sent again to a node that has said `TRYAGAIN`. They stay short, because the keys of one slot move
+/// in milliseconds.
+pub(crate) const SLOT_MOVES: Pauses = pauses(10, 50);
+
+/// Before a call is sent again to a node that accepts no calls. They grow, because all clients of the cluster wait
+/// then.
+pub(crate) const CLUSTER_DOWN: Pauses = pauses(10, 500);
+
+/// Before a channel that a node did not subscribe is tried there again: the slot may be on its way to another node.
+pub(crate) const CHANNEL: Pauses = pauses(20, 1_000);
+
+/// Between two readings of the map of a cluster. Doubled by each reading that changed nothing. They stay short, because
+/// a client that does not know of a failover sends calls to the old master, which may execute them later and lose the
+/// writes.
+pub(crate) const READING: Pauses = pauses(100, 250);
+
+/// The same while no node accepts calls. They grow, because all clients of the cluster read then, and the nodes are
+/// busy with their election.
+pub(crate) const READING_DOWN: Pauses = pauses(100, 4_000);
+
+/// Between questions to the other nodes while a slow node gives no answer, unless the map may be read again before.
+pub(crate) const SLOW_NODE: Duration = Duration::from_millis(100);
+
+/// After a link was closed under a call. Without a pause, the call would never yield to a runtime that is shut down and
+/// closes every new link.
+pub(crate) const LINK_CLOSED: Duration = Duration::from_millis(10);
+
+/// The most holds, calls or channels in one write or script. The server spends about a microsecond on each, and
+/// answers no one else meanwhile.
+pub(crate) const BATCH: usize = 256;
+
+/// The most calls of one kind, heartbeats or clean-ups, that are under way at a time. A server that has just come back
+/// must not be asked about tens of thousands of names at once.
+pub(crate) const MOST_CALLS: usize = 256;
+
+/// An acquisition fails after this many grants that expired before they became known: the answers take too long for its
+/// lease.
+pub(crate) const MOST_EXPIRED: u32 = 3;
+
+/// The longest wait for replicas within the request of an acquisition. The answer may be that the attempt is queued or
+/// that others hold the lock, and must not come later than this.
+pub(crate) const REPLICAS_WAIT: Duration = Duration::from_secs(1);
+
+/// How often a vote is sent again that the server found too late, by its own clock. Each answer corrects the estimate
+/// of that clock.
+pub(crate) const MOST_STALE: u32 = 2;
+
+/// How often the votes of a hold are counted per lease. They are renewed three times per lease.
+pub(crate) const VOTE_COUNTS: u32 = 6;
+
+/// A doubt about a master is remembered for this long after its end, unless an answer confirms or refutes it before.
+pub(crate) const DOUBT_REMEMBERED: Duration = Duration::from_secs(10);
+
+/// Redirections in a row, before a pause. Nodes that disagree about a slot send calls to each other.
+pub(crate) const MOST_MOVES: u32 = 5;
+
+/// The link to a node that is not a master in the map is closed this long after its last use.
+pub(crate) const NODE_IDLE: Duration = Duration::from_secs(10);
+
+/// A connection for calls that wait for replicas is ended when no call has needed it for this long.
+pub(crate) const REPLICA_LINK_IDLE: Duration = Duration::from_secs(60);
