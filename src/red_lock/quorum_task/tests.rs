@@ -1,10 +1,11 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 
 use super::*;
-use crate::context::tests::finish;
+use crate::context::tests::{Setup, finish};
 use crate::engine::lease::Hold;
+use crate::hold::owner::HoldSource;
 use crate::hold::quorum::Ends;
 use crate::protocol::token::Token;
 use crate::red_lock::masters::tests::{SECOND, Three};
@@ -69,4 +70,27 @@ fn a_hold_that_is_dropped_ends_later() {
     assert!(!task.kept.is_ending() && task.kept.ended().now_or_never().is_none());
     task.kept.release_later();
     assert!(task.kept.is_ending() && task.kept.ended().now_or_never().is_some());
+}
+
+/// The clients of a majority were closed, or only those of a minority.
+#[test]
+fn a_hold_ends_with_the_clients_of_its_votes() {
+    let three = Three::durable();
+    for (closed, loss) in [(1, None), (2, Some(Loss::Closed)), (3, Some(Loss::Closed))] {
+        let task = task(&three, 60 * SECOND);
+        let until = three.masters.now() + 30 * SECOND;
+        let votes: Vec<Arc<Hold>> =
+            three.setups.iter().zip(&three.votes).map(|(setup, keys)| vote(setup, keys, until)).collect();
+        for ((slot, vote), setup) in lock(&task.kept.slots).iter_mut().zip(&votes).zip(&three.setups) {
+            *slot = Slot::voted(HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None), None);
+        }
+        votes[..closed].iter().for_each(|vote| assert!(vote.lose(Loss::Closed)));
+        task.count();
+        assert_eq!(task.kept.hold.loss(three.masters.now()), loss, "{closed}");
+    }
+}
+
+fn vote(setup: &Setup, keys: &Arc<Keys>, until: Instant) -> Arc<Hold> {
+    let id = setup.context.engine.fresh().unwrap();
+    Arc::new(Hold::new(keys.clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until))
 }

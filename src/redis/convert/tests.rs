@@ -35,6 +35,7 @@ fn every_type_of_value_converts_or_is_an_error() {
         (verbatim, bytes("t")),
         (parse("*2\r\n:1\r\n*0\r\n"), Reply::Array(vec![Reply::Integer(1), Reply::Array(vec![])])),
         (parse("~1\r\n:1\r\n"), Reply::Array(vec![Reply::Integer(1)])),
+        (Value::Attribute { data: Box::new(Value::Int(1)), attributes: Vec::new() }, Reply::Integer(1)),
         (parse("%1\r\n+a\r\n:1\r\n"), Reply::Array(vec![bytes("a"), Reply::Integer(1)])),
     ] {
         assert_eq!(reply(value).unwrap(), expected);

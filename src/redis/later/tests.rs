@@ -187,3 +187,11 @@ fn the_attempts_end_when_it_is_dropped() {
     assert_eq!(first.missing(), Some(ConnectionError::Closed));
     assert!(tasks.is_empty());
 }
+
+#[test]
+fn what_was_made_answers_for_the_connection() {
+    let scene = scene(0);
+    assert!(scene.later.inner().is_none());
+    scene.connect();
+    assert!(scene.later.inner().is_some());
+}

@@ -147,3 +147,14 @@ fn the_warnings_of_the_first_node_are_those_of_the_client() {
     let (_, warnings) = lab.run(&mut Tasks::new(), connecting).unwrap();
     assert_eq!(warnings, [Warning::Eviction { policy: "allkeys-lru".to_owned() }]);
 }
+
+#[test]
+fn one_sign_of_an_old_map_asks_for_one_reading() {
+    let mut scene = Scene::new();
+    scene.run(call).unwrap();
+    scene.sleep(ms(1000));
+    let before = scene.lab.sum(|node| &node.readings);
+    scene.cluster.router.signals.suspect_map();
+    scene.sleep(ms(20_000));
+    assert_eq!(scene.lab.sum(|node| &node.readings), before + 1);
+}
