@@ -1,8 +1,14 @@
 //! What is refused, and why.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bowline::{Client, Config, ErrorKind, RedLock, Topology, embedded};
+use async_trait::async_trait;
+use bowline::{
+    Acknowledged, Call, Client, Config, Connection, ConnectionError, ErrorKind, Notice, RedLock, Reply, Topology,
+    embedded,
+};
+use futures::stream::BoxStream;
 
 use crate::gate::Gated;
 use crate::masters::{Masters, ms};
@@ -83,15 +89,50 @@ async fn the_clients_are_checked(env: Env) {
     for builder in builders {
         assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::InvalidInput);
     }
-    assert_eq!(replicated_error(&a, &b, &env, replicated).await, ErrorKind::InvalidInput);
+    let inner = embedded::Server::new().connect(env.executor());
+    let waits = Client::connect(env.executor(), Arc::new(Waiting(inner)), replicated).await.unwrap();
+    let error = RedLock::new([a, b, waits]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("master 3 sets acknowledged_by"), "{error}");
 }
 
-/// A client that waits for replicas needs a server that can: here only the configuration says so.
-async fn replicated_error(a: &Client, b: &Client, env: &Env, config: Config) -> ErrorKind {
-    let connection = Arc::new(embedded::Server::new().connect(env.executor()));
-    match Client::connect(env.executor(), connection, config).await {
-        Ok(client) => RedLock::new([a.clone(), b.clone(), client]).unwrap_err().kind(),
-        // The embedded server has no replicas, so the client could not connect.
-        Err(_) => ErrorKind::InvalidInput,
+/// A connection that can wait for replicas, of which there is none.
+#[derive(Debug)]
+struct Waiting<C>(C);
+
+#[async_trait]
+impl<C: Connection> Connection for Waiting<C> {
+    fn inner(&self) -> Option<&dyn Connection> {
+        Some(&self.0)
+    }
+
+    async fn run(&self, call: Call<'_>) -> Result<Reply, ConnectionError> {
+        self.0.run(call).await
+    }
+
+    async fn run_batch(&self, calls: &[Call<'_>]) -> Vec<Result<Reply, ConnectionError>> {
+        self.0.run_batch(calls).await
+    }
+
+    async fn run_acknowledged(
+        &self,
+        calls: &[Call<'_>],
+        _replicas: u32,
+        _within: Duration,
+    ) -> Vec<Result<Acknowledged, ConnectionError>> {
+        let answers = self.0.run_batch(calls).await;
+        answers.into_iter().map(|answer| answer.map(|reply| Acknowledged::new(reply, 0))).collect()
+    }
+
+    async fn subscribe(&self, channel: &str) -> Result<BoxStream<'static, Notice>, ConnectionError> {
+        self.0.subscribe(channel).await
+    }
+
+    fn topology(&self) -> Topology {
+        self.0.topology()
+    }
+
+    fn close(&self) {
+        self.0.close();
     }
 }
