@@ -16,7 +16,7 @@ use crate::protocol::latch::reply::{CountedDown, LatchDeleted, LatchSet};
 use crate::protocol::limits::WRITE;
 use crate::runtime::Executor;
 
-use once::{Said, once};
+use once::{CopyAnswer, once};
 
 mod once;
 mod wait;
@@ -101,10 +101,10 @@ impl CountDownLatch {
         once(&self.primitive, OPERATION, |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.set_latch(keys, call, count, ttl).await? {
-                    LatchSet::Set { now } => (Said::Done { outcome: true, call_again: false }, now),
-                    LatchSet::Exists { count: _, now } => (Said::Done { outcome: false, call_again: false }, now),
-                    LatchSet::More { now } => (Said::Again, now),
-                    LatchSet::Stale { now } => (Said::Stale, now),
+                    LatchSet::Set { now } => (CopyAnswer::Done { outcome: true, call_again: false }, now),
+                    LatchSet::Exists { count: _, now } => (CopyAnswer::Done { outcome: false, call_again: false }, now),
+                    LatchSet::More { now } => (CopyAnswer::Again, now),
+                    LatchSet::Stale { now } => (CopyAnswer::Stale, now),
                 })
             })
         })
@@ -128,8 +128,10 @@ impl CountDownLatch {
         once(&self.primitive, "count_down", |scripts, keys, call| {
             Box::pin(async move {
                 Ok(match scripts.count_down_latch(keys, call).await? {
-                    CountedDown::Count { count, call_again, now } => (Said::Done { outcome: count, call_again }, now),
-                    CountedDown::Stale { now } => (Said::Stale, now),
+                    CountedDown::Count { count, call_again, now } => {
+                        (CopyAnswer::Done { outcome: count, call_again }, now)
+                    }
+                    CountedDown::Stale { now } => (CopyAnswer::Stale, now),
                 })
             })
         })
@@ -180,9 +182,9 @@ impl CountDownLatch {
             Box::pin(async move {
                 Ok(match scripts.delete_latch(keys, call).await? {
                     LatchDeleted::Done { existed, call_again, now } => {
-                        (Said::Done { outcome: existed, call_again }, now)
+                        (CopyAnswer::Done { outcome: existed, call_again }, now)
                     }
-                    LatchDeleted::Stale { now } => (Said::Stale, now),
+                    LatchDeleted::Stale { now } => (CopyAnswer::Stale, now),
                 })
             })
         })

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::driver::retry::Retry;
 use crate::engine::attempt::Outcome;
 use crate::engine::lease::{Hold, answer_within};
-use crate::engine::replica_waits::ReplicaLink;
+use crate::engine::replica_waits::WaitsOn;
 use crate::error::{ErrorKind, Result};
 use crate::mutant::{self, Mutant};
 use crate::protocol::attempt_id::AttemptId;
@@ -187,7 +187,7 @@ async fn send(
 ) -> Result<(Acquired, u32), Failure> {
     let keys = &*request.keys;
     let replicas = request.replicas;
-    let link = || ReplicaLink { node: context.connection.node_of(keys.main()), replicas };
+    let link = || WaitsOn { node: context.connection.node_of(keys.main()), replicas };
     let within = answer_within(request.lease, context.config.command_timeout).min(REPLICAS_WAIT);
     let may_wait = is_first && limit.is_none_or(|limit| within < limit);
     let wait = (replicas > 0).then(|| context.engine.wait_with_request(id, may_wait, link())).flatten();

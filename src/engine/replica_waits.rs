@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 /// A set of calls that hold each other up: they go to the same server and wait for the same number of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ReplicaLink {
+pub(crate) struct WaitsOn {
     pub(crate) node: u64,
     pub(crate) replicas: u32,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct ReplicaWaits(BTreeMap<ReplicaLink, Waits>);
+pub(super) struct ReplicaWaits(BTreeMap<WaitsOn, Waits>);
 
 #[derive(Debug, Default)]
 struct Waits {
@@ -23,16 +23,16 @@ struct Waits {
 }
 
 impl ReplicaWaits {
-    pub(super) fn is_free(&self, link: ReplicaLink) -> bool {
+    pub(super) fn is_free(&self, link: WaitsOn) -> bool {
         !self.0.contains_key(&link)
     }
 
-    pub(super) fn begin(&mut self, link: ReplicaLink) {
+    pub(super) fn begin(&mut self, link: WaitsOn) {
         self.0.entry(link).or_default().under_way += 1;
     }
 
     /// Records the end of a call. `enough`: whether enough replicas have acknowledged, if that is known.
-    pub(super) fn end(&mut self, link: ReplicaLink, enough: Option<bool>) {
+    pub(super) fn end(&mut self, link: WaitsOn, enough: Option<bool>) {
         let Some(waits) = self.0.get_mut(&link) else { return };
         waits.under_way -= 1;
         if let Some(enough) = enough {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_link_is_free_again_once_no_call_waits_and_the_last_one_was_acknowledged() {
         let mut waits = ReplicaWaits::default();
-        let [link, other] = [1, 2].map(|replicas| ReplicaLink { node: 0, replicas });
+        let [link, other] = [1, 2].map(|replicas| WaitsOn { node: 0, replicas });
         waits.begin(link);
         assert!(!waits.is_free(link) && waits.is_free(other));
         waits.begin(link);

@@ -16,7 +16,7 @@ use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::limits::WRITE;
-use crate::protocol::permits::reply::Changed as Answer;
+use crate::protocol::permits::reply::Changed;
 use crate::protocol::reply::{Released, ServerMillis};
 use crate::protocol::token::Token;
 
@@ -170,7 +170,7 @@ impl HoldOwner {
         operation: &'static str,
         lease: Duration,
         pending: &mut PendingAttempt<'_>,
-    ) -> Result<Changed> {
+    ) -> Result<NewHold> {
         let (context, old) = (self.context().clone(), self.hold.clone());
         let mut retry = context.retry(operation, &old.keys);
         loop {
@@ -189,25 +189,25 @@ impl HoldOwner {
             let args = ChangeArgs { old: old.id, new: pending.id(), units, lease, not_after };
             let call = pin!(context.scripts().change(&old.keys, WRITE, args));
             match retry.bounded(sent, call).await {
-                Ok(Answer::Done { token, call_again, now }) => {
+                Ok(Changed::Done { token, call_again, now }) => {
                     self.set_ended(call_again, now);
                     // The server knows the first token of a grant. A hold that was handed off has a larger one.
-                    return Ok(Changed { amount: units, token: token.max(old.token()), lease, sent });
+                    return Ok(NewHold { amount: units, token: token.max(old.token()), lease, sent });
                 }
                 // Other holders leave no room. The hold continues as it was, under the new attempt id.
-                Ok(Answer::Busy { call_again: false, now }) => {
+                Ok(Changed::Busy { call_again: false, now }) => {
                     self.set_ended(false, now);
-                    return Ok(Changed { amount: old.amount, token: old.token(), lease, sent });
+                    return Ok(NewHold { amount: old.amount, token: old.token(), lease, sent });
                 }
                 // There are more expired leases to remove.
-                Ok(Answer::Busy { call_again: true, now }) => {
+                Ok(Changed::Busy { call_again: true, now }) => {
                     context.observe(now);
                     retry.gets_on();
                 }
                 // The request arrived after `not_after`, and the answer has corrected the estimate of the server's
                 // clock.
-                Ok(Answer::Stale { now }) => context.observe(now),
-                Ok(Answer::NotHeld { call_again, now }) => {
+                Ok(Changed::Stale { now }) => context.observe(now),
+                Ok(Changed::NotHeld { call_again, now }) => {
                     self.set_ended(call_again, now);
                     old.lose(Loss::Gone);
                     pending.forget();
@@ -239,7 +239,7 @@ impl HoldOwner {
 }
 
 /// The answer to a change.
-struct Changed {
+struct NewHold {
     amount: u32,
     token: Token,
     lease: Duration,

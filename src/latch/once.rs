@@ -14,7 +14,7 @@ use crate::protocol::latch::LatchCall;
 use crate::protocol::reply::ServerMillis;
 
 /// The server's answer to one copy of a call.
-pub(super) enum Said<T> {
+pub(super) enum CopyAnswer<T> {
     /// The call was executed. With `call_again`, more waiters have to be notified.
     Done { outcome: T, call_again: bool },
     /// Nothing was done yet, and the same call must be sent again.
@@ -24,7 +24,7 @@ pub(super) enum Said<T> {
 }
 
 /// The answer, with the time of the server's clock.
-pub(super) type TimedAnswer<T> = std::result::Result<(Said<T>, ServerMillis), Failure>;
+pub(super) type TimedAnswer<T> = std::result::Result<(CopyAnswer<T>, ServerMillis), Failure>;
 
 /// Sends copies of a request until one is answered. All copies have the same attempt id, by which the server recognizes
 /// them, and the same time until which the server remembers that id. This is the latest time at which the last copy may
@@ -53,19 +53,19 @@ pub(super) async fn once<T>(
             Ok((said, now)) => {
                 context.observe(now);
                 match said {
-                    Said::Done { outcome, call_again } => {
+                    CopyAnswer::Done { outcome, call_again } => {
                         if call_again {
                             context.engine.promote_later(keys, context.now(), context.config.lease);
                         }
                         return Ok(outcome);
                     }
-                    Said::Stale if resent && not_after == known_until => {
+                    CopyAnswer::Stale if resent && not_after == known_until => {
                         let reason = "no answer came to the first request, and it is too late for another";
                         return Err(Error::because(ErrorKind::Unavailable, operation, reason).with_name(&keys.name));
                     }
-                    Said::Again => retry.gets_on(),
+                    CopyAnswer::Again => retry.gets_on(),
                     // The estimate of the server's clock was wrong, and the answer has corrected it.
-                    Said::Stale => {}
+                    CopyAnswer::Stale => {}
                 }
             }
             Err(failure) => {

@@ -131,10 +131,10 @@ async fn ask(
         match vote(masters, request, (turns, votes), (&turn, owner), (patience, &mut contested)).await? {
             Outcome::Held { votes: slots, until, token, term } => {
                 let hold = Hold::new(request.keys.clone(), owner, 1, token, request.lease, term, until);
-                let kept = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots));
-                QuorumTask::start(kept.clone(), votes.to_vec(), turn);
-                let hold = kept.hold.clone();
-                return Ok(Some(QuorumGrant { hold, ends: kept as Arc<dyn Ends> }));
+                let quorum = Arc::new(QuorumHold::new(masters.clone(), Arc::new(hold), slots));
+                QuorumTask::start(quorum.clone(), votes.to_vec(), turn);
+                let hold = quorum.hold.clone();
+                return Ok(Some(QuorumGrant { hold, ends: quorum as Arc<dyn Ends> }));
             }
             Outcome::Busy => return Ok(None),
             Outcome::TurnLost => {}

@@ -15,11 +15,11 @@ use crate::red_lock::standing::Standing;
 
 pub(super) struct Master {
     pub(super) source: Arc<HoldSource>,
-    state: Mutex<State>,
+    state: Mutex<Known>,
 }
 
 #[derive(Default)]
-struct State {
+struct Known {
     /// Set if the master gave no usable answer, whatever the name. Acquisitions do not ask it until it has answered a
     /// probe.
     down: Option<Down>,

@@ -22,12 +22,12 @@ use crate::red_lock::masters::Masters;
 
 pub(super) struct Patience {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<Waits>,
     /// Notified when the acquisition may end earlier than it would have.
     changed: Event,
 }
 
-struct State {
+struct Waits {
     /// The last time at which the acquisition got on.
     last: Instant,
     /// Since when it waits for others, as far as is known.
@@ -37,33 +37,33 @@ struct State {
 impl Patience {
     pub(super) fn new(masters: &Masters) -> Self {
         let now = masters.now();
-        let state = Mutex::new(State { last: now, waits: None });
+        let state = Mutex::new(Waits { last: now, waits: None });
         Self { began: now, state, changed: Event::new() }
     }
 
     /// The acquisition waits in a queue that is served. That is of no use without a majority.
     pub(super) fn wait(&self, now: Instant) {
-        let State { last, waits } = *lock(&self.state);
-        self.set(State { last, waits: waits.or(Some(now)) });
+        let Waits { last, waits } = *lock(&self.state);
+        self.set(Waits { last, waits: waits.or(Some(now)) });
     }
 
     /// A majority has answered that others are in the way.
     pub(super) fn wait_for_votes(&self, now: Instant) {
-        self.set(State { last: now, waits: Some(now) });
+        self.set(Waits { last: now, waits: Some(now) });
     }
 
     /// The acquisition asks the masters. If it has waited for others until now, its time begins now. Returns when it
     /// began.
     pub(super) fn ask(&self, now: Instant) -> Instant {
-        let State { last, waits } = *lock(&self.state);
+        let Waits { last, waits } = *lock(&self.state);
         if waits.is_none() {
             return last;
         }
-        self.set(State { last: now, waits: None });
+        self.set(Waits { last: now, waits: None });
         now
     }
 
-    fn set(&self, state: State) {
+    fn set(&self, state: Waits) {
         *lock(&self.state) = state;
         self.changed.notify(usize::MAX);
     }
@@ -72,7 +72,7 @@ impl Patience {
     /// is known. All that wait in one program fail at the same time, so the turn is no new beginning if there has been
     /// no majority since before. `votes` are the keys of the vote on each master.
     fn end(&self, masters: &Masters, votes: &[Arc<Keys>]) -> Option<Instant> {
-        let State { last, waits } = *lock(&self.state);
+        let Waits { last, waits } = *lock(&self.state);
         let retry_timeout = masters.retry_timeout();
         let gone = masters.majority_gone(votes, masters.now()).map(|gone| gone.max(self.began));
         if let Some(waits) = waits {

@@ -24,7 +24,7 @@ use crate::trace;
 use crate::tuning::VOTE_COUNTS;
 
 pub(super) struct QuorumTask {
-    kept: Arc<QuorumHold>,
+    quorum: Arc<QuorumHold>,
     /// The keys of the vote on each master.
     keys: Vec<Arc<Keys>>,
     /// Released after the votes, because its release lets the next acquisition ask for them.
@@ -33,10 +33,10 @@ pub(super) struct QuorumTask {
 
 impl QuorumTask {
     /// Keeps the hold until a method of [`Ends`](crate::hold::quorum::Ends) ends it, or until it is lost.
-    pub(super) fn start(kept: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>) {
-        let executor = kept.masters.executor().clone();
-        let keeper = Self { kept, keys, turn: Some(turn) };
-        executor.spawn(Box::pin(keeper.run()));
+    pub(super) fn start(quorum: Arc<QuorumHold>, keys: Vec<Arc<Keys>>, turn: Arc<HoldOwner>) {
+        let executor = quorum.masters.executor().clone();
+        let task = Self { quorum, keys, turn: Some(turn) };
+        executor.spawn(Box::pin(task.run()));
     }
 
     async fn run(mut self) {
@@ -46,20 +46,20 @@ impl QuorumTask {
 
     /// Returns when the hold must end or is lost.
     async fn keep(&self) {
-        let kept = &*self.kept;
-        let is_renewed = kept.hold.term != Term::Fixed;
+        let quorum = &*self.quorum;
+        let is_renewed = quorum.hold.term != Term::Fixed;
         loop {
-            if let Either::Left(_) = select(pin!(kept.ended()), pin!(self.pause())).await {
+            if let Either::Left(_) = select(pin!(quorum.ended()), pin!(self.pause())).await {
                 return;
             }
             self.count();
-            if kept.hold.deadline().is_none() {
+            if quorum.hold.deadline().is_none() {
                 return;
             }
             // The requests end at the deadline, because a loss is signalled then.
-            let left = kept.hold.remaining(kept.masters.now());
-            let regained = async { timeout(kept.masters.executor(), left, self.regain()).await };
-            if is_renewed && let Either::Left(_) = select(pin!(kept.ended()), pin!(regained)).await {
+            let left = quorum.hold.remaining(quorum.masters.now());
+            let regained = async { timeout(quorum.masters.executor(), left, self.regain()).await };
+            if is_renewed && let Either::Left(_) = select(pin!(quorum.ended()), pin!(regained)).await {
                 return;
             }
         }
@@ -67,11 +67,11 @@ impl QuorumTask {
 
     /// Waits until the next count is due or a vote is lost.
     async fn pause(&self) {
-        let kept = &*self.kept;
-        let left = kept.hold.remaining(kept.masters.now());
-        let pause = if kept.hold.term == Term::Fixed { left } else { left.min(kept.hold.lease / VOTE_COUNTS) };
+        let quorum = &*self.quorum;
+        let left = quorum.hold.remaining(quorum.masters.now());
+        let pause = if quorum.hold.term == Term::Fixed { left } else { left.min(quorum.hold.lease / VOTE_COUNTS) };
         let lost = async {
-            let votes: Vec<_> = lock(&kept.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
+            let votes: Vec<_> = lock(&quorum.slots).iter().filter_map(|slot| slot.vote.clone()).collect();
             let holds = votes.iter().map(|vote| vote.hold.clone()).collect::<Vec<_>>();
             drop(votes);
             let mut over: FuturesUnordered<_> = holds.iter().map(|hold| hold.over()).collect();
@@ -79,21 +79,21 @@ impl QuorumTask {
                 pending::<()>().await;
             }
         };
-        select(kept.masters.executor().sleep(pause), pin!(lost)).await;
+        select(quorum.masters.executor().sleep(pause), pin!(lost)).await;
     }
 
     /// Moves the deadline of the hold to the time until which a majority of the votes lasts, and drops lost votes. The
     /// hold is lost at its deadline, or when the clients are closed. No other holder can have a majority before these
     /// leases have ended.
     fn count(&self) {
-        let kept = &*self.kept;
-        let now = kept.masters.now();
-        if let Some(until) = kept.deadline(now) {
-            kept.hold.extend(until, now);
+        let quorum = &*self.quorum;
+        let now = quorum.masters.now();
+        if let Some(until) = quorum.deadline(now) {
+            quorum.hold.extend(until, now);
         }
         let mut gone = Vec::new();
         let mut closed = 0;
-        for slot in &mut *lock(&kept.slots) {
+        for slot in &mut *lock(&quorum.slots) {
             if let Some(vote) = slot.vote.take_if(|vote| vote.hold.deadline().is_none()) {
                 closed += usize::from(vote.hold.loss(now) == Some(Loss::Closed));
                 gone.push(vote);
@@ -102,15 +102,15 @@ impl QuorumTask {
         // Dropped after the mutex is unlocked, because this may be the last reference to a hold, whose drop locks other
         // tables.
         drop(gone);
-        let loss = match kept.hold.loss(now) {
-            None if closed > 0 && kept.deadline(now).is_none() => Some(Loss::Closed),
+        let loss = match quorum.hold.loss(now) {
+            None if closed > 0 && quorum.deadline(now).is_none() => Some(Loss::Closed),
             loss => loss,
         };
         if let Some(loss) = loss
-            && kept.hold.lose(loss)
+            && quorum.hold.lose(loss)
         {
-            kept.masters.change_stats(|stats| stats.lost += 1);
-            trace::lost(&kept.hold.keys.name, &loss);
+            quorum.masters.change_stats(|stats| stats.lost += 1);
+            trace::lost(&quorum.hold.keys.name, &loss);
         }
     }
 
@@ -120,7 +120,7 @@ impl QuorumTask {
     /// for the hold all the same, and its counter stays as it is: while a majority has this hold, no later hold has
     /// been granted that the counter could stand for.
     async fn regain(&self) {
-        let QuorumHold { masters, hold, slots, .. } = &*self.kept;
+        let QuorumHold { masters, hold, slots, .. } = &*self.quorum;
         let missing: Vec<usize> = {
             let slots = lock(slots);
             slots.iter().enumerate().filter(|(_, slot)| slot.vote.is_none()).map(|(n, _)| n).collect()
@@ -133,7 +133,7 @@ impl QuorumTask {
             token = token.next();
         }
         // If no majority has the hold any more, as after a jump of clocks, later holds may have been granted.
-        let mut granted = self.kept.deadline(masters.now()).is_some();
+        let mut granted = self.quorum.deadline(masters.now()).is_some();
         if mutant::on(Mutant::RegainedVoteBarred) {
             granted = false;
         }
@@ -145,7 +145,7 @@ impl QuorumTask {
     }
 
     fn set_regained(&self, mut cast: Cast<'_>) {
-        let QuorumHold { masters, hold, slots, .. } = &*self.kept;
+        let QuorumHold { masters, hold, slots, .. } = &*self.quorum;
         let master = cast.ballot.master;
         // A client that has just connected may lead to a server that has voted already. The drop cancels the second
         // vote.
@@ -168,15 +168,15 @@ impl QuorumTask {
     /// Releases all votes at once, then the turn, which hands over to the next acquisition. Then answers the caller. A
     /// release without an answer within the node timeout continues in the background.
     async fn let_go(&mut self) {
-        let kept = self.kept.clone();
-        let masters = &kept.masters;
-        let votes: Vec<_> = lock(&kept.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
+        let quorum = self.quorum.clone();
+        let masters = &quorum.masters;
+        let votes: Vec<_> = lock(&quorum.slots).iter_mut().map(|slot| slot.vote.take()).enumerate().collect();
         let votes = votes.into_iter().filter_map(|(n, vote)| vote.filter(|_| masters.all[n].is_up()));
         if mutant::on(Mutant::TurnBeforeVotes) {
             self.turn = None;
-            masters.executor().sleep(masters.node_timeout(kept.hold.lease) / 4).await;
+            masters.executor().sleep(masters.node_timeout(quorum.hold.lease) / 4).await;
         }
-        let limit = masters.node_timeout(kept.hold.lease);
+        let limit = masters.node_timeout(quorum.hold.lease);
         let mut releases = Together::new(masters.executor().sleep(limit), votes.map(release));
         let mut count = Released::default();
         // The next acquisition only needs a majority.
@@ -189,13 +189,13 @@ impl QuorumTask {
             together(masters.executor(), limit, [release(turn)]).await;
         }
         self.turn = None;
-        kept.tell(self.outcome(count));
+        quorum.tell(self.outcome(count));
         while releases.next().await.is_some() {}
     }
 
     /// What the caller of the release is told.
     fn outcome(&self, count: Released) -> Result<()> {
-        let QuorumHold { masters, hold, .. } = &*self.kept;
+        let QuorumHold { masters, hold, .. } = &*self.quorum;
         let needed = majority(masters.all.len());
         if let Some(loss) = hold.loss(masters.now()) {
             return Err(lost_error(hold, "release", loss));
@@ -231,10 +231,10 @@ impl Released {
 impl Drop for QuorumTask {
     fn drop(&mut self) {
         // Does nothing after a release or a loss. In all other cases, the runtime has dropped the task.
-        self.kept.hold.lose(Loss::Closed);
+        self.quorum.hold.lose(Loss::Closed);
         // The end of its channel tells the caller of the release.
-        self.kept.leave_caller();
-        self.kept.masters.change_stats(|stats| stats.held -= 1);
+        self.quorum.leave_caller();
+        self.quorum.masters.change_stats(|stats| stats.held -= 1);
     }
 }
 

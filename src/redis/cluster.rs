@@ -72,7 +72,7 @@ pub(super) struct Cluster {
 }
 
 /// What the first reading of the map has found.
-struct First {
+struct FirstReading {
     warnings: Vec<Warning>,
     sharded: bool,
 }
@@ -98,7 +98,7 @@ impl Cluster {
             select(work, pin!(router.closed())).await;
         }));
         match connected.await {
-            Ok(Ok(First { warnings, sharded })) => {
+            Ok(Ok(FirstReading { warnings, sharded })) => {
                 if sharded {
                     let channels = Arc::default();
                     sharded::start(&router, &channels);
@@ -182,7 +182,7 @@ impl fmt::Debug for Cluster {
 
 /// Reads the map whenever a reading is due, and closes links that are no longer needed. The result of the first reading
 /// goes to `first`. If that reading failed, the task ends.
-async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<First, Failure>>) {
+async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<FirstReading, Failure>>) {
     let mut reader = Reader::default();
     let mut reading = match reader.read(router, true).await {
         Ok(reading) => reading,
@@ -193,7 +193,7 @@ async fn keep_map(router: &Router, first: oneshot::Sender<std::result::Result<Fi
     };
     let About { warnings, sharded } = std::mem::take(&mut reading.about);
     router.learn(reading);
-    if first.send(Ok(First { warnings, sharded })).is_err() {
+    if first.send(Ok(FirstReading { warnings, sharded })).is_err() {
         return;
     }
     loop {

@@ -1,4 +1,4 @@
-//! Connecting to one server, to the master that sentinels name, or to a cluster.
+//! ConnectAttempt to one server, to the master that sentinels name, or to a cluster.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl RedisConnection {
         config: &Config,
     ) -> Result<Self> {
         let seed = dialer.seed();
-        let attempt = Attempt { executor, dialer, config, seed };
+        let attempt = ConnectAttempt { executor, dialer, config, seed };
         let (servers, mut warnings) = match Servers::parse(url)? {
             Servers::One(target) => attempt.connect_to_server(target).await?,
             Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
@@ -70,14 +70,14 @@ impl RedisConnection {
     }
 }
 
-struct Attempt<'a> {
+struct ConnectAttempt<'a> {
     executor: Arc<dyn Executor>,
     dialer: Arc<dyn Dial>,
     config: &'a Config,
     seed: u64,
 }
 
-impl Attempt<'_> {
+impl ConnectAttempt<'_> {
     fn link(&self, locate: Arc<dyn Locate>) -> Arc<Link> {
         Arc::new(Link::new(self.executor.clone(), self.dialer.clone(), locate, self.config, self.seed))
     }

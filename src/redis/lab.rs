@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::ops::RangeInclusive;
 #[cfg(unix)]
 use std::path::Path;
 use std::pin::pin;
@@ -28,6 +29,7 @@ use crate::connection::Warning;
 use crate::error::Result;
 use crate::mutex::lock;
 use crate::runtime::{Executor, an_instant};
+use crate::tuning::RECONNECT;
 
 pub(super) use self::named::Named;
 pub(super) use self::node::{FakeNode, Said, push};
@@ -37,6 +39,21 @@ mod node;
 
 pub(super) type Connecting = oneshot::Receiver<std::result::Result<Vec<Warning>, Failure>>;
 pub(super) type Tasks = FuturesUnordered<BoxFuture<'static, ()>>;
+
+/// How long after the first loss of a connection it is dialled again, with a little time for the dial.
+pub(super) fn soon() -> RangeInclusive<Duration> {
+    RECONNECT.shortest * 3 / 4 - ms(1)..=RECONNECT.shortest * 5 / 4 + ms(2)
+}
+
+/// The shortest time after which it is dialled again when it has been lost many times.
+pub(super) fn late() -> Duration {
+    RECONNECT.longest * 3 / 4
+}
+
+/// A connection that lasted for this long is dialled again soon.
+pub(super) fn lasting() -> Duration {
+    RECONNECT.at_most()
+}
 
 pub(super) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -5,7 +5,7 @@ use std::fmt;
 use super::cluster::Seeds;
 use super::sentinel::SentinelConfig;
 use super::url::form::Form;
-use super::url::parts::Parts;
+use super::url::parts::UrlParts;
 use super::url::target::Target;
 use crate::error::Result;
 
@@ -17,7 +17,7 @@ pub(super) enum Servers {
 
 impl Servers {
     pub(super) fn parse(url: &str) -> Result<Self> {
-        let parts = Parts::parse(url)?;
+        let parts = UrlParts::parse(url)?;
         Ok(match parts.form {
             Form::Server | Form::Socket => Self::One(Target::of(&parts)?),
             Form::Sentinels => Self::Sentinels(SentinelConfig::of(parts)?),

@@ -10,7 +10,7 @@ use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::{Hold, answer_within};
-use crate::engine::replica_waits::ReplicaLink;
+use crate::engine::replica_waits::WaitsOn;
 use crate::mutant::{self, Mutant};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
 use crate::protocol::reply::{HoldState, Renewed};
@@ -132,7 +132,7 @@ impl Renewals<'_> {
             0 => self.scripts.renew(&args, within).await,
             _ => {
                 let node = holds.first().map_or(0, |hold| self.scripts.connection.node_of(hold.keys.main()));
-                let wait = self.engine.begin_wait(ReplicaLink { node, replicas });
+                let wait = self.engine.begin_wait(WaitsOn { node, replicas });
                 let renewed = self.scripts.renew_acknowledged(&args, replicas, within).await;
                 wait.answered(is_enough(&renewed));
                 renewed

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use crate::engine::Engine;
 use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::Hold;
-use crate::engine::replica_waits::ReplicaLink;
+use crate::engine::replica_waits::WaitsOn;
 use crate::protocol::attempt_id::AttemptId;
 
 /// While it exists, the hold waits for its replicas.
@@ -33,7 +33,7 @@ impl Drop for Confirming<'_> {
 #[derive(Debug)]
 pub(crate) struct ReplicaWait<'a> {
     engine: &'a Engine,
-    link: ReplicaLink,
+    link: WaitsOn,
     /// The attempt to which the call belongs, if it belongs to one.
     attempt: Option<AttemptId>,
     enough: Option<bool>,
@@ -62,7 +62,7 @@ impl Drop for ReplicaWait<'_> {
 
 impl Engine {
     /// Records that a call which waits for replicas is about to be sent.
-    pub(crate) fn begin_wait(&self, link: ReplicaLink) -> ReplicaWait<'_> {
+    pub(crate) fn begin_wait(&self, link: WaitsOn) -> ReplicaWait<'_> {
         self.change(|state| state.confirmations.waits.begin(link));
         ReplicaWait { engine: self, link, attempt: None, enough: None }
     }
@@ -70,12 +70,7 @@ impl Engine {
     /// Whether the next request of the attempt waits for the replicas itself. A first request does, unless others would
     /// hold it up. The next one does as well if the first was not answered: over another connection it might overtake
     /// the first.
-    pub(crate) fn wait_with_request(
-        &self,
-        id: AttemptId,
-        is_first: bool,
-        link: ReplicaLink,
-    ) -> Option<ReplicaWait<'_>> {
+    pub(crate) fn wait_with_request(&self, id: AttemptId, is_first: bool, link: WaitsOn) -> Option<ReplicaWait<'_>> {
         self.change(|state| {
             let attempt = state.attempts.get_mut(id.n)?;
             let is_unanswered = attempt.waits_with == link.replicas;

@@ -18,8 +18,8 @@ fn task(three: &Three, lasts: Duration) -> QuorumTask {
     let until = masters.now() + lasts;
     let hold = Hold::new(three.votes[0].clone(), id, 1, Token::new(7), 30 * SECOND, Term::Fixed, until);
     let slots = masters.all.iter().map(|_| Slot::default()).collect();
-    let kept = QuorumHold::new(masters.clone(), Arc::new(hold), slots);
-    QuorumTask { kept: Arc::new(kept), keys: three.votes.clone(), turn: None }
+    let quorum = QuorumHold::new(masters.clone(), Arc::new(hold), slots);
+    QuorumTask { quorum: Arc::new(quorum), keys: three.votes.clone(), turn: None }
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn what_the_caller_of_a_release_is_told() {
 fn a_release_ends_with_the_task_of_the_hold() {
     let three = Three::durable();
     let task = task(&three, SECOND);
-    let kept = task.kept.clone();
+    let quorum = task.quorum.clone();
     assert_eq!(three.masters.stats().held, 1);
-    let mut release = kept.release();
-    assert!(kept.is_ending());
+    let mut release = quorum.release();
+    assert!(quorum.is_ending());
     assert!(release.as_mut().now_or_never().is_none());
     drop(task);
     let error = finish(release).unwrap_err();
@@ -67,9 +67,9 @@ fn a_release_ends_with_the_task_of_the_hold() {
 fn a_hold_that_is_dropped_ends_later() {
     let three = Three::durable();
     let task = task(&three, SECOND);
-    assert!(!task.kept.is_ending() && task.kept.ended().now_or_never().is_none());
-    task.kept.release_later();
-    assert!(task.kept.is_ending() && task.kept.ended().now_or_never().is_some());
+    assert!(!task.quorum.is_ending() && task.quorum.ended().now_or_never().is_none());
+    task.quorum.release_later();
+    assert!(task.quorum.is_ending() && task.quorum.ended().now_or_never().is_some());
 }
 
 /// The clients of a majority were closed, or only those of a minority.
@@ -81,12 +81,12 @@ fn a_hold_ends_with_the_clients_of_its_votes() {
         let until = three.masters.now() + 30 * SECOND;
         let votes: Vec<Arc<Hold>> =
             three.setups.iter().zip(&three.votes).map(|(setup, keys)| vote(setup, keys, until)).collect();
-        for ((slot, vote), setup) in lock(&task.kept.slots).iter_mut().zip(&votes).zip(&three.setups) {
+        for ((slot, vote), setup) in lock(&task.quorum.slots).iter_mut().zip(&votes).zip(&three.setups) {
             *slot = Slot::voted(HoldOwner::new(HoldSource::new(setup.context.clone()), vote.clone(), None), None);
         }
         votes[..closed].iter().for_each(|vote| assert!(vote.lose(Loss::Closed)));
         task.count();
-        assert_eq!(task.kept.hold.loss(three.masters.now()), loss, "{closed}");
+        assert_eq!(task.quorum.hold.loss(three.masters.now()), loss, "{closed}");
     }
 }
 

@@ -13,7 +13,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::super::convert;
 use super::super::dial::handshake;
-use super::super::dial::one_sided::First;
+use super::super::dial::one_sided::FirstLogin;
 use super::super::failure::Failure;
 use super::choice::{Choice, Heard};
 use super::host::Host;
@@ -187,7 +187,7 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let (dialer, executor) = (&*router.dialer, &router.executor);
         let login = handshake::login(Arc::clone(&target), dialer, None, &progress);
-        let mut fresh = First { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
+        let mut fresh = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
         let warnings = handshake::prepare(&mut fresh, true).await?;
         let asked = pin!(ask(router, fresh.connection, &host, true));
         match select(asked, fresh.driver).await {

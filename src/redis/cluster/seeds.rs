@@ -1,7 +1,7 @@
 //! The nodes of a cluster that a URL names. Any of them can report the others.
 
 use super::super::url::address::Address;
-use super::super::url::parts::Parts;
+use super::super::url::parts::UrlParts;
 use super::super::url::target::{Access, Target};
 use super::super::url::{Spelling, invalid};
 use super::host::Host;
@@ -15,7 +15,7 @@ pub(in crate::redis) struct Seeds {
 
 impl Seeds {
     /// The seeds that the URL of a cluster names.
-    pub(in crate::redis) fn named(parts: &Parts) -> Result<Self> {
+    pub(in crate::redis) fn named(parts: &UrlParts) -> Result<Self> {
         let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
         let access = Access::new(&parts.login, parts.tls, spelling)?.of_nodes(spelling)?;
         let hosts =
@@ -25,7 +25,7 @@ impl Seeds {
 
     #[cfg(test)]
     pub(super) fn parse(url: &str) -> Result<Self> {
-        Self::named(&Parts::parse(url)?)
+        Self::named(&UrlParts::parse(url)?)
     }
 
     /// The seeds of a cluster that was found through the URL of a single node.

@@ -39,7 +39,7 @@ mod socket;
 mod table;
 
 /// The receiving end. Dropping it ends the subscription.
-struct Subscription {
+struct ChannelStream {
     notices: UnboundedReceiver<Notice>,
     _wanted: Wanted,
 }
@@ -57,7 +57,7 @@ impl Drop for Wanted {
     }
 }
 
-impl Stream for Subscription {
+impl Stream for ChannelStream {
     type Item = Notice;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Notice>> {
@@ -79,10 +79,10 @@ pub(super) async fn subscribe(
     let wanted = Wanted { channels: Arc::clone(channels), channel, id };
     let limit = router.config.command_timeout;
     if mutant::on(Mutant::InboxOpenTooSoon) {
-        return Ok(Subscription { notices, _wanted: wanted });
+        return Ok(ChannelStream { notices, _wanted: wanted });
     }
     match router.within(limit, confirmed).await {
-        Some(Ok(Ok(()))) => Ok(Subscription { notices, _wanted: wanted }),
+        Some(Ok(Ok(()))) => Ok(ChannelStream { notices, _wanted: wanted }),
         Some(Ok(Err(failure))) => Err(failure.into()),
         Some(Err(oneshot::Canceled)) => Err(ConnectionError::Closed),
         None if router.is_closed() => Err(ConnectionError::Closed),

@@ -34,14 +34,14 @@ const GREETING: &[u8] =
     b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03bowline asks whether this is TLS\x00\x00\x04\xc0\x2f\x00\x9c\x01\x00";
 
 /// The first login to a server, and its time limit.
-pub(in crate::redis) struct First<'a> {
+pub(in crate::redis) struct FirstLogin<'a> {
     pub(in crate::redis) target: &'a Arc<Target>,
     pub(in crate::redis) dialer: &'a dyn Dial,
     pub(in crate::redis) executor: &'a Arc<dyn Executor>,
     pub(in crate::redis) limit: Duration,
 }
 
-impl First<'_> {
+impl FirstLogin<'_> {
     /// Ends the first login early if only one side uses TLS.
     pub(in crate::redis) async fn watch(
         &self,

@@ -29,7 +29,7 @@ pub(in crate::redis) struct Acknowledging(Arc<Links>);
 type Links = Mutex<BTreeMap<u32, ReplicaLink>>;
 
 struct ReplicaLink {
-    shared: Arc<Link>,
+    link: Arc<Link>,
     /// The generation of the connection for commands to which this connection belongs.
     commands: u64,
     /// The number of batches of calls that are under way.
@@ -41,15 +41,15 @@ struct ReplicaLink {
 /// Marks the connection as needed while it exists.
 struct Use<'a> {
     links: &'a Links,
-    shared: Arc<Link>,
+    link: Arc<Link>,
 }
 
 impl Drop for Use<'_> {
     fn drop(&mut self) {
-        let now = self.shared.executor.now();
-        if let Some(link) = lock(self.links).values_mut().find(|link| Arc::ptr_eq(&link.shared, &self.shared)) {
-            link.calls -= 1;
-            link.used = now;
+        let now = self.link.executor.now();
+        if let Some(kept) = lock(self.links).values_mut().find(|kept| Arc::ptr_eq(&kept.link, &self.link)) {
+            kept.calls -= 1;
+            kept.used = now;
         }
     }
 }
@@ -72,7 +72,7 @@ impl Acknowledging {
         let elapsed = commands.executor.now().saturating_duration_since(started);
         let waiting = Waiting { within: waiting.within.saturating_sub(elapsed), ..waiting };
         let needed = self.link(commands, generation, waiting.replicas);
-        let link = &needed.shared;
+        let link = &needed.link;
         let answers =
             match select(pin!(calls::run_acknowledged(link, calls, waiting)), pin!(commands.gone(generation))).await {
                 Either::Left((answers, _)) => Some(answers),
@@ -94,55 +94,56 @@ impl Acknowledging {
         let now = commands.executor.now();
         let mut links = lock(&self.0);
         let mut old = Vec::new();
-        links.retain(|_, link| {
-            let is_current = link.commands >= generation;
+        links.retain(|_, kept| {
+            let is_current = kept.commands >= generation;
             if !is_current {
-                old.push(Arc::clone(&link.shared));
+                old.push(Arc::clone(&kept.link));
             }
             is_current
         });
         // A link for calls that wait for no replica can serve another number.
-        let (mut link, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
-            Some(link) => (link, false),
+        let (mut kept, is_new) = match links.remove(&replicas).or_else(|| links.remove(&0)) {
+            Some(kept) => (kept, false),
             None => {
-                let shared = Arc::new(commands.sibling());
-                (ReplicaLink { shared, commands: generation, calls: 0, used: now }, true)
+                let link = Arc::new(commands.sibling());
+                (ReplicaLink { link, commands: generation, calls: 0, used: now }, true)
             }
         };
-        link.calls += 1;
-        link.used = now;
-        let shared = Arc::clone(&link.shared);
-        links.insert(replicas, link);
+        kept.calls += 1;
+        kept.used = now;
+        let link = Arc::clone(&kept.link);
+        links.insert(replicas, kept);
         drop(links);
         old.iter().for_each(|old| old.close());
         if is_new {
-            let (links, kept) = (Arc::downgrade(&self.0), Arc::clone(&shared));
-            shared.executor.spawn(Box::pin(async move {
-                beside(supervisor::supervise_sibling(Arc::clone(&kept)), [until_idle(&links, &kept).boxed()]).await;
+            let (links, of_task) = (Arc::downgrade(&self.0), Arc::clone(&link));
+            link.executor.spawn(Box::pin(async move {
+                let idle = until_idle(&links, &of_task).boxed();
+                beside(supervisor::supervise_sibling(Arc::clone(&of_task)), [idle]).await;
             }));
         }
-        Use { links: &self.0, shared }
+        Use { links: &self.0, link }
     }
 
     pub(in crate::redis) fn close(&self) {
         let links = std::mem::take(&mut *lock(&self.0));
-        links.into_values().for_each(|link| link.shared.close());
+        links.into_values().for_each(|kept| kept.link.close());
     }
 }
 
 /// Removes the connection when no call has needed it for a while, and returns. Each connection sets a timer for this,
 /// instead of each call.
-async fn until_idle(links: &Weak<Links>, shared: &Arc<Link>) {
+async fn until_idle(links: &Weak<Links>, link: &Arc<Link>) {
     let mut pause = REPLICA_LINK_IDLE;
     loop {
-        let due = shared.executor.now() + pause;
-        shared.executor.sleep(pause).await;
-        let now = shared.executor.now();
+        let due = link.executor.now() + pause;
+        link.executor.sleep(pause).await;
+        let now = link.executor.now();
         // A sleep ends early only when the runtime is shut down.
         let Some(links) = links.upgrade().filter(|_| now >= due) else { return };
         let mut links = lock(&links);
-        let Some((k, link)) = links.iter().find(|(_, link)| Arc::ptr_eq(&link.shared, shared)) else { return };
-        let idle = if link.calls == 0 { now.saturating_duration_since(link.used) } else { Duration::ZERO };
+        let Some((k, kept)) = links.iter().find(|(_, kept)| Arc::ptr_eq(&kept.link, link)) else { return };
+        let idle = if kept.calls == 0 { now.saturating_duration_since(kept.used) } else { Duration::ZERO };
         if idle >= REPLICA_LINK_IDLE {
             let k = *k;
             links.remove(&k);

@@ -8,7 +8,7 @@ use ::redis::aio::AsyncPushSender;
 use futures::future::select;
 
 use super::super::dial::handshake::{self, Fresh};
-use super::super::dial::one_sided::First;
+use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::{DialProgress, Stage};
 use super::super::failure::Failure;
 use super::Link;
@@ -29,7 +29,7 @@ impl Link {
         let (dialer, executor) = (&*self.dialer, &self.executor);
         let login = handshake::login(Arc::clone(&target), dialer, push, progress);
         let dialled = match first {
-            Some(limit) => First { target: &target, dialer, executor, limit }.watch(progress, login).await,
+            Some(limit) => FirstLogin { target: &target, dialer, executor, limit }.watch(progress, login).await,
             None => login.await,
         };
         dialled.map_err(|failure| self.locate.explain(&target, failure))

@@ -11,7 +11,7 @@ use futures::future::{Either, select};
 
 use super::super::convert;
 use super::super::dial::handshake::{self, Driver, Fresh};
-use super::super::dial::one_sided::First;
+use super::super::dial::one_sided::FirstLogin;
 use super::super::dial::progress::DialProgress;
 use super::super::failure::Failure;
 use super::super::url::target::Target;
@@ -57,8 +57,11 @@ impl Standing {
         };
         let (dialer, executor, limit) = (&*sentinels.dialer, &sentinels.executor, sentinels.limit);
         let login = handshake::login(Arc::clone(target), dialer, Some(Arc::new(push)), progress);
-        let login =
-            if first { First { target, dialer, executor, limit }.watch(progress, login).await } else { login.await };
+        let login = if first {
+            FirstLogin { target, dialer, executor, limit }.watch(progress, login).await
+        } else {
+            login.await
+        };
         let Fresh { connection, driver, .. } = login.map_err(|failure| match failure {
             Failure::Refused(refusal) => query::refused(refusal, target),
             other => other,

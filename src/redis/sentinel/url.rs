@@ -4,7 +4,7 @@ use std::fmt;
 
 use ::redis::RedisConnectionInfo;
 
-use super::super::url::parts::Parts;
+use super::super::url::parts::UrlParts;
 use super::super::url::target::{Access, Target};
 use super::super::url::{Spelling, invalid};
 use crate::error::Result;
@@ -23,7 +23,7 @@ const OF_SENTINELS: Spelling = Spelling { plain: "sentinel_tls=false", tls: "sen
 const OF_SERVERS: Spelling = Spelling { plain: "tls=false", tls: "tls=true" };
 
 impl SentinelConfig {
-    pub(in super::super) fn of(parts: Parts) -> Result<Self> {
+    pub(in super::super) fn of(parts: UrlParts) -> Result<Self> {
         let parameters = parts.parameters;
         let login = credentials(parameters.sentinel_user, parameters.sentinel_password);
         let access = Access::new(&login, parameters.sentinel_tls.unwrap_or(parts.tls), OF_SENTINELS)?;
@@ -37,7 +37,7 @@ impl SentinelConfig {
     }
 
     pub(super) fn parse(url: &str) -> Result<Self> {
-        Self::of(Parts::parse(url)?)
+        Self::of(UrlParts::parse(url)?)
     }
 }
 

@@ -12,7 +12,7 @@ use super::invalid;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
 
-pub(in crate::redis) struct Parts {
+pub(in crate::redis) struct UrlParts {
     pub(in crate::redis) form: Form,
     /// Whether the scheme asks for TLS.
     pub(in crate::redis) tls: bool,
@@ -23,7 +23,7 @@ pub(in crate::redis) struct Parts {
     pub(in crate::redis) parameters: Parameters,
 }
 
-impl Parts {
+impl UrlParts {
     pub(in crate::redis) fn parse(url: &str) -> Result<Self> {
         let (url, fragment) = url.split_once('#').map_or((url, None), |(url, fragment)| (url, Some(fragment)));
         match fragment {

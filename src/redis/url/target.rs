@@ -11,7 +11,7 @@ use super::super::dial::progress::{self, DialProgress};
 use super::super::dial::{Dial, Stream};
 use super::super::failure::Failure;
 use super::address::Address;
-use super::parts::Parts;
+use super::parts::UrlParts;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, Trust};
 use super::{Spelling, invalid};
@@ -93,13 +93,13 @@ impl Access {
 
 impl Target {
     /// The server of a URL that names one.
-    pub(in crate::redis) fn of(parts: &Parts) -> Result<Self> {
+    pub(in crate::redis) fn of(parts: &UrlParts) -> Result<Self> {
         Access::new(&parts.login, parts.tls, Spelling::default())?.at(parts.address()?)
     }
 
     #[cfg(test)]
     pub(in crate::redis) fn parse(url: &str) -> Result<Self> {
-        Self::of(&Parts::parse(url)?)
+        Self::of(&UrlParts::parse(url)?)
     }
 
     /// Another server with the same user and settings.

@@ -16,7 +16,7 @@ use super::super::redirect::Redirect;
 use super::super::router::Router;
 use super::super::subscription::{CutOff, HEARTBEAT, limits};
 use super::channels::Channels;
-use super::socket::{ChannelAnswer, Said, Socket};
+use super::socket::{ChannelAnswer, FromNode, Socket};
 use crate::backoff::Backoff;
 use crate::mutant::{self, Mutant};
 use crate::protocol::slot;
@@ -57,7 +57,7 @@ struct Subscribed<'a> {
 
 /// The next event at a socket.
 enum Next {
-    Said(Option<Said>),
+    FromNode(Option<FromNode>),
     /// The wanted channels have changed, or a slot has another master.
     Changed,
     Heartbeat,
@@ -139,15 +139,15 @@ impl<'a> Subscribed<'a> {
                 let next = {
                     let timers = select(&mut heartbeat, &mut self.again);
                     match select(pin!(self.socket.hear()), select(&mut changed, timers)).await {
-                        Either::Left((said, _)) => Next::Said(said),
+                        Either::Left((said, _)) => Next::FromNode(said),
                         Either::Right((Either::Left(_), _)) => Next::Changed,
                         Either::Right((Either::Right((Either::Left(_), _)), _)) => Next::Heartbeat,
                         Either::Right((Either::Right((Either::Right(_), _)), _)) => Next::Again,
                     }
                 };
                 match next {
-                    Next::Said(None) => return Failure::Io("the connection was lost".to_owned()),
-                    Next::Said(Some(Said::Message { channel, payload })) => {
+                    Next::FromNode(None) => return Failure::Io("the connection was lost".to_owned()),
+                    Next::FromNode(Some(FromNode::Message { channel, payload })) => {
                         channels.look(|table| table.deliver(&channel, self.node.host, payload));
                         continue;
                     }
@@ -158,7 +158,7 @@ impl<'a> Subscribed<'a> {
                         }
                         _ => return Failure::Io("the node is cut off from the cluster".to_owned()),
                     },
-                    Next::Said(Some(Said::Left(channel))) => self.lose(&channel),
+                    Next::FromNode(Some(FromNode::Left(channel))) => self.lose(&channel),
                     Next::Again => self.open.extend(self.put_off.drain()),
                     Next::Changed => {}
                 }

@@ -26,13 +26,13 @@ use crate::redis::dial::progress::DialProgress;
 
 pub(super) struct Socket {
     fresh: Fresh,
-    said: UnboundedReceiver<Said>,
+    said: UnboundedReceiver<FromNode>,
     /// Channels for which the server is about to send the `sunsubscribe` that was requested.
     unsubscribing: Vec<Arc<str>>,
 }
 
 /// A message of the server that does not answer a command.
-pub(super) enum Said {
+pub(super) enum FromNode {
     Message {
         channel: String,
         payload: Vec<u8>,
@@ -88,7 +88,7 @@ impl Socket {
     }
 
     /// The next message of the server. `None`: the socket has ended.
-    pub(super) async fn hear(&mut self) -> Option<Said> {
+    pub(super) async fn hear(&mut self) -> Option<FromNode> {
         loop {
             let said = {
                 let Fresh { driver, .. } = &mut self.fresh;
@@ -98,7 +98,7 @@ impl Socket {
                 }
             };
             match said {
-                Said::Left(channel) if self.is_answer(&channel) => {}
+                FromNode::Left(channel) if self.is_answer(&channel) => {}
                 said => return Some(said),
             }
         }
@@ -130,13 +130,13 @@ fn is_named(value: Option<&Value>, channel: &str) -> bool {
 }
 
 /// Called by the driver of the connection.
-fn hear(push: PushInfo) -> Option<Said> {
+fn hear(push: PushInfo) -> Option<FromNode> {
     let mut data = push.data.into_iter();
     let Some(Value::BulkString(channel)) = data.next() else { return None };
     let channel = String::from_utf8(channel).ok()?;
     match (push.kind, data.next()) {
-        (PushKind::SMessage, Some(Value::BulkString(payload))) => Some(Said::Message { channel, payload }),
-        (PushKind::SUnsubscribe, _) => Some(Said::Left(channel)),
+        (PushKind::SMessage, Some(Value::BulkString(payload))) => Some(FromNode::Message { channel, payload }),
+        (PushKind::SUnsubscribe, _) => Some(FromNode::Left(channel)),
         _ => None,
     }
 }

@@ -33,10 +33,10 @@ struct Channel {
     trouble: Option<Failure>,
     /// Whether a refusal was reported since the channel was last subscribed.
     refused: bool,
-    subscriptions: Vec<Subscription>,
+    subscriptions: Vec<Subscriber>,
 }
 
-struct Subscription {
+struct Subscriber {
     id: u64,
     notices: UnboundedSender<Notice>,
     /// Receives the confirmation of the subscription.
@@ -60,7 +60,7 @@ impl Table {
             self.places.want(name, slot);
             Channel { slot, at: None, trouble: None, refused: false, subscriptions: Vec::new() }
         });
-        let mut subscription = Subscription { id: self.last_id, notices, confirm: Some(confirm) };
+        let mut subscription = Subscriber { id: self.last_id, notices, confirm: Some(confirm) };
         if channel.at.is_some() {
             subscription.confirm();
         }
@@ -184,7 +184,7 @@ impl Channel {
     }
 }
 
-impl Subscription {
+impl Subscriber {
     /// Confirms the subscription. Returns whether it had not been confirmed before.
     fn confirm(&mut self) -> bool {
         self.confirm.take().is_some_and(|confirm| {

@@ -15,7 +15,7 @@ fn schemes() {
         #[cfg(unix)]
         ("redis+unix:///s", Form::Socket, false),
     ] {
-        let parts = Parts::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        let parts = UrlParts::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
         assert_eq!((parts.form, parts.tls), (form, tls), "{url}");
     }
 }
@@ -27,7 +27,7 @@ fn an_address_counts_once_and_has_the_port_of_its_kind() {
         ("redis-cluster://a:1, a:1,[::1]", "a:1 [::1]:6379"),
         ("redis-sentinel://b-1.example,10.0.0.1:2,b-1.example:26379", "b-1.example:26379 10.0.0.1:2"),
     ] {
-        let addresses = Parts::parse(url).unwrap().addresses;
+        let addresses = UrlParts::parse(url).unwrap().addresses;
         assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), shown, "{url}");
     }
 }
@@ -36,12 +36,12 @@ fn an_address_counts_once_and_has_the_port_of_its_kind() {
 #[test]
 fn all_hosts_have_the_login_of_the_url() {
     for scheme in ["redis://", "redis-cluster://", "redis-sentinel://"] {
-        let parts = Parts::parse(&format!("{scheme}alice:p,%40s%2Fs%3F@a/3")).unwrap();
+        let parts = UrlParts::parse(&format!("{scheme}alice:p,%40s%2Fs%3F@a/3")).unwrap();
         assert_eq!(parts.addresses.len(), 1, "{scheme}");
         assert_eq!((parts.login.username(), parts.login.password()), (Some("alice"), Some("p,@s/s?")), "{scheme}");
         assert_eq!(parts.login.db(), 3);
     }
-    let parts = Parts::parse("redis-cluster://:p@a,b").unwrap();
+    let parts = UrlParts::parse("redis-cluster://:p@a,b").unwrap();
     assert_eq!((parts.login.username(), parts.login.password(), parts.addresses.len()), (None, Some("p"), 2));
 }
 
@@ -80,7 +80,7 @@ fn wrong_urls_say_what_is_wrong_and_show_no_part_of_themselves() {
         ("s3cret", "redis-sentinel://"),
         ("http://alice:s3cret@h", "redis-cluster://"),
     ] {
-        let error = Parts::parse(url).err().unwrap_or_else(|| panic!("{url} is taken"));
+        let error = UrlParts::parse(url).err().unwrap_or_else(|| panic!("{url} is taken"));
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
         let text = format!("{error} {error:?}");
         assert!(text.contains(says), "{url}: {text}");
@@ -90,7 +90,7 @@ fn wrong_urls_say_what_is_wrong_and_show_no_part_of_themselves() {
 
 #[test]
 fn a_url_of_one_server_names_one() {
-    let error = Parts::parse("redis://a,b").unwrap().address().unwrap_err();
+    let error = UrlParts::parse("redis://a,b").unwrap().address().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("redis-cluster://"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! The connections to the sentinels: made anew, found out about, and given up.
 
 use super::*;
+use crate::redis::lab::{lasting, late, soon};
 
 #[test]
 fn the_pauses_grow_until_a_connection_to_a_sentinel_has_lasted() {
@@ -16,12 +17,12 @@ fn the_pauses_grow_until_a_connection_to_a_sentinel_has_lasted() {
         scene.lab.now() - began
     };
     let pauses: Vec<Duration> = (0..9).map(|_| cut(&mut scene)).collect();
-    assert!((ms(7)..=ms(14)).contains(&pauses[0]), "{pauses:?}");
-    assert!(pauses[7] >= ms(600) && pauses[8] >= ms(600), "{pauses:?}");
-    scene.sleep(ms(990));
-    assert!(cut(&mut scene) >= ms(600), "it did not last for a second");
-    scene.sleep(ms(1000));
-    assert!(cut(&mut scene) <= ms(14), "it has lasted");
+    assert!(soon().contains(&pauses[0]), "{pauses:?}");
+    assert!(pauses[7] >= late() && pauses[8] >= late(), "{pauses:?}");
+    scene.sleep(lasting() - ms(10));
+    assert!(cut(&mut scene) >= late(), "it did not last for long enough");
+    scene.sleep(lasting());
+    assert!(soon().contains(&cut(&mut scene)), "it has lasted");
 }
 
 /// It may be one with TLS, and is asked once more over another socket. One that has been logged in to is not.
@@ -43,7 +44,7 @@ fn only_the_first_login_asks_whether_a_sentinel_uses_tls() {
             node.cut(1);
         }
         // Time for the first attempt, or for the pause before another one and for that.
-        scene.sleep(if was_up { ms(14) } else { ms(6) });
+        scene.sleep(if was_up { *soon().end() } else { *soon().start() });
         assert_eq!(*lock(&node.logins) - before, if was_up { 1 } else { 2 }, "{was_up}");
     }
 }
