@@ -37,7 +37,7 @@ impl RedisConnection {
             return Self::connect_now(executor, dialer, &options, config).await;
         }
         // The attempts parse it again, with the certificates of their time.
-        let target = Servers::of(&options)?.to_string();
+        let target = Servers::of(&options.parts()?)?.to_string();
         let of_attempts = config.clone();
         let attempts = Arc::clone(&executor);
         let later = InBackground::start(&executor, target, config, dialer.seed(), move || {
@@ -61,7 +61,7 @@ impl RedisConnection {
     ) -> Result<Self> {
         let seed = dialer.seed();
         let attempt = ConnectAttempt { executor, dialer, config, seed };
-        let (servers, mut warnings) = match Servers::of(options)? {
+        let (servers, mut warnings) = match Servers::of(&options.parts()?)? {
             Servers::One(target) => attempt.connect_to_server(target).await?,
             Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
             Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,

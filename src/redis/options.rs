@@ -1,6 +1,5 @@
 //! Where to connect, and what a URL cannot say about it.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 #[cfg(feature = "tls")]
@@ -10,12 +9,13 @@ use std::sync::Arc;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::sentinel::SentinelUrl;
+use super::servers::Servers;
 #[cfg(feature = "tls")]
 use super::url::invalid;
 use super::url::parts::UrlParts;
 #[cfg(feature = "tls")]
 use super::url::tls::TlsOptions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Where to connect: a URL, and what a URL cannot say or should not contain.
 ///
@@ -23,7 +23,7 @@ use crate::error::Result;
 /// [`SentinelUrl`], or options made from one of these. [`RedisConnection`](crate::RedisConnection) lists the URLs. The
 /// options are the same for one server, sentinels and clusters.
 ///
-/// Nothing is checked before a connection is opened. It then fails with
+/// Nothing but a text that is [parsed](Self::from_str) is checked before a connection is opened. It then fails with
 /// [`InvalidInput`](crate::ErrorKind::InvalidInput), which names what is wrong and contains no part of a URL or key.
 ///
 /// # Examples
@@ -149,12 +149,13 @@ impl From<SentinelUrl> for ConnectOptions {
     }
 }
 
-/// For programs that read their options from arguments. A wrong URL is an error when it is connected to.
+/// For programs that read the URL from their arguments or their environment: a wrong one is an error at once.
 impl FromStr for ConnectOptions {
-    type Err = Infallible;
+    type Err = Error;
 
-    fn from_str(url: &str) -> std::result::Result<Self, Infallible> {
-        Ok(Self::new(url))
+    fn from_str(url: &str) -> Result<Self> {
+        let options = Self::new(url);
+        Servers::of(&options.parts()?).map(|_| options)
     }
 }
 

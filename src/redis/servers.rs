@@ -1,11 +1,11 @@
-//! What the options lead to.
+//! What a URL and its options lead to.
 
 use std::fmt;
 
 use super::cluster::Seeds;
-use super::options::ConnectOptions;
 use super::sentinel::SentinelConfig;
 use super::url::form::Form;
+use super::url::parts::UrlParts;
 use super::url::target::Target;
 use crate::error::Result;
 
@@ -16,12 +16,11 @@ pub(super) enum Servers {
 }
 
 impl Servers {
-    pub(super) fn of(options: &ConnectOptions) -> Result<Self> {
-        let parts = options.parts()?;
+    pub(super) fn of(parts: &UrlParts) -> Result<Self> {
         Ok(match parts.form {
-            Form::Server | Form::Socket => Self::One(Target::of(&parts)?),
-            Form::Sentinels => Self::Sentinels(SentinelConfig::of(&parts)?),
-            Form::Cluster => Self::Cluster(Seeds::named(&parts)?),
+            Form::Server | Form::Socket => Self::One(Target::of(parts)?),
+            Form::Sentinels => Self::Sentinels(SentinelConfig::of(parts)?),
+            Form::Cluster => Self::Cluster(Seeds::named(parts)?),
         })
     }
 }

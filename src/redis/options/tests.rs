@@ -3,7 +3,7 @@ use crate::error::ErrorKind;
 use crate::redis::servers::Servers;
 
 fn error(options: &ConnectOptions) -> String {
-    let error = Servers::of(options).err().expect("an error");
+    let error = options.parts().and_then(|parts| Servers::of(&parts)).err().expect("an error");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let text = format!("{error} {error:?} {options:?}");
     assert!(!text.contains("s3cret"), "{text}");
@@ -24,12 +24,14 @@ fn user_and_password_replace_those_of_the_url() {
 
 #[test]
 fn all_that_names_servers_is_an_option() {
-    let shown = |options: ConnectOptions| Servers::of(&options).unwrap_or_else(|error| panic!("{error}")).to_string();
+    let shown = |options: ConnectOptions| Servers::of(&options.parts().unwrap()).unwrap().to_string();
     assert_eq!(shown("redis://h".into()), "h:6379/0");
     assert_eq!(shown(String::from("redis://h").into()), "h:6379/0");
     assert_eq!(shown((&String::from("redis-cluster://h,i:1")).into()), "h:6379,i:1");
     assert_eq!(shown(SentinelUrl::new("m").sentinel("h", 1).into()), "master m of the sentinels h:1");
     assert_eq!(shown("unix:///s".parse().unwrap()), "/s/0");
+    let error = "redis-sentinel://h".parse::<ConnectOptions>().unwrap_err();
+    assert!(error.to_string().contains("?master="), "{error}");
 }
 
 #[test]
