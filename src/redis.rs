@@ -18,17 +18,20 @@ mod failure;
 mod lab;
 mod later;
 mod link;
+mod options;
 mod sentinel;
 mod servers;
 mod single;
 mod subscribe;
 mod url;
 
+pub use self::options::ConnectOptions;
 pub use self::sentinel::SentinelUrl;
 
 /// A connection to a Redis or Valkey server, 6.2 or newer: directly, by way of sentinels, or to a cluster of them.
 ///
-/// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL:
+/// Made by `open` of a runtime's module, such as `bowline::tokio::open`, from a URL, or from [`ConnectOptions`] with a
+/// URL and what it cannot say, such as the certificates of a private CA:
 ///
 /// | URL | connects to |
 /// |---|---|

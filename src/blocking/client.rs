@@ -29,8 +29,8 @@ pub struct Client {
 /// # Errors
 /// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking).
 #[cfg(feature = "blocking")]
-pub fn connect(url: &str) -> Result<Client> {
-    connect_with(url, crate::Config::default())
+pub fn connect(to: impl Into<crate::ConnectOptions>) -> Result<Client> {
+    connect_with(to, crate::Config::default())
 }
 
 /// Connects as [`connect`] does, with the settings in `config`.
@@ -38,9 +38,10 @@ pub fn connect(url: &str) -> Result<Client> {
 /// # Errors
 /// Those of [`connect`].
 #[cfg(feature = "blocking")]
-pub fn connect_with(url: &str, config: crate::Config) -> Result<Client> {
+pub fn connect_with(to: impl Into<crate::ConnectOptions>, config: crate::Config) -> Result<Client> {
+    let options = to.into();
     let executor: Arc<dyn Executor> = Arc::new(crate::smol::Smol);
-    block(&executor, "connect", Box::pin(crate::smol::connect_with(url, config))).map(Client::new)
+    block(&executor, "connect", Box::pin(crate::smol::connect_with(options, config))).map(Client::new)
 }
 
 impl Client {

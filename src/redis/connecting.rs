@@ -12,6 +12,7 @@ use super::dial::locate::Locate;
 use super::failure::Failure;
 use super::later::InBackground;
 use super::link::Link;
+use super::options::ConnectOptions;
 use super::sentinel::{self, SentinelConfig, Sentinels};
 use super::servers::Servers;
 use super::single::Single;
@@ -29,21 +30,21 @@ impl RedisConnection {
     pub(crate) async fn connect(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
-        url: &str,
+        options: ConnectOptions,
         config: &Config,
     ) -> Result<Self> {
         if !config.is_in_background {
-            return Self::connect_now(executor, dialer, url, config).await;
+            return Self::connect_now(executor, dialer, &options, config).await;
         }
         // The attempts parse it again, with the certificates of their time.
-        let target = Servers::parse(url)?.to_string();
-        let (url, of_attempts) = (url.to_owned(), config.clone());
+        let target = Servers::of(&options.parts()?)?.to_string();
+        let of_attempts = config.clone();
         let attempts = Arc::clone(&executor);
         let later = InBackground::start(&executor, target, config, dialer.seed(), move || {
             let (executor, dialer) = (Arc::clone(&attempts), Arc::clone(&dialer));
-            let (url, config) = (url.clone(), of_attempts.clone());
+            let (options, config) = (options.clone(), of_attempts.clone());
             Box::pin(async move {
-                let connection = Self::connect_now(executor, dialer, &url, &config).await?;
+                let connection = Self::connect_now(executor, dialer, &options, &config).await?;
                 Ok(Box::new(connection) as Box<dyn Connection>)
             })
         });
@@ -55,12 +56,12 @@ impl RedisConnection {
     async fn connect_now(
         executor: Arc<dyn Executor>,
         dialer: Arc<dyn Dial>,
-        url: &str,
+        options: &ConnectOptions,
         config: &Config,
     ) -> Result<Self> {
         let seed = dialer.seed();
         let attempt = ConnectAttempt { executor, dialer, config, seed };
-        let (servers, mut warnings) = match Servers::parse(url)? {
+        let (servers, mut warnings) = match Servers::of(&options.parts()?)? {
             Servers::One(target) => attempt.connect_to_server(target).await?,
             Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
             Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,

@@ -1,4 +1,4 @@
-//! What a URL leads to.
+//! What a URL and its options lead to.
 
 use std::fmt;
 
@@ -16,12 +16,11 @@ pub(super) enum Servers {
 }
 
 impl Servers {
-    pub(super) fn parse(url: &str) -> Result<Self> {
-        let parts = UrlParts::parse(url)?;
+    pub(super) fn of(parts: &UrlParts) -> Result<Self> {
         Ok(match parts.form {
-            Form::Server | Form::Socket => Self::One(Target::of(&parts)?),
+            Form::Server | Form::Socket => Self::One(Target::of(parts)?),
             Form::Sentinels => Self::Sentinels(SentinelConfig::of(parts)?),
-            Form::Cluster => Self::Cluster(Seeds::named(&parts)?),
+            Form::Cluster => Self::Cluster(Seeds::named(parts)?),
         })
     }
 }

@@ -32,8 +32,8 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::Result;
-use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled};
+use crate::redis::{ConnectOptions, RedisConnection};
 
 /// The global executor of smol. It starts when it is first used and never shuts down.
 #[derive(Clone, Copy, Debug, Default)]

@@ -23,8 +23,8 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::connect::connect_functions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::redis::RedisConnection;
 use crate::redis::dial::{Dial, DialError, Dialled, Stream, tune};
+use crate::redis::{ConnectOptions, RedisConnection};
 
 /// A tokio runtime, multi-threaded or current-thread.
 ///

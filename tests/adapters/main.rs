@@ -14,3 +14,5 @@ mod connection;
 mod executor;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "tls")]
+mod tls_options;

@@ -14,7 +14,7 @@ use crate::support::cluster::Cluster;
 use crate::support::proxy::Proxy;
 use crate::support::server::sentinel::{MASTER_NAME, Watched};
 use crate::support::server::{Server, free_port};
-use bowline::{Config, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
+use bowline::{Config, ConnectOptions, Connection, ConnectionError, ErrorKind, Notice, RedisConnection, Result};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
@@ -63,8 +63,9 @@ fn certificates_are_verified() {
     });
 }
 
-/// An authority, a server's certificate by it for `localhost` and 127.0.0.1, and an authority that signed nothing.
-fn certificates(dir: &Path) {
+/// An authority, a server's certificate by it for `localhost` and 127.0.0.1, a client's, and an authority that signed
+/// nothing.
+pub(crate) fn certificates(dir: &Path) {
     let openssl = |args: &str| {
         let output = Command::new("openssl").args(args.split(' ')).current_dir(dir).output().expect("openssl");
         assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
@@ -77,6 +78,8 @@ fn certificates(dir: &Path) {
     }
     openssl("req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost");
     openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile ext");
+    openssl("req -newkey rsa:2048 -nodes -keyout client.key -out client.csr -subj /CN=client");
+    openssl("x509 -req -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out client.crt -days 2 -extfile ext");
 }
 
 fn child_port() -> Option<u16> {
@@ -87,7 +90,7 @@ fn port(variable: &str) -> Option<u16> {
     Some(std::env::var(variable).ok()?.parse().unwrap())
 }
 
-fn on_each_runtime(test: impl Fn(Open)) {
+pub(crate) fn on_each_runtime(test: impl Fn(Open)) {
     #[cfg(feature = "tokio")]
     {
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -95,23 +98,21 @@ fn on_each_runtime(test: impl Fn(Open)) {
         test(|url, config| {
             Box::pin(async move {
                 let executor = Arc::new(bowline::tokio::Tokio::current().unwrap());
-                bowline::tokio::open(executor, &url, &config).await
+                bowline::tokio::open(executor, url, &config).await
             })
         });
     }
     #[cfg(feature = "smol")]
-    test(|url, config| {
-        Box::pin(async move { bowline::smol::open(Arc::new(bowline::smol::Smol), &url, &config).await })
-    });
+    test(|url, config| Box::pin(async move { bowline::smol::open(Arc::new(bowline::smol::Smol), url, &config).await }));
     #[cfg(feature = "async-std")]
     test(|url, config| {
-        Box::pin(async move { bowline::async_std::open(Arc::new(bowline::async_std::AsyncStd), &url, &config).await })
+        Box::pin(async move { bowline::async_std::open(Arc::new(bowline::async_std::AsyncStd), url, &config).await })
     });
 }
 
-type Open = fn(String, Config) -> BoxFuture<'static, Result<RedisConnection>>;
+pub(crate) type Open = fn(ConnectOptions, Config) -> BoxFuture<'static, Result<RedisConnection>>;
 
-fn config(timeout: Duration) -> Config {
+pub(crate) fn config(timeout: Duration) -> Config {
     Config::builder().command_timeout(timeout).build().unwrap()
 }
 
@@ -124,7 +125,7 @@ fn child_believes() {
         let port = child_port().unwrap();
         for host in ["localhost", "127.0.0.1"] {
             futures::executor::block_on(async {
-                let connection = open(format!("rediss://{host}:{port}/"), config(BOUND / 2)).await.unwrap();
+                let connection = open(format!("rediss://{host}:{port}/").into(), config(BOUND / 2)).await.unwrap();
                 let taken = acquire(&connection, &Keys::of(host), "c1:1").await;
                 assert_eq!(word(&taken), "GRANTED");
                 assert_eq!(word(&release(&connection, &Keys::of(host), "c1:1").await), "RELEASED");
@@ -139,7 +140,7 @@ fn child_believes() {
         // Once the server is silent before the handshake, and once after it.
         let proxy = Proxy::start(port);
         let url = proxy.url().replace("redis://", "rediss://");
-        let connection = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap();
+        let connection = futures::executor::block_on(open(url.into(), config(BOUND / 2))).unwrap();
         let given = Duration::from_millis(300);
         let start = Instant::now();
         let blocking = connection.without_runtime(given * 2).unwrap();
@@ -178,7 +179,7 @@ fn child_believes_sentinels() {
         .enumerate()
         {
             futures::executor::block_on(async {
-                let connection = open(url, config(BOUND / 2)).await.unwrap();
+                let connection = open(url.into(), config(BOUND / 2)).await.unwrap();
                 let keys = Keys::of(&n.to_string());
                 assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
                 let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
@@ -191,7 +192,7 @@ fn child_believes_sentinels() {
             (format!("redis-sentinel://localhost:{of_tls}/?master={MASTER_NAME}"), "use tls=true"),
             (format!("redis-sentinel://localhost:{of_plain}/?master={MASTER_NAME}&tls=true"), "use tls=false"),
         ] {
-            let error = futures::executor::block_on(open(url.clone(), config(BOUND / 2))).unwrap_err();
+            let error = futures::executor::block_on(open((&url).into(), config(BOUND / 2))).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{url}: {error:#}");
             assert!(error.to_string().contains(hint), "{url}: {error:#}");
         }
@@ -226,7 +227,7 @@ fn child_believes_a_cluster() {
                 let url = format!("rediss-cluster://{host}:{}/", ports[n]);
                 // Until each node knows what the other one announces.
                 let connection = loop {
-                    let connection = open(url.clone(), config(BOUND / 2)).await.unwrap();
+                    let connection = open((&url).into(), config(BOUND / 2)).await.unwrap();
                     let shown = format!("{connection:?}");
                     if ports.iter().all(|port| shown.contains(port)) {
                         break connection;
@@ -249,7 +250,7 @@ fn child_believes_a_cluster() {
         let as_plain = format!("redis-cluster://localhost:{}/", ports[0]);
         let as_tls = format!("rediss-cluster://localhost:{}/", cluster.nodes()[0].port());
         for (url, hint) in [(as_plain, "use rediss-cluster://"), (as_tls, "use redis-cluster://")] {
-            let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+            let error = futures::executor::block_on(open(url.into(), config(BOUND / 2))).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:#}");
             assert!(error.to_string().contains(hint), "{error:#}");
         }
@@ -265,14 +266,14 @@ fn child_does_not_believe() {
     }
     on_each_runtime(|open| {
         let port = child_port().unwrap();
-        let opened = futures::executor::block_on(open(format!("rediss://localhost:{port}/"), config(BOUND / 2)));
+        let opened = futures::executor::block_on(open(format!("rediss://localhost:{port}/").into(), config(BOUND / 2)));
         let error = opened.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error}");
         assert!(error.to_string().contains("the server's certificate is not accepted"), "{error}");
         // A server that never sends anything.
         let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("rediss://localhost:{}/", mute.local_addr().unwrap().port());
-        let opened = futures::executor::block_on(open(url, config(Duration::from_millis(300))));
+        let opened = futures::executor::block_on(open(url.into(), config(Duration::from_millis(300))));
         let error = opened.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("no answer to the TLS greeting"), "{error}");
@@ -291,14 +292,14 @@ fn child_takes_one_port_for_the_other() {
         let as_tls = plain.url().replace("redis://", "rediss://");
         for (url, hint) in [(as_plain, "use rediss://"), (as_tls, "use redis://")] {
             // At the end of the time limit it would be `Unavailable`.
-            let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+            let error = futures::executor::block_on(open(url.into(), config(BOUND / 2))).unwrap_err();
             assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unsupported, false), "{error:#}");
             assert!(error.to_string().contains(hint), "{error:#}");
         }
         // In the background, a call learns the same.
         let config = Config::builder().command_timeout(BOUND / 2).connect_in_background(true).build().unwrap();
         let connection =
-            futures::executor::block_on(open(plain.url().replace("redis://", "rediss://"), config)).unwrap();
+            futures::executor::block_on(open(plain.url().replace("redis://", "rediss://").into(), config)).unwrap();
         let error = futures::executor::block_on(acquire(&connection, &Keys::of("a"), "c1:1")).unwrap_err();
         let is_unsupported = matches!(error, ConnectionError::NotConnected { kind: ErrorKind::Unsupported, .. });
         assert!(is_unsupported, "{error:?}");
@@ -312,7 +313,7 @@ fn child_has_no_certificate_of_its_own() {
     }
     on_each_runtime(|open| {
         let url = format!("rediss://localhost:{}/", port(STRICT).unwrap());
-        let error = futures::executor::block_on(open(url, config(BOUND / 2))).unwrap_err();
+        let error = futures::executor::block_on(open(url.into(), config(BOUND / 2))).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Certificate, false), "{error:#}");
         assert!(error.to_string().contains("asks for a certificate of the client"), "{error:#}");
     });
@@ -328,7 +329,7 @@ fn child_believes_no_more() {
         let proxy = Proxy::start(child_port().unwrap());
         let url = proxy.url().replace("redis://", "rediss://");
         futures::executor::block_on(async {
-            let connection = open(url, config(Duration::from_millis(500))).await.unwrap();
+            let connection = open(url.into(), config(Duration::from_millis(500))).await.unwrap();
             let mut notices = connection.subscribe("test:channel").await.unwrap();
             proxy.lead_to(port(OTHER).unwrap());
             proxy.cut();

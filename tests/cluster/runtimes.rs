@@ -66,7 +66,7 @@ async fn every_primitive_follows_a_failover_and_a_slot(env: Env) {
 fn a_program_without_a_runtime_follows_the_master() {
     bounded(|| {
         let cluster = start();
-        let client = bowline::blocking::connect(&cluster.user_url()).unwrap();
+        let client = bowline::blocking::connect(cluster.user_url()).unwrap();
         let held = client.lock("a").lock().block().unwrap();
         cluster.await_agreement();
         cluster.fail_over(cluster.replicas_of(&key("a"))[0]);

@@ -10,7 +10,7 @@ use crate::support::sentinels::Sentinels;
 fn a_program_without_a_runtime_follows_the_master() {
     bounded(|| {
         let servers = Sentinels::start();
-        let client = bowline::blocking::connect(&servers.user_url()).unwrap();
+        let client = bowline::blocking::connect(servers.user_url()).unwrap();
         let guard = client.lock("a").lock().block().unwrap();
         assert!(is_held_at(servers.server(0), &guard));
         guard.release().unwrap();

@@ -17,7 +17,7 @@ impl Seeds {
     /// The seeds that the URL of a cluster names.
     pub(in crate::redis) fn named(parts: &UrlParts) -> Result<Self> {
         let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
-        let access = Access::new(&parts.login, parts.tls, spelling)?.of_nodes(spelling)?;
+        let access = Access::new(parts, &parts.login, parts.tls, spelling)?.of_nodes(spelling)?;
         let hosts =
             parts.addresses.iter().map(|address| host_of(&access.at(address.clone())?)).collect::<Result<_>>()?;
         Ok(Self { hosts, access })

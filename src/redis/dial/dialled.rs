@@ -40,7 +40,7 @@ pub async fn open(
     url: &str,
     config: &Config,
 ) -> Result<RedisConnection> {
-    RedisConnection::connect(executor, Arc::new(Dialler(streams)), url, config).await
+    RedisConnection::connect(executor, Arc::new(Dialler(streams)), url.into(), config).await
 }
 
 #[derive(Debug)]

@@ -104,11 +104,17 @@ impl SentinelUrl {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming what is wrong: no sentinel, no name, a user without a
     /// password, an invalid host, TLS without the feature `tls`.
     pub fn build(self) -> Result<String> {
+        let url = self.unchecked();
+        SentinelConfig::parse(&url)?;
+        Ok(url)
+    }
+
+    /// The URL, which may be wrong.
+    pub(in crate::redis) fn unchecked(&self) -> String {
         let mut url = String::from("redis-sentinel://");
         // Writing to a string does not fail.
         let _ = self.write(&mut url);
-        SentinelConfig::parse(&url)?;
-        Ok(url)
+        url
     }
 
     fn write(&self, url: &mut String) -> fmt::Result {

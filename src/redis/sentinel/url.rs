@@ -23,21 +23,21 @@ const OF_SENTINELS: Spelling = Spelling { plain: "sentinel_tls=false", tls: "sen
 const OF_SERVERS: Spelling = Spelling { plain: "tls=false", tls: "tls=true" };
 
 impl SentinelConfig {
-    pub(in super::super) fn of(parts: UrlParts) -> Result<Self> {
-        let parameters = parts.parameters;
-        let login = credentials(parameters.sentinel_user, parameters.sentinel_password);
-        let access = Access::new(&login, parameters.sentinel_tls.unwrap_or(parts.tls), OF_SENTINELS)?;
+    pub(in super::super) fn of(parts: &UrlParts) -> Result<Self> {
+        let parameters = &parts.parameters;
+        let login = credentials(parameters.sentinel_user.as_ref(), parameters.sentinel_password.as_ref());
+        let access = Access::new(parts, &login, parts.has_sentinel_tls(), OF_SENTINELS)?;
         Ok(Self {
-            sentinels: parts.addresses.into_iter().map(|address| access.at(address)).collect::<Result<_>>()?,
-            master: parameters.master.filter(|name| !name.is_empty()).ok_or_else(|| {
+            sentinels: parts.addresses.iter().map(|address| access.at(address.clone())).collect::<Result<_>>()?,
+            master: parameters.master.clone().filter(|name| !name.is_empty()).ok_or_else(|| {
                 invalid("the name of the master is missing: add ?master= with the name in `sentinel monitor <name>`")
             })?,
-            servers: Access::new(&parts.login, parameters.tls.unwrap_or(parts.tls), OF_SERVERS)?,
+            servers: Access::new(parts, &parts.login, parts.has_tls(), OF_SERVERS)?,
         })
     }
 
     pub(super) fn parse(url: &str) -> Result<Self> {
-        Self::of(UrlParts::parse(url)?)
+        Self::of(&UrlParts::parse(url)?)
     }
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for SentinelConfig {
     }
 }
 
-fn credentials(user: Option<String>, password: Option<String>) -> RedisConnectionInfo {
+fn credentials(user: Option<&String>, password: Option<&String>) -> RedisConnectionInfo {
     let mut login = RedisConnectionInfo::default();
     if let Some(user) = user.filter(|user| !user.is_empty()) {
         login = login.set_username(user);

@@ -10,6 +10,8 @@ use super::address::Address;
 use super::form::Form;
 use super::invalid;
 use super::parameters::Parameters;
+#[cfg(feature = "tls")]
+use super::tls::TlsOptions;
 use crate::error::{Error, Result};
 
 pub(in crate::redis) struct UrlParts {
@@ -21,6 +23,9 @@ pub(in crate::redis) struct UrlParts {
     /// The user and the database.
     pub(in crate::redis) login: RedisConnectionInfo,
     pub(in crate::redis) parameters: Parameters,
+    /// No part of the URL.
+    #[cfg(feature = "tls")]
+    pub(in crate::redis) tls_options: TlsOptions,
 }
 
 impl UrlParts {
@@ -44,7 +49,24 @@ impl UrlParts {
             }
             login = info.redis_settings().clone();
         }
-        Ok(Self { form, tls, addresses, login, parameters })
+        Ok(Self {
+            form,
+            tls,
+            addresses,
+            login,
+            parameters,
+            #[cfg(feature = "tls")]
+            tls_options: TlsOptions::default(),
+        })
+    }
+
+    /// Whether the servers are asked for TLS.
+    pub(in crate::redis) fn has_tls(&self) -> bool {
+        self.parameters.tls.unwrap_or(self.tls)
+    }
+
+    pub(in crate::redis) fn has_sentinel_tls(&self) -> bool {
+        self.parameters.sentinel_tls.unwrap_or(self.tls)
     }
 
     /// The only address of a URL that names one server.

@@ -47,7 +47,12 @@ pub(in crate::redis) enum Purpose {
 }
 
 impl Access {
-    pub(in crate::redis) fn new(login: &RedisConnectionInfo, tls: bool, spelling: Spelling) -> Result<Self> {
+    pub(in crate::redis) fn new(
+        #[cfg_attr(not(feature = "tls"), expect(unused, reason = "it has the certificates"))] parts: &UrlParts,
+        login: &RedisConnectionInfo,
+        tls: bool,
+        spelling: Spelling,
+    ) -> Result<Self> {
         if login.username().is_some() && login.password().is_none() {
             // redis-rs would leave the login out, and the connection would be that of the default user.
             return Err(invalid("a user name needs a password"));
@@ -61,7 +66,7 @@ impl Access {
         let login = login.clone().set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name();
         Ok(Self {
             #[cfg(feature = "tls")]
-            trust: if tls { Some(Trust::load()?) } else { None },
+            trust: if tls { Some(Trust::load(&parts.tls_options)?) } else { None },
             login,
             db,
             spelling,
@@ -94,7 +99,7 @@ impl Access {
 impl Target {
     /// The server of a URL that names one.
     pub(in crate::redis) fn of(parts: &UrlParts) -> Result<Self> {
-        Access::new(&parts.login, parts.tls, Spelling::default())?.at(parts.address()?)
+        Access::new(parts, &parts.login, parts.tls, Spelling::default())?.at(parts.address()?)
     }
 
     #[cfg(test)]

@@ -6,36 +6,69 @@ use std::sync::Arc;
 
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::super::dial::Stream;
 use super::super::failure::Failure;
-use super::Spelling;
+use super::{Spelling, invalid};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The trusted certificates: those of the system, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if set.
+/// What the user brings for TLS, in PEM.
+#[derive(Clone, Default)]
+pub(in crate::redis) struct TlsOptions {
+    pub(in crate::redis) config: Option<Arc<ClientConfig>>,
+    pub(in crate::redis) authorities: Vec<u8>,
+    /// A chain of certificates, and the key of the first.
+    pub(in crate::redis) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsOptions {
+    fn has_certificates(&self) -> bool {
+        !self.authorities.is_empty() || self.identity.is_some()
+    }
+
+    pub(in crate::redis) fn is_empty(&self) -> bool {
+        self.config.is_none() && !self.has_certificates()
+    }
+}
+
+/// The trusted certificates: those that the user brings, else those of the system, or those of `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR` if set. And the certificate of the client, if there is one.
 #[derive(Clone)]
 pub(in crate::redis) struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    pub(in crate::redis) fn load() -> Result<Self> {
-        let found = rustls_native_certs::load_native_certs();
-        let mut roots = RootCertStore::empty();
-        // Some systems have certificates that rustls cannot read. The others are enough.
-        let (usable, _) = roots.add_parsable_certificates(found.certs);
-        if usable == 0 {
-            let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-            let reason = format!("no root certificates on this system{why}");
-            return Err(Error::because(ErrorKind::InvalidInput, "connect", reason));
+    pub(in crate::redis) fn load(options: &TlsOptions) -> Result<Self> {
+        if let Some(config) = &options.config {
+            if options.has_certificates() {
+                return Err(invalid("a TLS configuration brings its own certificates: give either it or the others"));
+            }
+            return Ok(Self(Arc::clone(config)));
         }
+        let roots = if options.authorities.is_empty() { of_the_system()? } else { authorities(&options.authorities)? };
         // The provider is named here, because the process-wide default belongs to the application.
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::new(ErrorKind::Unsupported, "connect").with_source(error))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = certificates(chain, "the client's certificate")?;
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| not_pem("the client's key", &error))?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| invalid(&format!("the client's certificate and key cannot be used: {error}")))?
+            }
+        };
         Ok(Self(Arc::new(config)))
+    }
+
+    #[cfg(test)]
+    pub(in crate::redis) fn is(&self, config: &Arc<ClientConfig>) -> bool {
+        Arc::ptr_eq(&self.0, config)
     }
 
     /// TLS to the server of this name or address, which its certificate must contain.
@@ -44,6 +77,46 @@ impl Trust {
             .map_err(|_| Error::because(ErrorKind::InvalidInput, "connect", "not a host name that TLS can verify"))?;
         Ok(Tls { name, config: Arc::clone(&self.0) })
     }
+}
+
+fn of_the_system() -> Result<RootCertStore> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Some systems have certificates that rustls cannot read. The others are enough.
+    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    if usable == 0 {
+        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        return Err(invalid(&format!(
+            "no root certificates on this system{why}; give those to trust by ConnectOptions::ca_certificate"
+        )));
+    }
+    Ok(roots)
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem, "a trusted certificate")? {
+        roots.add(certificate).map_err(|error| invalid(&format!("a trusted certificate cannot be used: {error}")))?;
+    }
+    Ok(roots)
+}
+
+/// The certificates in a PEM text, at least one.
+fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| not_pem(what, &error))?;
+    if found.is_empty() { Err(not_pem(what, &PemError::NoItemsFound)) } else { Ok(found) }
+}
+
+fn not_pem(what: &str, error: &PemError) -> Error {
+    let why = match error {
+        PemError::NoItemsFound => "there is none",
+        PemError::Base64Decode(_) => "the text between BEGIN and END is not base64",
+        PemError::MissingSectionEnd { .. } => "an END line is missing",
+        _ => "it cannot be read",
+    };
+    invalid(&format!("{what} is not PEM: {why}"))
 }
 
 /// The name of a server, and the trusted certificates.

@@ -1,13 +1,11 @@
 use super::*;
-use crate::redis::url::Spelling;
-use crate::redis::url::target::Access;
 
 fn address(port: u16) -> Address {
     Address::Tcp("10.0.0.1".to_owned(), port)
 }
 
 fn board(sentinels: u16) -> Board {
-    let access = Access::new(&::redis::RedisConnectionInfo::default(), false, Spelling::default()).unwrap();
+    let access = Target::parse("redis://h:1").unwrap().access.clone();
     Board::new((0..sentinels).map(|n| access.at(address(26379 + n)).unwrap()).collect())
 }
 

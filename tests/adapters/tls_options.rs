@@ -1,0 +1,148 @@
+//! A private authority and a certificate of the client, given as options to servers that ask for one.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::adapters::{BOUND, Keys, acquire, bounded, release, word};
+use crate::support::cluster::Cluster;
+use crate::support::server::sentinel::{MASTER_NAME, Watched};
+use crate::support::server::{Server, free_port};
+use crate::tls::{Open, certificates, config, on_each_runtime};
+use bowline::{ConnectOptions, Connection, ErrorKind};
+use futures::executor::block_on;
+
+/// Certificates in a folder that is removed.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(test: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("bowline-tls-options-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        certificates(&dir);
+        Self(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(Path::new(&self.path(name))).unwrap()
+    }
+
+    /// The arguments of a server that asks its clients for a certificate.
+    fn server(&self, port: &str) -> Vec<String> {
+        let [certificate, key, ca] = ["server.crt", "server.key", "ca.crt"].map(|name| self.path(name));
+        let all =
+            ["--tls-port", port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+        all.into_iter().chain(["--tls-auth-clients", "yes"]).map(str::to_owned).collect()
+    }
+
+    fn client(&self, url: &str) -> ConnectOptions {
+        let (chain, key) = (self.read("client.crt"), self.read("client.key"));
+        ConnectOptions::new(url).ca_certificate(self.read("ca.crt")).client_certificate(chain, key)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn words(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+/// Acquires on the connection, and releases on one without a runtime.
+fn holds(open: Open, options: ConnectOptions, name: &str) {
+    block_on(async {
+        let connection = open(options, config(BOUND / 2)).await.unwrap();
+        let keys = Keys::of(name);
+        assert_eq!(word(&acquire(&connection, &keys, "c1:1").await), "GRANTED");
+        let blocking = connection.without_runtime(BOUND / 2).expect("a connection without a runtime");
+        assert_eq!(word(&release(&*blocking, &keys, "c1:1").await), "RELEASED");
+    });
+}
+
+fn fails(open: Open, options: ConnectOptions, kind: ErrorKind, says: &str) {
+    let error = block_on(open(options, config(BOUND / 2))).unwrap_err();
+    assert_eq!(error.kind(), kind, "{error:#}");
+    assert!(error.to_string().contains(says), "{error:#}");
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate() {
+    bounded(|| {
+        let files = Files::new("server");
+        let port = free_port().to_string();
+        let _server = Server::start_with(&words(&files.server(&port)));
+        let url = format!("rediss://localhost:{port}/");
+        let trusting = || ConnectOptions::new(&url).ca_certificate(files.read("ca.crt"));
+        on_each_runtime(|open| {
+            holds(open, files.client(&url), "a");
+            // One authority of several.
+            holds(open, files.client(&url).ca_certificate(files.read("other.crt")), "b");
+            fails(open, trusting(), ErrorKind::Certificate, "asks for a certificate of the client");
+            let other = ConnectOptions::new(&url).ca_certificate(files.read("other.crt"));
+            fails(open, other, ErrorKind::Certificate, "the server's certificate is not accepted");
+            let key_of_another = trusting().client_certificate(files.read("client.crt"), files.read("server.key"));
+            fails(open, key_of_another, ErrorKind::InvalidInput, "the client's certificate and key cannot be used");
+            let no_key = trusting().client_certificate(files.read("client.crt"), files.read("client.crt"));
+            fails(open, no_key, ErrorKind::InvalidInput, "the client's key is not PEM");
+        });
+    });
+}
+
+#[test]
+fn sentinels_that_ask_for_a_certificate() {
+    bounded(|| {
+        let files = Files::new("sentinels");
+        let [port, sentinel] = [(); 2].map(|()| free_port().to_string());
+        let _server = Server::start_with(&words(&files.server(&port)));
+        let watched = Watched::alone(port.parse().unwrap()).by_a_sentinel_with(&words(&files.server(&sentinel)));
+        let url = format!("rediss-sentinel://localhost:{sentinel}/?master={MASTER_NAME}");
+        on_each_runtime(|open| {
+            holds(open, files.client(&url), "a");
+            let trusting = ConnectOptions::new(&url).ca_certificate(files.read("ca.crt"));
+            fails(open, trusting, ErrorKind::Certificate, "asks for a certificate of the client");
+        });
+        drop(watched);
+    });
+}
+
+#[test]
+fn a_cluster_that_asks_for_a_certificate() {
+    bounded(|| {
+        let files = Files::new("cluster");
+        let cluster = Cluster::start_with(2, 0, &["--cluster-node-timeout", "15000"]);
+        let ports = cluster.nodes().iter().map(|node| {
+            let port = free_port().to_string();
+            let settings: Vec<String> =
+                files.server(&port).iter().map(|word| word.trim_start_matches("--").to_owned()).collect();
+            // The port is last: it is opened with what is set by then.
+            let (port_setting, others) = settings.split_at(2);
+            redis::cmd("CONFIG").arg("SET").arg(others).arg(port_setting).exec(&mut node.client()).unwrap();
+            for announced in ["cluster-announce-port", "cluster-announce-tls-port"] {
+                redis::cmd("CONFIG").arg(&["SET", announced, &port]).exec(&mut node.client()).unwrap();
+            }
+            port
+        });
+        let ports: Vec<String> = ports.collect();
+        let url = format!("rediss-cluster://localhost:{}/", ports[0]);
+        on_each_runtime(|open| {
+            // Until each node knows what the other one announces.
+            while block_on(async {
+                let connection = open(files.client(&url), config(BOUND / 2)).await.unwrap();
+                let shown = format!("{connection:?}");
+                !ports.iter().all(|port| shown.contains(port))
+            }) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            for name in 0..10 {
+                holds(open, files.client(&url), &name.to_string());
+            }
+            let trusting = ConnectOptions::new(&url).ca_certificate(files.read("ca.crt"));
+            fails(open, trusting, ErrorKind::Certificate, "asks for a certificate of the client");
+        });
+    });
+}
