@@ -166,16 +166,20 @@ impl Watchdog {
     /// server has answered, or the ticket or hold has expired.
     async fn clean_up(&self, n: u64, cleanup: Cleanup) {
         // If the future is dropped, the engine is not told, because the clean-up is not done.
-        if self.cancel(&cleanup).await.is_ok() && self.end_again(&cleanup).await.is_ok() {
-            return self.engine.cleanup_done(n);
+        if let Ok(was_held) = self.cancel(&cleanup).await
+            && self.end_again(&cleanup).await.is_ok()
+        {
+            return self.engine.cleanup_done(n, was_held);
         }
         let pause = REQUEST.after(cleanup.failures, &mut Jitter::new(self.engine.jitter_seed()));
         self.executor.sleep(pause).await;
         self.engine.cleanup_again(n);
     }
 
-    /// Removes the ticket or hold from Redis. After an error it may still be there, and the call is worth repeating.
-    async fn cancel(&self, cleanup: &Cleanup) -> Result<(), Failure> {
+    /// Removes the ticket or hold from Redis, and returns whether a hold was there. After an error it may still be there,
+    /// and the call is worth repeating.
+    async fn cancel(&self, cleanup: &Cleanup) -> Result<bool, Failure> {
+        let mut was_held = false;
         while self.executor.now() < cleanup.until {
             let Cleanup { keys, ticket, from_tail, behind, .. } = cleanup;
             let cancelled = match *behind {
@@ -189,6 +193,7 @@ impl Watchdog {
             match cancelled {
                 Ok(cancelled) => {
                     self.clock.observe(self.executor.now(), cancelled.now);
+                    was_held |= cancelled.was_held;
                     if !cancelled.call_again {
                         break;
                     }
@@ -201,7 +206,7 @@ impl Watchdog {
                 Err(_) => break,
             }
         }
-        Ok(())
+        Ok(was_held)
     }
 
     /// After a repeated clean-up, asks who holds the name. After a failover, the new server may have another hold that

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::cleanup::Cleanup;
 use crate::engine::ended::Ended;
@@ -24,6 +24,8 @@ pub(super) struct Cleanups {
     ending: Vec<(u64, Arc<Hold>, Instant)>,
     last_ending: u64,
     ended: Ended,
+    /// The attempts to which the server has given a hold while their end was under way.
+    granted_meanwhile: FxHashSet<u64>,
     /// When the server may have been replaced last.
     last_gap: Option<Instant>,
     /// The last clean-up that was begun before that.
@@ -54,10 +56,12 @@ impl Cleanups {
         started
     }
 
-    pub(super) fn done(&mut self, n: u64) {
+    /// `was_held`: the server has taken a hold away.
+    pub(super) fn done(&mut self, n: u64, was_held: bool) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };
+        let is_granted = self.granted_meanwhile.remove(&cleanup.ticket.id.n) && !was_held;
         // The answer may be that of a server that was replaced meanwhile.
-        if n <= self.before_gap {
+        if n <= self.before_gap || is_granted {
             self.push(cleanup.repeated());
         } else {
             // Also a repeated one: the server may be replaced once more, and a message about the name may be missed
@@ -92,7 +96,8 @@ impl Cleanups {
     /// Records that the server has ended the hold, by a request sent at `sent`.
     pub(super) fn set_ended(&mut self, hold: &Hold, sent: Instant) {
         let cleanup = Cleanup::of(hold, sent);
-        if self.last_gap.is_some_and(|gap| gap > sent) {
+        let is_granted = self.granted_meanwhile.remove(&hold.id.n);
+        if is_granted || self.last_gap.is_some_and(|gap| gap > sent) {
             self.push(cleanup.clone().repeated());
         }
         self.ended.insert(cleanup);
@@ -112,7 +117,13 @@ impl Cleanups {
     /// The server has given a hold to an attempt. If that has been ended, at a server that was replaced by one that
     /// does not know, it is ended again.
     pub(super) fn end_again(&mut self, n: u64, now: Instant) {
-        let Some(cleanup) = self.ended.of(n).cloned() else { return };
+        let Some(cleanup) = self.ended.of(n).cloned() else {
+            let is_cleaned_up = self.under_way.values().any(|cleanup| cleanup.ticket.id.n == n);
+            if is_cleaned_up || self.ending.iter().any(|(_, hold, _)| hold.id.n == n) {
+                self.granted_meanwhile.insert(n);
+            }
+            return;
+        };
         // A ticket may have become a hold only now.
         let until = now + cleanup.ticket.lease;
         self.push(Cleanup { until, ..cleanup.repeated() });

@@ -108,7 +108,7 @@ impl Setup {
             self.heartbeat_reply(&heartbeat.keys, &ids, 0, TicketState::Waiting);
         }
         for (n, _) in &work.cleanups {
-            self.engine.cleanup_done(*n);
+            self.engine.cleanup_done(*n, false);
         }
     }
 

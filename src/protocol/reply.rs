@@ -85,6 +85,8 @@ pub(crate) enum AskedAhead {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cancelled {
+    /// Whether the server has taken a hold away.
+    pub(crate) was_held: bool,
     pub(crate) call_again: bool,
     pub(crate) now: ServerMillis,
 }
@@ -238,10 +240,12 @@ pub(in crate::protocol) fn asked_ahead(fields: &mut Fields<'_>) -> Option<AskedA
 }
 
 pub(in crate::protocol) fn cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
-    match fields.word()? {
-        "CANCELLED" | "RELEASED" | "GONE" => Some(Cancelled { call_again: fields.flag()?, now: fields.number()? }),
-        _ => None,
-    }
+    let was_held = match fields.word()? {
+        "RELEASED" => true,
+        "CANCELLED" | "GONE" => false,
+        _ => return None,
+    };
+    Some(Cancelled { was_held, call_again: fields.flag()?, now: fields.number()? })
 }
 
 pub(in crate::protocol) fn heartbeat_reply(fields: &mut Fields<'_>) -> Option<HeartbeatReply> {

@@ -1,12 +1,15 @@
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
-use self::lab::{Answers, Calls, LEASE, Setup, Virtual, fails, setup, watchdog};
+use self::lab::{Answers, Calls, LEASE, Setup, Virtual, fails, setup, setup_with, watchdog};
 use super::*;
 use crate::connection::{Call, ConnectionError, Notice, Reply};
 use crate::engine::lease::{Loss, Term};
 use crate::mutex::lock;
+use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::kind::Kind;
+use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use crate::runtime::an_instant;
 use crate::tuning::MOST_CALLS;
@@ -120,4 +123,28 @@ fn a_clean_up_that_can_never_succeed_is_not_repeated() {
     setup.engine.abandon(setup.open(), setup.executor.now());
     setup.run(LEASE);
     assert_eq!(setup.called("lock_cancel"), 1);
+}
+
+/// The message comes from the new server, and the answer from the one that it replaces.
+#[test]
+fn a_hold_that_is_granted_during_its_clean_up_is_ended_again_unless_the_answer_takes_one_away() {
+    for (word, calls) in [("CANCELLED", 2), ("GONE", 2), ("RELEASED", 1)] {
+        let granted: Arc<OnceLock<(Arc<Engine>, AttemptId, Instant)>> = Arc::default();
+        let (told, is_told) = (Arc::clone(&granted), Mutex::new(false));
+        let mut setup = setup_with(Arc::new(move |call| {
+            if call.script.name() != "lock_cancel" {
+                return Err(ConnectionError::refused("NOPERM no"));
+            }
+            let (engine, id, now) = told.get().unwrap();
+            if !std::mem::replace(&mut *lock(&is_told), true) {
+                engine.deliver(Message::Granted { id: *id, token: Token::new(7), at: 1 }, *now);
+            }
+            Ok(Reply::Array(vec![Reply::Bytes(word.into()), Reply::Integer(0), Reply::Integer(1)]))
+        }));
+        let id = setup.open();
+        granted.set((setup.engine.clone(), id, setup.executor.now())).ok().unwrap();
+        setup.engine.abandon(id, setup.executor.now());
+        setup.run(LEASE / 2);
+        assert_eq!(setup.called("lock_cancel"), calls, "{word}");
+    }
 }

@@ -60,8 +60,8 @@ impl Engine {
         self.change(|state| state.ahead_answered(ask, answer, sent, now));
     }
 
-    pub(crate) fn cleanup_done(&self, n: u64) {
-        self.change(|state| state.cleanups.done(n));
+    pub(crate) fn cleanup_done(&self, n: u64, was_held: bool) {
+        self.change(|state| state.cleanups.done(n, was_held));
     }
 
     /// The call for the clean-up has failed, and the pause after it is over.

@@ -24,7 +24,7 @@ fn the_last_clean_up_wakes_a_client_that_closes() {
     let mut cleaned = pin!(setup.engine.cleaned());
     for (n, _) in &work.cleanups {
         assert!(cleaned.as_mut().now_or_never().is_none());
-        setup.engine.cleanup_done(*n);
+        setup.engine.cleanup_done(*n, false);
     }
     assert!(cleaned.now_or_never().is_some());
 }
@@ -132,6 +132,38 @@ fn what_was_ended_before_is_ended_again_when_the_server_names_it() {
     assert_eq!(cleaned(), [0; 0]);
 }
 
+/// The answer may be that of a server that was replaced, and the message that of the new one.
+#[test]
+fn what_is_granted_while_it_is_ended_is_ended_again_unless_the_answer_takes_a_hold_away() {
+    let setup = setup();
+    let granted = |id| {
+        setup.engine.deliver(Message::Granted { id, token: Token::new(9), at: 1 }, setup.now);
+    };
+    let cleaned = |was_held| {
+        let work = setup.engine.work(setup.now);
+        work.cleanups.iter().for_each(|(n, _)| setup.engine.cleanup_done(*n, was_held));
+        work.cleanups.iter().map(|(_, cleanup)| (cleanup.ticket.id.n, cleanup.is_repeated)).collect::<Vec<_>>()
+    };
+    for was_held in [false, true] {
+        let abandoned = setup.open(&keys("a"));
+        setup.engine.abandon(abandoned, setup.now);
+        let under_way = setup.engine.work(setup.now);
+        granted(abandoned);
+        assert_eq!(cleaned(false), [], "not before the answer");
+        setup.engine.cleanup_done(under_way.cleanups[0].0, was_held);
+        assert_eq!(cleaned(true), if was_held { vec![] } else { vec![(abandoned.n, true)] });
+        assert_eq!(cleaned(false), [], "once");
+    }
+    // A caller's own release.
+    let held = setup.holds(&keys("b"));
+    let ending = setup.engine.ending(&held, setup.now);
+    setup.engine.release(&held, setup.now);
+    granted(held.id);
+    assert_eq!(cleaned(false), []);
+    drop(ending);
+    assert_eq!(cleaned(false), [(held.id.n, true)]);
+}
+
 /// Before that, the watchdog has nothing to do about it.
 #[test]
 fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
@@ -148,6 +180,6 @@ fn the_last_clean_up_wakes_a_watchdog_that_may_end() {
             change();
             listener.now_or_never().is_some()
         };
-        assert_eq!(looks(&|| setup.engine.cleanup_done(work.cleanups[0].0)), ending);
+        assert_eq!(looks(&|| setup.engine.cleanup_done(work.cleanups[0].0, false)), ending);
     }
 }

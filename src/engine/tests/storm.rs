@@ -44,12 +44,12 @@ fn clean_ups_go_in_order_a_bounded_number_at_a_time() {
     let again = setup.engine.work(setup.now);
     assert!(again.cleanups.is_empty() && again.next.is_none_or(|at| at > setup.now));
     // Each call that ends makes room for one.
-    setup.engine.cleanup_done(first.cleanups[3].0);
-    setup.engine.cleanup_done(first.cleanups[3].0);
+    setup.engine.cleanup_done(first.cleanups[3].0, false);
+    setup.engine.cleanup_done(first.cleanups[3].0, false);
     let one = setup.engine.work(setup.now).cleanups;
     assert_eq!(one.len(), 1);
     let mut order = [first.cleanups.clone(), one].concat();
-    first.cleanups.iter().for_each(|(n, _)| setup.engine.cleanup_done(*n));
+    first.cleanups.iter().for_each(|(n, _)| setup.engine.cleanup_done(*n, false));
     loop {
         let work = setup.engine.work(setup.now);
         if work.cleanups.is_empty() {

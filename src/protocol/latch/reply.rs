@@ -112,7 +112,7 @@ pub(in crate::protocol) fn latch_heartbeat_reply(fields: &mut Fields<'_>) -> Opt
 
 pub(in crate::protocol) fn latch_cancelled(fields: &mut Fields<'_>) -> Option<Cancelled> {
     match fields.word()? {
-        "CANCELLED" | "GONE" => Some(Cancelled { call_again: fields.flag()?, now: fields.number()? }),
+        "CANCELLED" | "GONE" => Some(Cancelled { was_held: false, call_again: fields.flag()?, now: fields.number()? }),
         _ => None,
     }
 }

@@ -142,10 +142,13 @@ pub(super) fn watchdog(executor: &Arc<Virtual>, connection: Arc<dyn Connection>)
 }
 
 pub(super) fn setup(error: ConnectionError) -> Setup {
+    setup_with(fails(error))
+}
+
+pub(super) fn setup_with(answer: Answer) -> Setup {
     let executor = Arc::new(Virtual { now: Mutex::new(an_instant()), timers: Mutex::default() });
     let calls = Calls::default();
-    let connection =
-        Answers { executor: executor.clone(), answer: fails(error), is_late: |_| false, calls: calls.clone() };
+    let connection = Answers { executor: executor.clone(), answer, is_late: |_| false, calls: calls.clone() };
     let watchdog = watchdog(&executor, Arc::new(connection));
     let engine = watchdog.engine.clone();
     let keys = Arc::new(Keys::new("p", Kind::Lock, "n").unwrap());
