@@ -176,8 +176,8 @@ impl Watchdog {
         self.engine.cleanup_again(n);
     }
 
-    /// Removes the ticket or hold from Redis, and returns whether a hold was there. After an error it may still be there,
-    /// and the call is worth repeating.
+    /// Removes the ticket or hold from Redis, and returns whether a hold was there. After an error it may still be
+    /// there, and the call is worth repeating.
     async fn cancel(&self, cleanup: &Cleanup) -> Result<bool, Failure> {
         let mut was_held = false;
         while self.executor.now() < cleanup.until {
