@@ -27,4 +27,14 @@ impl Form {
     pub(super) fn default_port(self) -> u16 {
         if self == Self::Sentinels { 26379 } else { 6379 }
     }
+
+    pub(super) fn without_host(self) -> &'static str {
+        match self {
+            Self::Server | Self::Socket => "a host is missing; for a Unix socket write unix:///path",
+            Self::Sentinels => "a host is missing: name the sentinels as in redis-sentinel://host:port,host:port",
+            Self::Cluster => {
+                "a host is missing: a URL of a cluster names at least one node, as in redis-cluster://host:port,host:port"
+            }
+        }
+    }
 }

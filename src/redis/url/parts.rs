@@ -95,21 +95,21 @@ fn one_for_each_host(form: Form, place: &str, query: &str) -> Result<Vec<String>
 fn info(url: &str, form: Form) -> Result<ConnectionInfo> {
     let mut url = Url::parse(url).map_err(|error| {
         invalid(match error {
-            ParseError::EmptyHost => NO_HOST,
+            ParseError::EmptyHost => form.without_host(),
             ParseError::InvalidPort => PORT,
             ParseError::InvalidIpv6Address => "the brackets of a host must contain an IPv6 address",
             _ => NOT_A_HOST,
         })
     })?;
     if form != Form::Socket {
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid(NO_HOST))?;
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid(form.without_host()))?;
         if !host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']')) {
             return Err(invalid(NOT_A_HOST));
         }
         match url.port() {
             Some(0) => return Err(invalid(PORT)),
             Some(_) => {}
-            None => url.set_port(Some(form.default_port())).map_err(|()| invalid(NO_HOST))?,
+            None => url.set_port(Some(form.default_port())).map_err(|()| invalid(form.without_host()))?,
         }
     }
     let info = url.into_connection_info().map_err(|error| invalid(&error.to_string()))?;
@@ -119,7 +119,6 @@ fn info(url: &str, form: Form) -> Result<ConnectionInfo> {
     Ok(info)
 }
 
-const NO_HOST: &str = "a host is missing; for a Unix socket write unix:///path";
 const NOT_A_HOST: &str = "a host is not a name or an address; write special characters in a password as %..";
 const PORT: &str = "a port is not a number from 1 to 65535; an IPv6 address stands in [brackets]";
 
