@@ -51,11 +51,12 @@ impl Row {
         })
     }
 
-    /// Without a mutant they find nothing, so what they find is the mutant's. A run has half as many again as its
-    /// control has by default: `token_not_compared` needs a ticket that a new master grants once more, which is seldom.
+    /// Without a mutant they find nothing, so what they find is the mutant's. A run has more of them than its control has
+    /// by default: `token_not_compared` needs a ticket that a new master grants once more, which is seldom, and is found
+    /// after a few hundred. The others are found sooner, and end then.
     fn seeds(&self) -> u64 {
         match self.place {
-            Place::Run(..) => 300,
+            Place::Run(..) => 1500,
             Place::Scene(name) => scenes::seeds_of(name),
         }
     }
