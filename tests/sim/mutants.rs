@@ -51,9 +51,9 @@ impl Row {
         })
     }
 
-    /// Without a mutant they find nothing, so what they find is the mutant's. A run has more of them than its control has
-    /// by default: `token_not_compared` needs a ticket that a new master grants once more, which is seldom, and is found
-    /// after a few hundred. The others are found sooner, and end then.
+    /// Without a mutant they find nothing, so what they find is the mutant's. A run has more of them than its control
+    /// has by default: `token_not_compared` needs a ticket that a new master grants once more, which is seldom, and is
+    /// found after a few hundred. The others are found sooner, and end then.
     fn seeds(&self) -> u64 {
         match self.place {
             Place::Run(..) => 1500,
