@@ -23,7 +23,7 @@ pub struct Client {
     inner: crate::Client,
 }
 
-/// Connects to the server at `url` with the default settings. The client's tasks run on a thread of smol's global
+/// Connects to a URL, or by [`ConnectOptions`](crate::ConnectOptions), with the default settings. The client's tasks run on a thread of smol's global
 /// executor.
 ///
 /// # Errors

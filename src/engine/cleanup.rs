@@ -30,6 +30,11 @@ impl Cleanup {
         Self { is_repeated: true, behind: 0, failures: 0, ..self }
     }
 
+    /// The same once more, for what a server has made a hold at `granted`.
+    pub(super) fn of_hold_since(self, granted: Instant) -> Self {
+        Self { until: granted + self.ticket.lease, ..self.repeated() }
+    }
+
     pub(super) fn of(hold: &Hold, now: Instant) -> Self {
         Self {
             keys: hold.keys.clone(),

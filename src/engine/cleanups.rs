@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::engine::cleanup::Cleanup;
 use crate::engine::ended::Ended;
@@ -24,8 +24,8 @@ pub(super) struct Cleanups {
     ending: Vec<(u64, Arc<Hold>, Instant)>,
     last_ending: u64,
     ended: Ended,
-    /// The attempts to which the server has given a hold while their end was under way.
-    granted_meanwhile: FxHashSet<u64>,
+    /// The attempts to which the server has given a hold while their end was under way, and when.
+    granted_meanwhile: FxHashMap<u64, Instant>,
     /// When the server may have been replaced last.
     last_gap: Option<Instant>,
     /// The last clean-up that was begun before that.
@@ -59,9 +59,11 @@ impl Cleanups {
     /// `was_held`: the server has taken a hold away.
     pub(super) fn done(&mut self, n: u64, was_held: bool) {
         let Some(cleanup) = self.under_way.remove(&n) else { return };
-        let is_granted = self.granted_meanwhile.remove(&cleanup.ticket.id.n) && !was_held;
-        // The answer may be that of a server that was replaced meanwhile.
-        if n <= self.before_gap || is_granted {
+        let granted = self.granted_meanwhile.remove(&cleanup.ticket.id.n).filter(|_| !was_held);
+        // In both cases, the answer may be that of a server that was replaced meanwhile.
+        if let Some(granted) = granted {
+            self.push(cleanup.of_hold_since(granted));
+        } else if n <= self.before_gap {
             self.push(cleanup.repeated());
         } else {
             // Also a repeated one: the server may be replaced once more, and a message about the name may be missed
@@ -96,8 +98,9 @@ impl Cleanups {
     /// Records that the server has ended the hold, by a request sent at `sent`.
     pub(super) fn set_ended(&mut self, hold: &Hold, sent: Instant) {
         let cleanup = Cleanup::of(hold, sent);
-        let is_granted = self.granted_meanwhile.remove(&hold.id.n);
-        if is_granted || self.last_gap.is_some_and(|gap| gap > sent) {
+        if let Some(granted) = self.granted_meanwhile.remove(&hold.id.n) {
+            self.push(cleanup.clone().of_hold_since(granted));
+        } else if self.last_gap.is_some_and(|gap| gap > sent) {
             self.push(cleanup.clone().repeated());
         }
         self.ended.insert(cleanup);
@@ -120,13 +123,11 @@ impl Cleanups {
         let Some(cleanup) = self.ended.of(n).cloned() else {
             let is_cleaned_up = self.under_way.values().any(|cleanup| cleanup.ticket.id.n == n);
             if is_cleaned_up || self.ending.iter().any(|(_, hold, _)| hold.id.n == n) {
-                self.granted_meanwhile.insert(n);
+                self.granted_meanwhile.insert(n, now);
             }
             return;
         };
-        // A ticket may have become a hold only now.
-        let until = now + cleanup.ticket.lease;
-        self.push(Cleanup { until, ..cleanup.repeated() });
+        self.push(cleanup.of_hold_since(now));
     }
 
     /// Whether nothing is left to clean up and no caller is releasing a hold.

@@ -1,4 +1,4 @@
-//! ConnectAttempt to one server, to the master that sentinels name, or to a cluster.
+//! Connecting to one server, to the master that sentinels name, or to a cluster.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,6 +71,7 @@ impl RedisConnection {
     }
 }
 
+/// What every connection of one attempt is made with.
 struct ConnectAttempt<'a> {
     executor: Arc<dyn Executor>,
     dialer: Arc<dyn Dial>,

@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 /// [`SentinelUrl`], or options made from one of these. [`RedisConnection`](crate::RedisConnection) lists the URLs. The
 /// options are the same for one server, sentinels and clusters.
 ///
-/// Nothing but a text that is [parsed](Self::from_str) is checked before a connection is opened. It then fails with
-/// [`InvalidInput`](crate::ErrorKind::InvalidInput), which names what is wrong and contains no part of a URL or key.
+/// Options are checked when a connection is opened, and a text also when it is [parsed](Self::from_str). The error is
+/// [`InvalidInput`](crate::ErrorKind::InvalidInput). It names what is wrong, and contains no part of a URL or key.
 ///
 /// # Examples
 /// ```no_run

@@ -1,4 +1,4 @@
-//! The guards of one hold are acquired from the server of a client, or from the masters of a `RedLock`.
+//! How the guards of one hold are acquired: from the server of a client, or from the masters of a `RedLock`.
 
 use std::future::Future;
 

@@ -137,13 +137,17 @@ fn what_was_ended_before_is_ended_again_when_the_server_names_it() {
 fn what_is_granted_while_it_is_ended_is_ended_again_unless_the_answer_takes_a_hold_away() {
     let setup = setup();
     let granted = |id| {
-        setup.engine.deliver(Message::Granted { id, token: Token::new(9), at: 1 }, setup.now);
+        setup.engine.deliver(Message::Granted { id, token: Token::new(9), at: 1 }, setup.now + LEASE / 2);
     };
     let cleaned = |was_held| {
         let work = setup.engine.work(setup.now);
         work.cleanups.iter().for_each(|(n, _)| setup.engine.cleanup_done(*n, was_held));
-        work.cleanups.iter().map(|(_, cleanup)| (cleanup.ticket.id.n, cleanup.is_repeated)).collect::<Vec<_>>()
+        let shown = |cleanup: &Cleanup| (cleanup.ticket.id.n, cleanup.is_repeated, cleanup.until);
+        work.cleanups.iter().map(|(_, cleanup)| shown(cleanup)).collect::<Vec<_>>()
     };
+    // The hold lasts longer than the ticket would have.
+    let later = setup.now + LEASE / 2;
+    let ended_again = |n| vec![(n, true, later + LEASE)];
     for was_held in [false, true] {
         let abandoned = setup.open(&keys("a"));
         setup.engine.abandon(abandoned, setup.now);
@@ -151,7 +155,7 @@ fn what_is_granted_while_it_is_ended_is_ended_again_unless_the_answer_takes_a_ho
         granted(abandoned);
         assert_eq!(cleaned(false), [], "not before the answer");
         setup.engine.cleanup_done(under_way.cleanups[0].0, was_held);
-        assert_eq!(cleaned(true), if was_held { vec![] } else { vec![(abandoned.n, true)] });
+        assert_eq!(cleaned(true), if was_held { vec![] } else { ended_again(abandoned.n) });
         assert_eq!(cleaned(false), [], "once");
     }
     // A caller's own release.
@@ -161,7 +165,7 @@ fn what_is_granted_while_it_is_ended_is_ended_again_unless_the_answer_takes_a_ho
     granted(held.id);
     assert_eq!(cleaned(false), []);
     drop(ending);
-    assert_eq!(cleaned(false), [(held.id.n, true)]);
+    assert_eq!(cleaned(false), ended_again(held.id.n));
 }
 
 /// Before that, the watchdog has nothing to do about it.

@@ -28,6 +28,7 @@ impl Form {
         if self == Self::Sentinels { 26379 } else { 6379 }
     }
 
+    /// The message about a missing host.
     pub(super) fn without_host(self) -> &'static str {
         match self {
             Self::Server | Self::Socket => "a host is missing; for a Unix socket write unix:///path",

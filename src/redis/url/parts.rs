@@ -23,7 +23,7 @@ pub(in crate::redis) struct UrlParts {
     /// The user and the database.
     pub(in crate::redis) login: RedisConnectionInfo,
     pub(in crate::redis) parameters: Parameters,
-    /// No part of the URL.
+    /// Those of the user's options: a URL has none.
     #[cfg(feature = "tls")]
     pub(in crate::redis) tls_options: TlsOptions,
 }
@@ -78,7 +78,7 @@ impl UrlParts {
     }
 }
 
-/// URLs of one host each, because that is what the syntax of URLs knows.
+/// A URL for each host, with the same user and path: the syntax of URLs has one host.
 fn one_for_each_host(form: Form, place: &str, query: &str) -> Result<Vec<String>> {
     if form == Form::Socket {
         return Ok(vec![format!("unix://{place}?{query}")]);
