@@ -109,11 +109,11 @@ pub use self::sentinel::SentinelUrl;
 ///   failed: the error of the server, such as `WRONGPASS`, [`Certificate`](ConnectionError::Certificate), or else
 ///   [`Unreachable`](ConnectionError::Unreachable).
 /// - Closing or dropping the connection ends its tasks and closes its sockets.
-/// - With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), opening returns at once. Only
-///   invalid options, such as a wrong URL, are an error. A task in the background connects, with the same pauses. Until it has connected, calls
-///   wait as they do while the server is away, but a call that has waited is never executed: it fails, with
-///   [`NotConnected`](ConnectionError::NotConnected) if the server was reached and cannot be used. The topology is that
-///   of a single server until the server's is known.
+/// - With [`connect_in_background`](crate::ConfigBuilder::connect_in_background), opening returns at once. Only invalid
+///   options, such as a wrong URL, are an error. A task in the background connects, with the same pauses. Until it has
+///   connected, calls wait as they do while the server is away, but a call that has waited is never executed: it fails,
+///   with [`NotConnected`](ConnectionError::NotConnected) if the server was reached and cannot be used. The topology is
+///   that of a single server until the server's is known.
 ///
 /// # In a cluster
 /// - Each call goes to the master of its keys' slot, over one socket per master. Each master gets the source of a

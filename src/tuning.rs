@@ -1,4 +1,5 @@
-//! Pauses and limits that were chosen, each with its reason. Those that follow from other settings are where they are used.
+//! Pauses and limits that were chosen, each with its reason. Those that follow from other settings are where they are
+//! used.
 
 #![cfg_attr(not(feature = "_redis"), expect(dead_code, reason = "some are those of connections to servers"))]
 
