@@ -23,8 +23,8 @@ pub struct Client {
     inner: crate::Client,
 }
 
-/// Connects to a URL, or by [`ConnectOptions`](crate::ConnectOptions), with the default settings. The client's tasks run
-/// on a thread of smol's global executor.
+/// Connects to a URL, or by [`ConnectOptions`](crate::ConnectOptions), with the default settings. The client's tasks
+/// run on a thread of smol's global executor.
 ///
 /// # Errors
 /// Those of [`smol::connect`](crate::smol::connect) and [those of blocking](crate::blocking).
