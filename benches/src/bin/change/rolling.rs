@@ -26,17 +26,23 @@ struct Seen {
     /// When the last grant was, and the longest time between two grants, in milliseconds.
     last: AtomicU64,
     gap: AtomicU64,
+    /// By how much a timer was late at most, in milliseconds: a hold ends when its program stands still for a lease.
+    standstill: AtomicU64,
     over: AtomicBool,
 }
 
 impl Seen {
     fn new() -> Self {
-        let [grants, failed, last, gap] = [0; 4].map(AtomicU64::new);
-        Self { began: Instant::now(), grants, failed, last, gap, over: AtomicBool::new(false) }
+        let [grants, failed, last, gap, standstill] = [0; 5].map(AtomicU64::new);
+        Self { began: Instant::now(), grants, failed, last, gap, standstill, over: AtomicBool::new(false) }
+    }
+
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn add_grant(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = self.milliseconds();
         let last = self.last.swap(now, Ordering::Relaxed);
         self.gap.fetch_max(now.saturating_sub(last), Ordering::Relaxed);
         self.grants.fetch_add(1, Ordering::Relaxed);
@@ -63,14 +69,26 @@ pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds:
             }
         }));
     }
-    let mut lost = 0.0;
-    for _ in 0..rounds {
-        for server in &mut servers {
+    let (watched, clock) = (Arc::clone(&seen), Arc::clone(&executor));
+    executor.spawn(Box::pin(async move { watch_the_clock(&watched, &*clock).await }));
+    let (signal, watched) = (guard.lost_signal(), Arc::clone(&seen));
+    executor.spawn(Box::pin(async move {
+        if let Some(loss) = signal.wait().await {
+            let late = watched.standstill.load(Ordering::Relaxed);
+            eprintln!("lost {} ms after the start: {loss}; a timer was {late} ms late", watched.milliseconds());
+        }
+    }));
+    let mut lost = 0.0_f64;
+    for round in 0..rounds {
+        for (master, server) in servers.iter_mut().enumerate() {
             server.restart();
             // It counts after the longest lease, and says its age in whole seconds.
             executor.sleep(LEASE + Duration::from_millis(1500)).await;
+            if lost == 0.0 && !guard.is_valid() {
+                eprintln!("lost in round {round}, after the restart of master {master}");
+                lost = 1.0;
+            }
         }
-        lost = f64::from(u8::from(!guard.is_valid()));
         if lost > 0.0 {
             break;
         }
@@ -85,7 +103,8 @@ pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds:
         (case.clone(), "holds_lost", lost.max(f64::from(u8::from(released.is_err())))),
         (case.clone(), "acquisitions_failed", count(&seen.failed)),
         (case.clone(), "grants", count(&seen.grants)),
-        (case, "longest_gap_in_leases", count(&seen.gap) / LEASE.as_millis() as f64),
+        (case.clone(), "longest_gap_in_leases", count(&seen.gap) / LEASE.as_millis() as f64),
+        (case, "longest_standstill_in_leases", count(&seen.standstill) / LEASE.as_millis() as f64),
     ])
 }
 
@@ -107,5 +126,15 @@ async fn compete(locks: &RedLock, seen: &Seen, clock: &dyn Executor) {
             }
             Err(_) => drop(seen.failed.fetch_add(1, Ordering::Relaxed)),
         }
+    }
+}
+
+async fn watch_the_clock(seen: &Seen, clock: &dyn Executor) {
+    const PAUSE: Duration = Duration::from_millis(20);
+    while !seen.over.load(Ordering::Relaxed) {
+        let before = Instant::now();
+        clock.sleep(PAUSE).await;
+        let late = before.elapsed().saturating_sub(PAUSE);
+        seen.standstill.fetch_max(u64::try_from(late.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
