@@ -1,15 +1,11 @@
 //! The settings of a client.
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use self::addresses::Addresses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::key;
-
-mod addresses;
 
 /// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are
 /// valid. One `Config` can serve any number of clients.
@@ -35,8 +31,6 @@ pub struct Config {
     pub(crate) replicas: u32,
     /// `None`: each client draws an identity when it connects.
     pub(crate) client_id: Option<Uuid>,
-    /// Maps the addresses that the nodes of a cluster announce. `None`: they are used as announced.
-    pub(crate) cluster_addresses: Option<Addresses>,
     /// Whether connecting returns before there is a connection.
     pub(crate) is_in_background: bool,
 }
@@ -68,7 +62,6 @@ impl Default for Config {
             shutdown_timeout: Duration::from_secs(1),
             replicas: 0,
             client_id: None,
-            cluster_addresses: None,
             is_in_background: false,
         }
     }
@@ -181,30 +174,6 @@ impl ConfigBuilder {
     /// [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
-        self
-    }
-
-    /// Translates the addresses that the nodes of a cluster announce, for clients that reach the nodes at others, as
-    /// behind a NAT or in containers. `translate` gets a host and a port, and returns those to connect to. The nodes in
-    /// the URL are reached as they stand there. The default changes nothing.
-    ///
-    /// # Examples
-    /// ```
-    /// # fn main() -> bowline::Result<()> {
-    /// // Port 6379 of the host 172.20.0.<n> is published as port 7000 + n of this machine.
-    /// let published = |host: &str, _port: u16| {
-    ///     let n: u16 = host.rsplit('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    ///     ("127.0.0.1".to_owned(), 7000 + n)
-    /// };
-    /// let config = bowline::Config::builder().cluster_addresses(published).build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn cluster_addresses(
-        mut self,
-        translate: impl Fn(&str, u16) -> (String, u16) + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
-    ) -> Self {
-        self.config.cluster_addresses = Some(Addresses::new(translate));
         self
     }
 

@@ -91,7 +91,7 @@ pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockSt
 #[doc(hidden)]
 pub use redis::dial::dialled;
 #[cfg(feature = "_redis")]
-pub use redis::{ConnectOptions, RedisConnection, SentinelUrl};
+pub use redis::{ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};
 pub use semaphore::{MAX_PERMITS, PermitState, Semaphore, SemaphoreState};

@@ -8,6 +8,7 @@ use futures::stream::BoxStream;
 
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology, Warning};
 
+mod address_map;
 mod blocking;
 mod cluster;
 mod connecting;
@@ -18,6 +19,7 @@ mod failure;
 mod lab;
 mod later;
 mod link;
+mod login;
 mod options;
 mod sentinel;
 mod servers;
@@ -25,6 +27,7 @@ mod single;
 mod subscribe;
 mod url;
 
+pub use self::login::{Credentials, Login};
 pub use self::options::ConnectOptions;
 pub use self::sentinel::SentinelUrl;
 

@@ -39,6 +39,13 @@ pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// second, because locks are lost while a client cannot reach its server.
 pub(crate) const RECONNECT: Pauses = pauses(10, 800);
 
+/// Between attempts to renew the login of a connection. They grow, because the service that gives tokens is shared, and
+/// each connection asks it.
+pub(crate) const RENEWAL: Pauses = pauses(250, 10_000);
+
+/// Before a login is renewed at the earliest, however soon it is said to end: less would be a loop without pauses.
+pub(crate) const SHORTEST_LOGIN: Duration = Duration::from_millis(100);
+
 /// Before a call is sent again to a node that has said `TRYAGAIN`. They stay short, because the keys of one slot move
 /// in milliseconds.
 pub(crate) const SLOT_MOVES: Pauses = pauses(10, 50);

@@ -16,9 +16,10 @@ use futures::stream::BoxStream;
 
 use self::wire::Wire;
 use super::convert::{self, command, is_noscript};
+use super::dial::checks::check_server;
 use super::dial::deadline::Deadline;
-use super::dial::handshake;
 use super::dial::locate::Locate;
+use super::login;
 use super::url::target::Target;
 use crate::connection::{Call, Connection, ConnectionError, Notice, Reply, Topology};
 use crate::mutex::lock;
@@ -38,7 +39,7 @@ impl Blocking {
         let deadline = Deadline::after(within)?;
         let target = locate.locate_blocking(deadline)?;
         let (wire, hello) = login(&target, deadline)?;
-        handshake::check_server(&hello, target.purpose()).ok()?;
+        check_server(&hello, target.purpose()).ok()?;
         Some(Self { wire: Mutex::new(wire) })
     }
 
@@ -62,9 +63,10 @@ impl Blocking {
 fn login(target: &Target, deadline: Deadline) -> Option<(Wire, Reply)> {
     let mut hello = ::redis::cmd("HELLO");
     hello.arg(3);
-    if let Some(password) = target.login().password() {
-        hello.arg("AUTH").arg(target.login().username().unwrap_or("default")).arg(password);
+    if let Some(login) = target.login().last() {
+        hello.arg("AUTH").arg(&login::words(&login));
     }
+    target.introduction().add_name(&mut hello);
     let mut commands = vec![hello];
     if target.db() != 0 {
         let mut select = ::redis::cmd("SELECT");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::select;
 
 use super::RedisConnection;
+use super::address_map::AddressMap;
 use super::cluster::{Cluster, Seeds};
 use super::dial::Dial;
 use super::dial::locate::Locate;
@@ -61,8 +62,9 @@ impl RedisConnection {
     ) -> Result<Self> {
         let seed = dialer.seed();
         let attempt = ConnectAttempt { executor, dialer, config, seed };
-        let (servers, mut warnings) = match Servers::of(&options.parts()?)? {
-            Servers::One(target) => attempt.connect_to_server(target).await?,
+        let parts = options.parts()?;
+        let (servers, mut warnings) = match Servers::of(&parts)? {
+            Servers::One(target) => attempt.connect_to_server(target, parts.announced).await?,
             Servers::Sentinels(setup) => attempt.connect_by_sentinels(setup).await?,
             Servers::Cluster(seeds) => attempt.connect_to_cluster(seeds).await?,
         };
@@ -94,11 +96,12 @@ impl ConnectAttempt<'_> {
         Ok((Box::new(single), warnings))
     }
 
-    async fn connect_to_server(self, target: Target) -> Result<Connected> {
+    /// `announced`: for a server that is a node of a cluster.
+    async fn connect_to_server(self, target: Target, announced: AddressMap) -> Result<Connected> {
         let target = Arc::new(target);
         match Single::connect(self.link(Arc::new(target.clone()))).await {
             Ok((single, warnings)) => Ok((Box::new(single), warnings)),
-            Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target)?).await,
+            Err(Some(Failure::Cluster)) => self.connect_to_cluster(Seeds::of(&target, announced)?).await,
             Err(failure) => Err(self.not_connected(failure, &target)),
         }
     }

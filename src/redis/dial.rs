@@ -10,14 +10,17 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 
+pub(super) mod checks;
 pub(super) mod deadline;
 #[cfg(feature = "_wire")]
 pub mod dialled;
 pub(super) mod gate;
 pub(super) mod handshake;
+pub(super) mod introduction;
 pub(super) mod locate;
 pub(super) mod one_sided;
 pub(super) mod progress;
+mod renewal;
 
 /// A byte stream to the server over any transport. The traits are those of tokio, but need no tokio runtime.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls::ClientConfig;
 
+use super::address_map::AddressMap;
+use super::dial::introduction::check_name;
+use super::login::{Credentials, LoginSource};
 use super::sentinel::SentinelUrl;
 use super::servers::Servers;
-#[cfg(feature = "tls")]
 use super::url::invalid;
 use super::url::parts::UrlParts;
 #[cfg(feature = "tls")]
@@ -47,6 +48,9 @@ pub struct ConnectOptions {
     url: String,
     username: Option<String>,
     password: Option<String>,
+    credentials: Option<LoginSource>,
+    client_name: Option<Arc<str>>,
+    announced: AddressMap,
     #[cfg(feature = "tls")]
     tls: TlsOptions,
 }
@@ -58,6 +62,9 @@ impl ConnectOptions {
             url: url.into(),
             username: None,
             password: None,
+            credentials: None,
+            client_name: None,
+            announced: AddressMap::default(),
             #[cfg(feature = "tls")]
             tls: TlsOptions::default(),
         }
@@ -72,6 +79,39 @@ impl ConnectOptions {
     /// The password on the servers, instead of that of the URL. It needs no percent-encoding.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
+        self
+    }
+
+    /// Asks this provider for the user and the password before each login, and again before a token ends:
+    /// [`Credentials`]. It excludes a user or a password in the URL or the options. With sentinels, it is asked for the
+    /// login on the servers, and the sentinels' own login stays that of the URL.
+    pub fn credentials(mut self, provider: impl Credentials) -> Self {
+        self.credentials = Some(LoginSource::asked(provider));
+        self
+    }
+
+    /// The name that every connection of the client shows in `CLIENT LIST`, also that to a sentinel. Letters, digits
+    /// and signs of ASCII, without spaces. The default is no name.
+    pub fn client_name(mut self, name: impl AsRef<str>) -> Self {
+        self.client_name = Some(name.as_ref().into());
+        self
+    }
+
+    /// Translates the addresses that servers announce, for clients that reach them at others, as behind a NAT or in
+    /// containers: those of the nodes of a cluster, and those of the servers and sentinels that a sentinel names.
+    /// `translate` gets a host and a port, and returns those to connect to. The addresses in the URL are used as they
+    /// stand there. `translate` is called often and must not block. The default changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// // Port 6379 of the host 172.20.0.<n> is published as port 7000 + n of this machine.
+    /// let options = bowline::ConnectOptions::new("redis-cluster://127.0.0.1:7001").addresses(|host, _port| {
+    ///     let n: u16 = host.rsplit('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    ///     ("127.0.0.1".to_owned(), 7000 + n)
+    /// });
+    /// ```
+    pub fn addresses(mut self, translate: impl Fn(&str, u16) -> (String, u16) + Send + Sync + 'static) -> Self {
+        self.announced = AddressMap::new(translate);
         self
     }
 
@@ -114,6 +154,15 @@ impl ConnectOptions {
         if let Some(password) = &self.password {
             parts.login = parts.login.set_password(password);
         }
+        if self.credentials.is_some() && (parts.login.username().is_some() || parts.login.password().is_some()) {
+            return Err(invalid("a provider of credentials excludes a user and a password"));
+        }
+        parts.credentials.clone_from(&self.credentials);
+        if let Some(name) = &self.client_name {
+            check_name(name)?;
+        }
+        parts.client_name.clone_from(&self.client_name);
+        parts.announced = self.announced.clone();
         #[cfg(feature = "tls")]
         {
             if !self.tls.is_empty() && !parts.has_tls() && !parts.has_sentinel_tls() {

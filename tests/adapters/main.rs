@@ -11,6 +11,8 @@
 use bowline_testkit as support;
 
 mod connection;
+mod credentials;
+mod deployed;
 mod executor;
 #[cfg(feature = "tls")]
 mod tls;

@@ -61,7 +61,8 @@ async fn announced_addresses_are_translated(env: Env) {
         assert_eq!(host, "127.0.0.9");
         ("127.0.0.1".to_owned(), port)
     };
-    let client = env.client_at(&url, |config| config.cluster_addresses(listens)).await.unwrap();
+    let options = bowline::ConnectOptions::new(&url).addresses(listens);
+    let client = env.client_at(options, |config| config).await.unwrap();
     client.lock("a").lock().await.unwrap().release().await.unwrap();
     client.close().await;
     let short = |config: bowline::ConfigBuilder| config.command_timeout(std::time::Duration::from_millis(300));

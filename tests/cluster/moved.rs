@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline::{ConfigBuilder, ErrorKind};
+use bowline::{ConnectOptions, ErrorKind};
 
 use crate::acknowledged::{key, names_of};
 use crate::support::adapters::admin;
@@ -77,15 +77,16 @@ async fn redirections_name_announced_addresses_too(env: Env) {
     let all = || cluster.nodes().iter().all(|node| cluster.nodes().iter().all(|other| knows(node, other)));
     env.eventually("each node knows what the others announce", async || all()).await;
     // The URL has addresses that the client can reach.
-    let reached = |config: ConfigBuilder| {
-        config.cluster_addresses(|host, port| (host.to_owned(), port.checked_sub(AWAY).expect("an announced port")))
+    let reached = |url: &str| {
+        let reached = |host: &str, port: u16| (host.to_owned(), port.checked_sub(AWAY).expect("an announced port"));
+        ConnectOptions::new(url).addresses(reached)
     };
     for url in &urls {
-        let client = env.client_at(url, reached).await.unwrap();
+        let client = env.client_at(reached(url), |config| config).await.unwrap();
         client.lock(&name).lock().await.unwrap().release().await.unwrap();
         client.close().await;
     }
-    let client = env.client_at(&urls[0], reached).await.unwrap();
+    let client = env.client_at(reached(&urls[0]), |config| config).await.unwrap();
     works_while_asked(&cluster, &client, &name).await;
     client.close().await;
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use bowline::{Config, Connection, ErrorKind, SentinelUrl};
+use bowline::{Config, ConnectOptions, Connection, ErrorKind, SentinelUrl};
 
 use crate::scene::{all_on, client, client_at, is_held_at, ms, url};
 use crate::support::adapters::{Keys, acquire, ours, word};
@@ -10,6 +10,7 @@ use crate::support::closed::ClosedPort;
 use crate::support::env::{Env, on_every_runtime, on_runtime};
 use crate::support::sentinels::{MASTER_NAME, Sentinels};
 use crate::support::server::Server;
+use crate::support::server::sentinel::Watched;
 
 on_every_runtime! { the_master_is_found, addresses_that_lead_to_no_sentinel }
 on_runtime! { run, tokio_many, TokioMulti,
@@ -17,6 +18,7 @@ on_runtime! { run, tokio_many, TokioMulti,
     a_sentinel_that_another_one_names_is_asked_too,
     a_client_that_starts_in_a_failover_waits_for_its_end,
     a_client_that_connects_in_the_background_finds_the_master,
+    announced_addresses_are_translated,
     the_sentinels_have_a_login_of_their_own,
     the_last_good_bye_finds_the_master
 }
@@ -36,6 +38,23 @@ async fn the_master_is_found(env: Env) {
     // Two connections to the server, and one to each sentinel.
     let shown = format!("{:?}", env.open(&servers.url(), &Config::default()).await.unwrap());
     assert!(shown.contains("master mymaster of the sentinels 127.0.0.1:"), "{shown}");
+    client.close().await;
+}
+
+/// The sentinel names an address at which no one listens.
+async fn announced_addresses_are_translated(env: Env) {
+    let (server, closed) = (Server::start(), ClosedPort::new());
+    let sentinel = Watched::alone(closed.port()).by_a_sentinel();
+    let (announced, port) = (closed.port(), server.port());
+    let options =
+        ConnectOptions::new(url(&[&format!("127.0.0.1:{}", sentinel.port())])).addresses(move |host, named| {
+            assert_eq!((host, named), ("127.0.0.1", announced));
+            ("localhost".to_owned(), port)
+        });
+    let client = env.client_at(options, |config| config).await.unwrap();
+    let guard = client.lock("a").lock().await.unwrap();
+    assert!(is_held_at(&server, &guard));
+    guard.release().await.unwrap();
     client.close().await;
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::*;
+use crate::redis::dial::handshake;
 
 /// A stream that brings these bytes, and takes all.
 struct Brings(io::Cursor<&'static [u8]>);

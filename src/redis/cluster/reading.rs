@@ -186,7 +186,7 @@ async fn at_once(router: &Router, host: Host) -> Result<View, Failure> {
     let asked = async {
         let target = Place::new(&router.seeds.access, host.clone()).target()?;
         let (dialer, executor) = (&*router.dialer, &router.executor);
-        let login = handshake::login(Arc::clone(&target), dialer, None, &progress);
+        let login = handshake::login(Arc::clone(&target), dialer, executor, None, &progress);
         let mut fresh = FirstLogin { target: &target, dialer, executor, limit }.watch(&progress, login).await?;
         let warnings = handshake::prepare(&mut fresh, true).await?;
         let asked = pin!(ask(router, fresh.connection, &host, true));

@@ -249,13 +249,8 @@ impl Router {
 
     /// The address at which this client reaches a node that announces `announced`.
     pub(super) fn public(&self, announced: Host) -> Host {
-        match &self.config.cluster_addresses {
-            None => announced,
-            Some(addresses) => {
-                let (name, port) = addresses.translate(&announced.name, announced.port);
-                Host::new(&name, port)
-            }
-        }
+        let (name, port) = self.seeds.announced.translate(announced.name.to_string(), announced.port);
+        Host::new(&name, port)
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The nodes of a cluster that a URL names. Any of them can report the others.
 
+use super::super::address_map::AddressMap;
 use super::super::url::address::Address;
 use super::super::url::parts::UrlParts;
 use super::super::url::target::{Access, Target};
@@ -11,16 +12,18 @@ use crate::error::Result;
 pub(in crate::redis) struct Seeds {
     pub(super) hosts: Vec<Host>,
     pub(super) access: Access,
+    /// Where the nodes that a node names are reached.
+    pub(super) announced: AddressMap,
 }
 
 impl Seeds {
     /// The seeds that the URL of a cluster names.
     pub(in crate::redis) fn named(parts: &UrlParts) -> Result<Self> {
         let spelling = Spelling { plain: "redis-cluster://", tls: "rediss-cluster://" };
-        let access = Access::new(parts, &parts.login, parts.tls, spelling)?.of_nodes(spelling)?;
+        let access = Access::new(parts, parts.tls, spelling)?.of_nodes(spelling)?;
         let hosts =
             parts.addresses.iter().map(|address| host_of(&access.at(address.clone())?)).collect::<Result<_>>()?;
-        Ok(Self { hosts, access })
+        Ok(Self { hosts, access, announced: parts.announced.clone() })
     }
 
     #[cfg(test)]
@@ -29,8 +32,8 @@ impl Seeds {
     }
 
     /// The seeds of a cluster that was found through the URL of a single node.
-    pub(in crate::redis) fn of(node: &Target) -> Result<Self> {
-        Ok(Self { hosts: vec![host_of(node)?], access: node.access.of_nodes(Spelling::default())? })
+    pub(in crate::redis) fn of(node: &Target, announced: AddressMap) -> Result<Self> {
+        Ok(Self { hosts: vec![host_of(node)?], access: node.access.of_nodes(Spelling::default())?, announced })
     }
 }
 
@@ -56,6 +59,7 @@ impl std::fmt::Display for Seeds {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::redis::login::Login;
 
     fn shown(url: &str) -> String {
         Seeds::parse(url).unwrap().to_string()
@@ -67,7 +71,10 @@ mod tests {
         assert_eq!(shown("valkey-cluster://a:7000/0?protocol=resp3"), "a:7000");
         let seeds = Seeds::parse("redis-cluster://alice:s%2C%403@a:7000, b/").unwrap();
         assert_eq!(seeds.to_string(), "a:7000,b:6379");
-        assert_eq!(seeds.access.at(Address::Tcp("a".to_owned(), 1)).unwrap().login().password(), Some("s,@3"));
+        assert_eq!(
+            seeds.access.at(Address::Tcp("a".to_owned(), 1)).unwrap().login().last(),
+            Some(Login::new("alice", "s,@3"))
+        );
     }
 
     #[test]

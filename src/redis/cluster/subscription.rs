@@ -168,7 +168,7 @@ pub(super) async fn open(
     progress: &Arc<DialProgress>,
 ) -> Result<Fresh, Failure> {
     let target = Place::new(&router.seeds.access, host.clone()).target()?;
-    let mut fresh = handshake::login(target, &*router.dialer, Some(push), progress).await?;
+    let mut fresh = handshake::login(target, &*router.dialer, &router.executor, Some(push), progress).await?;
     handshake::prepare(&mut fresh, false).await?;
     let is_alive = {
         let Fresh { connection, driver, .. } = &mut fresh;

@@ -4,19 +4,21 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ::redis::aio::{AsyncPushSender, MultiplexedConnection};
-use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline, RedisError, Value};
+use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind as RedisErrorKind, Pipeline, RedisError};
+use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 
 use super::super::convert;
 use super::super::failure::Failure;
-use super::super::url::target::{Purpose, Target};
+use super::super::login::{self, Login};
+use super::super::url::target::Target;
 use super::Dial;
-use super::progress::DialProgress;
+use super::checks::{check_server, eviction_policy, too_old};
+use super::progress::{DialProgress, Stage};
+use super::renewal::Renewal;
 use crate::connection::{ConnectionError, Reply, Warning};
 use crate::error::ErrorKind;
-
-/// The oldest version of Redis on which the scripts work.
-const OLDEST: (u32, u32) = (6, 2);
+use crate::runtime::Executor;
 
 /// The driver of a connection: a future that writes commands and reads replies while it is polled.
 pub(in crate::redis) type Driver = BoxFuture<'static, ()>;
@@ -50,13 +52,49 @@ impl Fresh {
 /// and a later one could overtake it. Unused room costs nothing.
 const MOST_CALLS: usize = 1 << 20;
 
-/// Dials and logs in. Messages go to `push`, if it is given.
+/// Dials and logs in. Messages go to `push`, if it is given. A refused login is tried once more if another one may be
+/// given.
 pub(in crate::redis) async fn login(
     target: Arc<Target>,
     dialer: &dyn Dial,
+    executor: &Arc<dyn Executor>,
     push: Option<Arc<dyn AsyncPushSender>>,
     progress: &Arc<DialProgress>,
 ) -> Result<Fresh, Failure> {
+    let (source, mut refused) = (target.login(), None);
+    loop {
+        if source.changes() {
+            progress.enter(Stage::Credentials);
+        }
+        let asked = executor.now();
+        let login = source.next(refused.as_ref()).await?;
+        match login_as(&target, login.as_ref(), dialer, push.clone(), progress).await {
+            Ok((connection, mut driver)) => {
+                if let Some(login) = login.filter(|login| login.time().is_some()) {
+                    let (target, executor) = (Arc::clone(&target), Arc::clone(executor));
+                    let (connection, seed) = (connection.clone(), dialer.seed());
+                    let renewal = Renewal { target, executor, connection, login, asked, seed };
+                    driver = select(driver, renewal.run().boxed()).map(drop).boxed();
+                }
+                return Ok(Fresh { target, connection, driver });
+            }
+            Err(Failure::Refused(refusal))
+                if source.changes() && refused.is_none() && refusal.kind() == ErrorKind::Denied =>
+            {
+                refused = login;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+async fn login_as(
+    target: &Target,
+    login: Option<&Login>,
+    dialer: &dyn Dial,
+    push: Option<Arc<dyn AsyncPushSender>>,
+    progress: &Arc<DialProgress>,
+) -> Result<(MultiplexedConnection, Driver), Failure> {
     let stream = target.dial(dialer, progress).await?;
     // The timeouts of redis-rs are not used, because it would take the timer from a runtime that it guesses.
     let mut config = AsyncConnectionConfig::new()
@@ -66,20 +104,15 @@ pub(in crate::redis) async fn login(
     if let Some(push) = push {
         config = config.set_push_sender(push);
     }
-    let opened = MultiplexedConnection::new_with_config(target.login(), stream, config).await;
+    let opened = MultiplexedConnection::new_with_config(&login::info(login), stream, config).await;
     match opened {
-        Ok((connection, driver)) => Ok(Fresh { target, connection, driver: Box::pin(driver) }),
-        Err(error) => Err(progress.explain(login_failure(&target, &error))),
+        Ok((connection, driver)) => Ok((connection, driver.boxed())),
+        Err(error) => Err(progress.explain(login_failure(login, &error))),
     }
 }
 
-/// The message for a server that is too old. `is` says what shows that.
-fn too_old(is: &str) -> String {
-    let (major, minor) = OLDEST;
-    format!("the server {is}; bowline needs Redis or Valkey {major}.{minor} or newer")
-}
-
-fn login_failure(target: &Target, error: &RedisError) -> Failure {
+fn login_failure(login: Option<&Login>, error: &RedisError) -> Failure {
+    let redact = |text: &str| login.map_or_else(|| text.to_owned(), |login| login.redact(text));
     match (error.kind(), error.code()) {
         // The details are left out, because the server quotes the whole command, including the password.
         (RedisErrorKind::RESP3NotSupported, _) => Failure::Unsupported(too_old("does not know HELLO")),
@@ -87,13 +120,13 @@ fn login_failure(target: &Target, error: &RedisError) -> Failure {
         (RedisErrorKind::Server(_) | RedisErrorKind::Extension, code) => {
             let line = format!("{} {}", code.unwrap_or("ERR"), error.detail().unwrap_or(""));
             let line = line.split(", with args beginning with").next().unwrap_or("");
-            let refusal = ConnectionError::refused(target.redact(line).trim_end());
+            let refusal = ConnectionError::refused(redact(line).trim_end());
             match refusal.kind() {
                 ErrorKind::Unsupported => Failure::Unsupported(too_old("does not know HELLO")),
                 _ => Failure::Refused(refusal),
             }
         }
-        _ => Failure::Io(target.redact(&error.to_string())),
+        _ => Failure::Io(redact(&error.to_string())),
     }
 }
 
@@ -105,8 +138,11 @@ pub(in crate::redis) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<
     if db != 0 {
         pipeline.cmd("SELECT").arg(db);
     }
-    // Without arguments, every user may call it.
-    pipeline.cmd("HELLO");
+    let introduction = fresh.target.introduction().commands();
+    let introduced = introduction.len();
+    for command in introduction {
+        pipeline.add_command(command);
+    }
     if first {
         pipeline.cmd("PING");
         pipeline.cmd("INFO").arg("memory");
@@ -117,80 +153,28 @@ pub(in crate::redis) async fn prepare(fresh: &mut Fresh, first: bool) -> Result<
         Either::Left((values, _)) => values.map_err(|error| Failure::Io(error.to_string()))?,
         Either::Right(((), _)) => return Err(Failure::Io("the server closed the connection".to_owned())),
     };
-    let mut values = values.into_iter();
+    let mut replies = values.into_iter().map(convert::reply);
+    let mut next = || replies.next().unwrap_or(Ok(Reply::Nil)).map_err(Failure::Refused);
     if db != 0 {
-        accept(values.next()).map_err(|failure| match failure {
+        next().map_err(|failure| match failure {
             Failure::Refused(ConnectionError::Refused { code, message }) if code == "ERR" => Failure::Invalid(message),
             other => other,
         })?;
     }
-    check_server(&accept(values.next())?, fresh.target.purpose())?;
+    let hello = fresh.target.introduction().read(introduced, &mut replies).map_err(Failure::Refused)?;
+    check_server(&hello, fresh.target.purpose())?;
     if !first {
         return Ok(Vec::new());
     }
-    match accept(values.next()) {
+    let mut next = || replies.next().unwrap_or(Ok(Reply::Nil)).map_err(Failure::Refused);
+    match next() {
         // A user without PING may still run scripts.
         Err(Failure::Refused(refusal)) if refusal.kind() == ErrorKind::Denied => {}
         answer => drop(answer?),
     }
     // A user without INFO gets no warning.
-    let policy = accept(values.next()).ok().and_then(|info| eviction_policy(&info));
+    let policy = next().ok().and_then(|info| eviction_policy(&info));
     Ok(policy.into_iter().map(|policy| Warning::Eviction { policy }).collect())
-}
-
-fn accept(value: Option<Value>) -> Result<Reply, Failure> {
-    convert::reply(value.unwrap_or_default()).map_err(Failure::Refused)
-}
-
-/// Checks the reply to `HELLO`, which alternates names and values.
-pub(in crate::redis) fn check_server(hello: &Reply, purpose: Purpose) -> Result<(), Failure> {
-    if let Some(version) = field(hello, "version") {
-        let mut numbers = version.split('.').map(|number| number.parse::<u32>());
-        // A server without a readable version is not Redis, but may work.
-        if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
-            && (major, minor) < OLDEST
-        {
-            return Err(Failure::Unsupported(too_old(&format!("is version {version}"))));
-        }
-    }
-    match (field(hello, "mode").as_deref(), purpose) {
-        (Some("cluster"), Purpose::Server) => return Err(Failure::Cluster),
-        (Some("sentinel"), _) => {
-            let reason = "this is a sentinel; use redis-sentinel://host:port/?master=<name>";
-            return Err(Failure::Unsupported(reason.to_owned()));
-        }
-        (Some("standalone"), Purpose::Node) => {
-            let reason = "the server is no node of a cluster; use redis://";
-            return Err(Failure::Unsupported(reason.to_owned()));
-        }
-        _ => {}
-    }
-    match field(hello, "role").as_deref() {
-        // Refused with the error with which a replica refuses the first script that writes.
-        Some("replica" | "slave") if purpose == Purpose::Server => {
-            Err(Failure::Refused(ConnectionError::refused("READONLY the server is a replica")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A field of a reply that alternates names and values.
-pub(in crate::redis) fn field(pairs: &Reply, name: &str) -> Option<String> {
-    let Reply::Array(items) = pairs else { return None };
-    items.chunks_exact(2).find_map(|pair| match pair {
-        [Reply::Bytes(key), Reply::Bytes(value)] if key == name.as_bytes() => {
-            Some(String::from_utf8_lossy(value).into_owned())
-        }
-        _ => None,
-    })
-}
-
-/// The policy in the reply to `INFO memory`, if it lets the server drop keys.
-fn eviction_policy(info: &Reply) -> Option<String> {
-    let Reply::Bytes(info) = info else { return None };
-    let info = String::from_utf8_lossy(info);
-    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
-    (policy != "noeviction").then(|| policy.to_owned())
 }
 
 /// A command whose every answer, even an error, shows that the server is alive.
@@ -202,62 +186,17 @@ pub(in crate::redis) fn ping() -> Cmd {
 mod tests {
     use super::*;
 
-    fn hello(pairs: &[(&str, &str)]) -> Reply {
-        let bytes = |text: &str| Reply::Bytes(text.as_bytes().to_vec());
-        Reply::Array(pairs.iter().flat_map(|(key, value)| [bytes(key), bytes(value)]).collect())
-    }
-
-    #[test]
-    fn versions() {
-        for version in ["6.2.0", "6.2", "7.0.15", "10.0.0", "255.255.255", "unstable"] {
-            assert!(
-                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).is_ok(),
-                "{version}"
-            );
-        }
-        for version in ["6.0.9", "6.1.99", "2.8.24"] {
-            let failure =
-                check_server(&hello(&[("server", "redis"), ("version", version)]), Purpose::Server).unwrap_err();
-            assert!(matches!(failure, Failure::Unsupported(_)));
-            assert!(failure.to_string().contains(version));
-        }
-        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Server).is_ok());
-        let node = hello(&[("mode", "cluster"), ("role", "replica")]);
-        assert!(matches!(check_server(&node, Purpose::Server), Err(Failure::Cluster)));
-        assert!(check_server(&node, Purpose::Node).is_ok());
-        assert!(check_server(&hello(&[("mode", "standalone")]), Purpose::Node).is_err());
-        assert!(check_server(&hello(&[("mode", "sentinel")]), Purpose::Node).is_err());
-        assert!(check_server(&Reply::Nil, Purpose::Server).is_ok());
-    }
-
-    #[test]
-    fn roles() {
-        assert!(check_server(&hello(&[("version", "7.0.15"), ("role", "master")]), Purpose::Server).is_ok());
-        for role in ["replica", "slave"] {
-            let failure = check_server(&hello(&[("version", "7.0.15"), ("role", role)]), Purpose::Server).unwrap_err();
-            assert!(matches!(&failure, Failure::Refused(refusal) if refusal.kind() == ErrorKind::Refused), "{failure}");
-        }
-    }
-
     /// The server may quote the command that it does not like.
     #[test]
     fn a_failed_login_is_not_quoted() {
-        let target = Target::parse("redis://alice:s3cret@h").unwrap();
+        let login = Login::new("alice", "s3cret");
         let quoted = "no `HELLO`, with args beginning with: `3` `AUTH` `alice` `s3cret`".to_owned();
         let refused = ::redis::make_extension_error("OTHER".to_owned(), Some(quoted));
-        let failure = login_failure(&target, &refused);
+        let failure = login_failure(Some(&login), &refused);
         assert!(matches!(&failure, Failure::Refused(ConnectionError::Refused { code, .. }) if code == "OTHER"));
         assert!(failure.to_string().ends_with("no `HELLO`"), "{failure}");
         let unread = RedisError::from(std::io::Error::other("cannot read `s3cret`"));
-        let failure = login_failure(&target, &unread).to_string();
+        let failure = login_failure(Some(&login), &unread).to_string();
         assert!(failure.contains("cannot read `***`"), "{failure}");
-    }
-
-    #[test]
-    fn policies() {
-        let info = |policy: &str| Reply::Bytes(format!("# Memory\r\nused:1\r\nmaxmemory_policy:{policy}\r\n").into());
-        assert_eq!(eviction_policy(&info("noeviction")), None);
-        assert_eq!(eviction_policy(&info("allkeys-lru")), Some("allkeys-lru".to_owned()));
-        assert_eq!(eviction_policy(&Reply::Bytes(b"# Memory".to_vec())), None);
     }
 }

@@ -28,6 +28,8 @@ use crate::mutex::lock;
 pub(in crate::redis) enum Stage {
     /// Asking for the address of the server.
     Locate,
+    /// Asking the provider of credentials.
+    Credentials,
     #[default]
     Dial,
     #[cfg(feature = "tls")]
@@ -101,6 +103,7 @@ impl DialProgress {
         let _ = plain;
         Failure::Io(match state.stage {
             Stage::Locate => format!("the address of the server was not learned within {limit:?}"),
+            Stage::Credentials => format!("the provider of credentials gave no login within {limit:?}"),
             Stage::Dial => format!("unreachable: no connection within {limit:?}"),
             #[cfg(feature = "tls")]
             Stage::Tls => {

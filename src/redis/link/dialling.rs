@@ -25,9 +25,8 @@ impl Link {
     ) -> Result<Fresh, Failure> {
         progress.enter(Stage::Locate);
         let target = self.locate.locate().await?;
-        progress.enter(Stage::Dial);
         let (dialer, executor) = (&*self.dialer, &self.executor);
-        let login = handshake::login(Arc::clone(&target), dialer, push, progress);
+        let login = handshake::login(Arc::clone(&target), dialer, executor, push, progress);
         let dialled = match first {
             Some(limit) => FirstLogin { target: &target, dialer, executor, limit }.watch(progress, login).await,
             None => login.await,

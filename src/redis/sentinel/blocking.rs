@@ -17,8 +17,8 @@ pub(super) fn ask(sentinels: &Sentinels, deadline: Deadline) -> Option<Named> {
     for (_, target) in sentinels.look(Board::sentinels).into_iter().take(MOST) {
         let Ok(share) = deadline.share(4) else { break };
         let Some(replies) = ask_once(&target, &query::full(name), share) else { continue };
-        let Ok([master, address]) = <[_; 2]>::try_from(replies) else { continue };
-        if let Ok(SentinelAnswer::Master(named)) = query::read_full(master, address)
+        let Ok(replies) = <[_; 2]>::try_from(replies) else { continue };
+        if let Ok(SentinelAnswer::Master(named)) = query::read_full(replies, &sentinels.setup.announced)
             && best.as_ref().is_none_or(|best| best.epoch < named.epoch)
         {
             best = Some(named);

@@ -162,6 +162,7 @@ impl fmt::Debug for SentinelUrl {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::redis::login::Login;
     use crate::redis::url::address::Address;
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(shown, ["[::1]:1", "[::2]:2", "h:3"]);
         let server = setup.servers.at(Address::Tcp("s".to_owned(), 1)).unwrap();
         for target in [&server, &setup.sentinels[0]] {
-            assert_eq!((target.login().username(), target.login().password()), (Some(awkward), Some(awkward)));
+            assert_eq!(target.login().last(), Some(Login::new(awkward, awkward)));
         }
         assert_eq!(server.db(), 7);
     }
@@ -193,7 +194,7 @@ mod tests {
     fn a_password_needs_no_user() {
         let url = SentinelUrl::new("m").sentinel("h", 1).password("p").build().unwrap();
         let server = SentinelConfig::parse(&url).unwrap().servers.at(Address::Tcp("s".to_owned(), 1)).unwrap();
-        assert_eq!((server.login().username(), server.login().password()), (None, Some("p")));
+        assert_eq!(server.login().last(), Some(Login::of_default_user("p")));
         let url = SentinelUrl::new("m").sentinel("h", 1).build().unwrap();
         assert_eq!(url, "redis-sentinel://h:1/0?master=m");
     }

@@ -2,7 +2,8 @@
 
 use ::redis::{Cmd, cmd};
 
-use super::super::dial::handshake::field;
+use super::super::address_map::AddressMap;
+use super::super::dial::checks::field;
 use super::super::failure::Failure;
 use super::super::url::address::Address;
 use super::super::url::target::Target;
@@ -42,21 +43,24 @@ pub(super) fn id() -> Cmd {
 
 type Replied = Result<Reply, ConnectionError>;
 
-/// Reads an address. `None`: the sentinel watches no such master.
-pub(super) fn read_address(reply: &Reply) -> Option<Address> {
+/// Reads an address, and where it is reached. `None`: the sentinel watches no such master.
+pub(super) fn read_address(reply: &Reply, announced: &AddressMap) -> Option<Address> {
     let Reply::Array(items) = reply else { return None };
     match &items[..] {
         [Reply::Bytes(host), Reply::Bytes(port)] => {
             let port = std::str::from_utf8(port).ok()?.parse().ok()?;
-            Some(Address::Tcp(String::from_utf8(host.clone()).ok()?, port))
+            Some(announced.reached(Address::Tcp(String::from_utf8(host.clone()).ok()?, port)))
         }
         _ => None,
     }
 }
 
 /// Reads the replies to [`full`].
-pub(super) fn read_full(master: Replied, address: Replied) -> Result<SentinelAnswer, ConnectionError> {
-    let Some(address) = read_address(&address?) else { return Ok(SentinelAnswer::Unknown) };
+pub(super) fn read_full(
+    [master, address]: [Replied; 2],
+    announced: &AddressMap,
+) -> Result<SentinelAnswer, ConnectionError> {
+    let Some(address) = read_address(&address?, announced) else { return Ok(SentinelAnswer::Unknown) };
     let epoch = field(&master?, "config-epoch").and_then(|epoch| epoch.parse().ok());
     // A sentinel that knows the address also knows the epoch.
     let epoch = epoch.ok_or_else(|| ConnectionError::refused("ERR SENTINEL MASTER has no config-epoch"))?;
@@ -64,10 +68,11 @@ pub(super) fn read_full(master: Replied, address: Replied) -> Result<SentinelAns
 }
 
 /// Reads a list of sentinels. Entries that cannot be read are left out.
-pub(super) fn read_others(reply: &Reply) -> Vec<Other> {
+pub(super) fn read_others(reply: &Reply, announced: &AddressMap) -> Vec<Other> {
     let Reply::Array(items) = reply else { return Vec::new() };
     let read = |item| {
         let (id, host, port) = (field(item, "runid")?, field(item, "ip")?, field(item, "port")?.parse().ok()?);
+        let (host, port) = announced.translate(host, port);
         (!id.is_empty()).then_some(Other { id, host, port })
     };
     items.iter().filter_map(read).collect()
@@ -116,15 +121,18 @@ mod tests {
         let address = || Ok(list(&["::1", "7000"]));
         let master = |epoch| Ok(list(&["name", "m", "config-epoch", epoch]));
         let named = Named { address: Address::Tcp("::1".to_owned(), 7000), epoch: 12 };
-        assert_eq!(read_full(master("12"), address()), Ok(SentinelAnswer::Master(named)));
+        assert_eq!(read_full([master("12"), address()], &AddressMap::default()), Ok(SentinelAnswer::Master(named)));
         let unknown = Err(ConnectionError::refused("ERR No such master with that name"));
-        assert_eq!(read_full(unknown.clone(), Ok(Reply::Nil)), Ok(SentinelAnswer::Unknown));
-        assert_eq!(read_full(unknown.clone(), address()), unknown.map(|_| SentinelAnswer::Unknown));
-        assert!(read_full(master("x"), address()).is_err());
+        assert_eq!(read_full([unknown.clone(), Ok(Reply::Nil)], &AddressMap::default()), Ok(SentinelAnswer::Unknown));
+        assert_eq!(
+            read_full([unknown.clone(), address()], &AddressMap::default()),
+            unknown.map(|_| SentinelAnswer::Unknown)
+        );
+        assert!(read_full([master("x"), address()], &AddressMap::default()).is_err());
         let denied = || Err(ConnectionError::refused("NOPERM no"));
-        assert_eq!(read_full(master("1"), denied()).unwrap_err().kind(), ErrorKind::Denied);
+        assert_eq!(read_full([master("1"), denied()], &AddressMap::default()).unwrap_err().kind(), ErrorKind::Denied);
         for reply in [Reply::Nil, list(&["h"]), list(&["h", "x"]), list(&["h", "99999"])] {
-            assert_eq!(read_address(&reply), None);
+            assert_eq!(read_address(&reply, &AddressMap::default()), None);
         }
     }
 
@@ -157,7 +165,10 @@ mod tests {
     fn other_sentinels() {
         let entry = |id, port| list(&["name", "x", "ip", "10.0.0.2", "port", port, "runid", id]);
         let listed = Reply::Array(vec![entry("a", "1"), entry("", "2"), entry("c", "x"), Reply::Nil]);
-        assert_eq!(read_others(&listed), [Other { id: "a".to_owned(), host: "10.0.0.2".to_owned(), port: 1 }]);
-        assert_eq!(read_others(&Reply::Nil), []);
+        assert_eq!(
+            read_others(&listed, &AddressMap::default()),
+            [Other { id: "a".to_owned(), host: "10.0.0.2".to_owned(), port: 1 }]
+        );
+        assert_eq!(read_others(&Reply::Nil, &AddressMap::default()), []);
     }
 }

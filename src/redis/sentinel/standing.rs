@@ -56,7 +56,7 @@ impl Standing {
             }
         };
         let (dialer, executor, limit) = (&*sentinels.dialer, &sentinels.executor, sentinels.limit);
-        let login = handshake::login(Arc::clone(target), dialer, Some(Arc::new(push)), progress);
+        let login = handshake::login(Arc::clone(target), dialer, executor, Some(Arc::new(push)), progress);
         let login = if first {
             FirstLogin { target, dialer, executor, limit }.watch(progress, login).await
         } else {
@@ -67,9 +67,12 @@ impl Standing {
             other => other,
         })?;
         let mut standing = Self { connection, driver, switched, id: None };
-        let mut replies = standing.send(&[::redis::cmd("HELLO"), query::id()]).await?.into_iter();
-        let hello = replies.next().unwrap_or(Ok(Reply::Nil)).map_err(|refusal| query::refused(refusal, target))?;
-        query::check(&hello, target)?;
+        let mut commands = target.introduction().commands();
+        let introduced = commands.len();
+        commands.push(query::id());
+        let mut replies = standing.send(&commands).await?.into_iter();
+        let hello = target.introduction().read(introduced, &mut replies);
+        query::check(&hello.map_err(|refusal| query::refused(refusal, target))?, target)?;
         if let Some(Ok(Reply::Bytes(id))) = replies.next() {
             standing.id = String::from_utf8(id).ok();
         }

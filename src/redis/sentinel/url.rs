@@ -4,6 +4,8 @@ use std::fmt;
 
 use ::redis::RedisConnectionInfo;
 
+use super::super::address_map::AddressMap;
+use super::super::login::LoginSource;
 use super::super::url::parts::UrlParts;
 use super::super::url::target::{Access, Target};
 use super::super::url::{Spelling, invalid};
@@ -17,6 +19,8 @@ pub(in super::super) struct SentinelConfig {
     pub(super) master: String,
     /// How to log in to the servers.
     pub(super) servers: Access,
+    /// Where the servers and sentinels that a sentinel names are reached.
+    pub(super) announced: AddressMap,
 }
 
 const OF_SENTINELS: Spelling = Spelling { plain: "sentinel_tls=false", tls: "sentinel_tls=true" };
@@ -26,13 +30,14 @@ impl SentinelConfig {
     pub(in super::super) fn of(parts: &UrlParts) -> Result<Self> {
         let parameters = &parts.parameters;
         let login = credentials(parameters.sentinel_user.as_ref(), parameters.sentinel_password.as_ref());
-        let access = Access::new(parts, &login, parts.has_sentinel_tls(), OF_SENTINELS)?;
+        let access = Access::with(parts, LoginSource::of(&login)?, parts.has_sentinel_tls(), OF_SENTINELS)?;
         Ok(Self {
             sentinels: parts.addresses.iter().map(|address| access.at(address.clone())).collect::<Result<_>>()?,
             master: parameters.master.clone().filter(|name| !name.is_empty()).ok_or_else(|| {
                 invalid("the name of the master is missing: add ?master= with the name in `sentinel monitor <name>`")
             })?,
-            servers: Access::new(parts, &parts.login, parts.has_tls(), OF_SERVERS)?,
+            servers: Access::new(parts, parts.has_tls(), OF_SERVERS)?,
+            announced: parts.announced.clone(),
         })
     }
 

@@ -126,7 +126,7 @@ impl<'a> Watcher<'a> {
                     return Ok(());
                 }
                 match &self.ask(standing, &[query::address(&self.sentinels.setup.master)]).await?[..] {
-                    [Ok(now)] if query::read_address(now) == address => {}
+                    [Ok(now)] if query::read_address(now, &self.sentinels.setup.announced) == address => {}
                     // Another master or a refusal. A full question tells which.
                     _ => return Ok(()),
                 }
@@ -138,13 +138,15 @@ impl<'a> Watcher<'a> {
     async fn ask_all(&self, standing: &mut Standing) -> Result<SentinelAnswer, Failure> {
         let mut replies = self.ask(standing, &query::full(&self.sentinels.setup.master)).await?.into_iter();
         let mut next = || replies.next().unwrap_or(Ok(Reply::Nil));
-        query::read_full(next(), next()).map_err(|refusal| query::refused(refusal, &self.target))
+        let answers = [next(), next()];
+        query::read_full(answers, &self.sentinels.setup.announced)
+            .map_err(|refusal| query::refused(refusal, &self.target))
     }
 
     /// A user without the right to ask knows only the sentinels of the URL.
     async fn ask_others(&self, standing: &mut Standing) -> Result<(), Failure> {
         if let [Ok(list)] = &self.ask(standing, &[query::others(&self.sentinels.setup.master)]).await?[..] {
-            let others = query::read_others(list);
+            let others = query::read_others(list, &self.sentinels.setup.announced);
             self.sentinels.post(|board| board.discovered(&others));
         }
         Ok(())

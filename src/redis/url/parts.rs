@@ -3,9 +3,13 @@
 //! No part of the URL appears in an error: a password with a stray `/`, `?`, `#` or `@` shifts the borders of all other
 //! parts.
 
+use std::sync::Arc;
+
 use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
 use url::{ParseError, Url};
 
+use super::super::address_map::AddressMap;
+use super::super::login::LoginSource;
 use super::address::Address;
 use super::form::Form;
 use super::invalid;
@@ -23,7 +27,11 @@ pub(in crate::redis) struct UrlParts {
     /// The user and the database.
     pub(in crate::redis) login: RedisConnectionInfo,
     pub(in crate::redis) parameters: Parameters,
-    /// Those of the user's options: a URL has none.
+    // The rest is of the user's options: a URL has none of it.
+    /// Instead of the user in `login`.
+    pub(in crate::redis) credentials: Option<LoginSource>,
+    pub(in crate::redis) client_name: Option<Arc<str>>,
+    pub(in crate::redis) announced: AddressMap,
     #[cfg(feature = "tls")]
     pub(in crate::redis) tls_options: TlsOptions,
 }
@@ -55,6 +63,9 @@ impl UrlParts {
             addresses,
             login,
             parameters,
+            credentials: None,
+            client_name: None,
+            announced: AddressMap::default(),
             #[cfg(feature = "tls")]
             tls_options: TlsOptions::default(),
         })

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ::redis::{ProtocolVersion, RedisConnectionInfo};
-
-#[cfg(feature = "tls")]
+use super::super::dial::introduction::Introduction;
 use super::super::dial::progress::Stage;
 use super::super::dial::progress::{self, DialProgress};
 use super::super::dial::{Dial, Stream};
 use super::super::failure::Failure;
+use super::super::login::LoginSource;
 use super::address::Address;
 use super::parts::UrlParts;
 #[cfg(feature = "tls")]
@@ -30,8 +29,8 @@ pub(in crate::redis) struct Target {
 pub(in crate::redis) struct Access {
     #[cfg(feature = "tls")]
     trust: Option<Trust>,
-    /// The credentials for `HELLO 3`. The database is left out, because a separate `SELECT` gives clearer errors.
-    login: RedisConnectionInfo,
+    login: LoginSource,
+    introduction: Arc<Introduction>,
     db: i64,
     spelling: Spelling,
     purpose: Purpose,
@@ -47,28 +46,26 @@ pub(in crate::redis) enum Purpose {
 }
 
 impl Access {
-    pub(in crate::redis) fn new(
-        #[cfg_attr(not(feature = "tls"), expect(unused, reason = "it has the certificates"))] parts: &UrlParts,
-        login: &RedisConnectionInfo,
-        tls: bool,
-        spelling: Spelling,
-    ) -> Result<Self> {
-        if login.username().is_some() && login.password().is_none() {
-            // redis-rs would leave the login out, and the connection would be that of the default user.
-            return Err(invalid("a user name needs a password"));
-        }
+    /// The access to the servers whose data is used.
+    pub(in crate::redis) fn new(parts: &UrlParts, tls: bool, spelling: Spelling) -> Result<Self> {
+        let login = match &parts.credentials {
+            Some(credentials) => credentials.clone(),
+            None => LoginSource::of(&parts.login)?,
+        };
+        Ok(Self { db: parts.login.db(), ..Self::with(parts, login, tls, spelling)? })
+    }
+
+    /// The access to servers that have a login of their own, and no databases.
+    pub(in crate::redis) fn with(parts: &UrlParts, login: LoginSource, tls: bool, spelling: Spelling) -> Result<Self> {
         if tls && cfg!(not(feature = "tls")) {
             return Err(invalid("TLS needs bowline's feature `tls`"));
         }
-        let db = login.db();
-        // `CLIENT SETINFO` is left out, because a user without the right would leave an entry in the ACL log at each
-        // connect.
-        let login = login.clone().set_protocol(ProtocolVersion::RESP3).set_db(0).set_skip_set_lib_name();
         Ok(Self {
             #[cfg(feature = "tls")]
             trust: if tls { Some(Trust::load(&parts.tls_options)?) } else { None },
             login,
-            db,
+            introduction: Arc::new(Introduction::of(parts.client_name.clone())),
+            db: 0,
             spelling,
             purpose: Purpose::Server,
         })
@@ -99,7 +96,7 @@ impl Access {
 impl Target {
     /// The server of a URL that names one.
     pub(in crate::redis) fn of(parts: &UrlParts) -> Result<Self> {
-        Access::new(parts, &parts.login, parts.tls, Spelling::default())?.at(parts.address()?)
+        Access::new(parts, parts.tls, Spelling::default())?.at(parts.address()?)
     }
 
     #[cfg(test)]
@@ -124,9 +121,12 @@ impl Target {
         self.access.purpose
     }
 
-    /// The credentials, without the database.
-    pub(in crate::redis) fn login(&self) -> &RedisConnectionInfo {
+    pub(in crate::redis) fn login(&self) -> &LoginSource {
         &self.access.login
+    }
+
+    pub(in crate::redis) fn introduction(&self) -> &Introduction {
+        &self.access.introduction
     }
 
     pub(in crate::redis) fn db(&self) -> i64 {
@@ -140,6 +140,7 @@ impl Target {
         progress: &Arc<DialProgress>,
     ) -> Result<Stream, Failure> {
         progress.spell(self.access.spelling);
+        progress.enter(Stage::Dial);
         let dialled = match &self.address {
             Address::Tcp(host, port) => dialer.tcp(host, *port).await,
             #[cfg(unix)]
@@ -152,14 +153,6 @@ impl Target {
             return Ok(progress.watch(tls.wrap(stream, self.access.spelling).await?));
         }
         Ok(progress.watch(stream))
-    }
-
-    /// Removes the password from `text`, in case the server quoted the login.
-    pub(in crate::redis) fn redact(&self, text: &str) -> String {
-        match self.access.login.password() {
-            Some(password) if !password.is_empty() => text.replace(password, "***"),
-            _ => text.to_owned(),
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use rustls_native_certs::{CertificateResult, load_native_certs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject};
@@ -35,7 +36,8 @@ impl TlsOptions {
 }
 
 /// The trusted certificates: those that the user brings, else those of the system, or those of `SSL_CERT_FILE` and
-/// `SSL_CERT_DIR` if set. And the certificate of the client, if there is one.
+/// `SSL_CERT_DIR` if set; with the feature `webpki-roots`, those of Mozilla on a system that has none. And the
+/// certificate of the client, if there is one.
 #[derive(Clone)]
 pub(in crate::redis) struct Trust(Arc<ClientConfig>);
 
@@ -47,7 +49,11 @@ impl Trust {
             }
             return Ok(Self(Arc::clone(config)));
         }
-        let roots = if options.authorities.is_empty() { of_the_system()? } else { authorities(&options.authorities)? };
+        let roots = if options.authorities.is_empty() {
+            of_the_system(load_native_certs(), is_place_chosen())?
+        } else {
+            authorities(&options.authorities)?
+        };
         // The provider is named here, because the process-wide default belongs to the application.
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -79,18 +85,29 @@ impl Trust {
     }
 }
 
-fn of_the_system() -> Result<RootCertStore> {
-    let found = rustls_native_certs::load_native_certs();
+/// The certificates of the system. `is_chosen`: the user says where they are, and nothing else is to be trusted.
+fn of_the_system(found: CertificateResult, is_chosen: bool) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     // Some systems have certificates that rustls cannot read. The others are enough.
     let (usable, _) = roots.add_parsable_certificates(found.certs);
-    if usable == 0 {
-        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-        return Err(invalid(&format!(
-            "no root certificates on this system{why}; give those to trust by ConnectOptions::ca_certificate"
-        )));
+    if usable > 0 {
+        return Ok(roots);
     }
-    Ok(roots)
+    #[cfg(feature = "webpki-roots")]
+    if !is_chosen {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    }
+    let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+    let place = if is_chosen { "at SSL_CERT_FILE and SSL_CERT_DIR" } else { "on this system" };
+    let switch = if is_chosen { "" } else { ", or switch on bowline's feature `webpki-roots` to trust Mozilla's" };
+    Err(invalid(&format!(
+        "no root certificates {place}{why}; give those to trust by ConnectOptions::ca_certificate{switch}"
+    )))
+}
+
+fn is_place_chosen() -> bool {
+    ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|variable| std::env::var_os(variable).is_some())
 }
 
 fn authorities(pem: &[u8]) -> Result<RootCertStore> {
@@ -180,6 +197,20 @@ mod tests {
     use tokio_rustls::rustls::{AlertDescription, CertificateError, InvalidMessage};
 
     use super::*;
+
+    #[test]
+    fn a_system_without_certificates() {
+        let of = |is_chosen| of_the_system(CertificateResult::default(), is_chosen);
+        let error = of(true).map(drop).unwrap_err().to_string();
+        assert!(error.contains("no root certificates at SSL_CERT_FILE") && !error.contains("webpki"), "{error}");
+        #[cfg(feature = "webpki-roots")]
+        assert!(of(false).unwrap().len() > 100);
+        #[cfg(not(feature = "webpki-roots"))]
+        {
+            let error = of(false).map(drop).unwrap_err().to_string();
+            assert!(error.contains("on this system") && error.contains("feature `webpki-roots`"), "{error}");
+        }
+    }
 
     #[test]
     fn why_a_stream_has_ended() {

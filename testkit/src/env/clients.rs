@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::{Client, Config, ConfigBuilder, Connection, RedisConnection};
+use bowline::{Client, Config, ConfigBuilder, ConnectOptions, Connection, RedisConnection};
 
 use futures::future::join_all;
 
@@ -44,11 +44,11 @@ impl Env {
     /// A client of another address, such as a proxy's.
     pub async fn client_at(
         &self,
-        url: &str,
+        to: impl Into<ConnectOptions>,
         configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder,
     ) -> bowline::Result<TestClient> {
         let config = configure(test_config()).build()?;
-        self.client_over(self.open(url, &config).await?, config).await
+        self.client_over(self.open(to, &config).await?, config).await
     }
 
     /// A connection that is not counted, to whichever server this is.
@@ -75,14 +75,14 @@ impl Env {
     }
 
     /// A bare connection, on the sockets of the runtime.
-    pub async fn open(&self, url: &str, config: &Config) -> bowline::Result<RedisConnection> {
+    pub async fn open(&self, to: impl Into<ConnectOptions>, config: &Config) -> bowline::Result<RedisConnection> {
         match self.inner.runtime {
             #[cfg(feature = "tokio")]
-            Runtime::TokioMulti | Runtime::TokioCurrent => bowline::tokio::open(self.executor(), url, config).await,
+            Runtime::TokioMulti | Runtime::TokioCurrent => bowline::tokio::open(self.executor(), to, config).await,
             #[cfg(feature = "smol")]
-            Runtime::Smol => bowline::smol::open(self.executor(), url, config).await,
+            Runtime::Smol => bowline::smol::open(self.executor(), to, config).await,
             #[cfg(feature = "async-std")]
-            Runtime::AsyncStd => bowline::async_std::open(self.executor(), url, config).await,
+            Runtime::AsyncStd => bowline::async_std::open(self.executor(), to, config).await,
         }
     }
 }

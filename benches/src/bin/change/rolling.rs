@@ -1,14 +1,15 @@
 //! The masters of a `RedLock` are restarted without their data, one after another, while a hold is kept and tasks
 //! compete.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bowline::{Client, Config, Executor, RedLock};
 use bowline_benches::runtime::Runtime;
 use bowline_benches::{Result, clients};
 use bowline_testkit::server::Server;
+use futures::channel::oneshot;
 
 use crate::Line;
 
@@ -50,7 +51,7 @@ impl Seen {
 }
 
 pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds: u32) -> Result<Vec<Line>> {
-    let mut servers: Vec<Server> = (0..masters).map(|_| Server::start()).collect();
+    let servers: Vec<Arc<Mutex<Server>>> = (0..masters).map(|_| Arc::new(Mutex::new(Server::start()))).collect();
     let config = Config::builder().lease(LEASE).build()?;
     let holder = program(&executor, &servers, &config).await?;
     let others = program(&executor, &servers, &config).await?;
@@ -80,8 +81,8 @@ pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds:
     }));
     let mut lost = 0.0_f64;
     for round in 0..rounds {
-        for (master, server) in servers.iter_mut().enumerate() {
-            server.restart();
+        for (master, server) in servers.iter().enumerate() {
+            restart(server).await;
             // It counts after the longest lease, and says its age in whole seconds.
             executor.sleep(LEASE + Duration::from_millis(1500)).await;
             if lost == 0.0 && !guard.is_valid() {
@@ -108,10 +109,25 @@ pub(crate) async fn measure(executor: Arc<dyn Executor>, masters: usize, rounds:
     ])
 }
 
-async fn program(executor: &Arc<dyn Executor>, servers: &[Server], config: &Config) -> Result<RedLock> {
+fn locked(server: &Mutex<Server>) -> MutexGuard<'_, Server> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// On a thread of its own, because it blocks: a worker of the runtime would keep the tasks that it is about to run.
+async fn restart(server: &Arc<Mutex<Server>>) {
+    let (server, (done, is_done)) = (Arc::clone(server), oneshot::channel());
+    std::thread::spawn(move || {
+        locked(&server).restart();
+        let _ = done.send(());
+    });
+    let _ = is_done.await;
+}
+
+async fn program(executor: &Arc<dyn Executor>, servers: &[Arc<Mutex<Server>>], config: &Config) -> Result<RedLock> {
     let mut all: Vec<Client> = Vec::new();
     for server in servers {
-        all.push(clients::plain_with(Runtime::TokioMulti, executor, &server.url(), config.clone()).await?);
+        let url = locked(server).url();
+        all.push(clients::plain_with(Runtime::TokioMulti, executor, &url, config.clone()).await?);
     }
     Ok(RedLock::new(all)?)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
+use crate::redis::login::Login;
 use crate::redis::url::address::Address;
 
 fn shown(url: &str) -> Vec<String> {
@@ -27,11 +28,11 @@ fn logins_are_those_of_the_servers_and_of_the_sentinels() {
     let setup = SentinelConfig::parse(url).unwrap();
     assert_eq!(setup.master, "my master");
     let (server, sentinel) = (server(url), &setup.sentinels[0]);
-    assert_eq!((server.login().username(), server.login().password()), (Some("alice"), Some("p@s/s?")));
-    assert_eq!((sentinel.login().username(), sentinel.login().password()), (Some("bob"), Some("&++")));
+    assert_eq!(server.login().last(), Some(Login::new("alice", "p@s/s?")));
+    assert_eq!(sentinel.login().last(), Some(Login::new("bob", "&++")));
     assert_eq!((server.to_string(), sentinel.to_string()), ("s:1/5".to_owned(), "h:1/0".to_owned()));
     let without = SentinelConfig::parse("redis-sentinel://:pass@h?master=m&sentinel_password=").unwrap();
-    assert_eq!(without.sentinels[0].login().password(), None, "the servers' password is not the sentinels'");
+    assert_eq!(without.sentinels[0].login().last(), None, "the servers' password is not the sentinels'");
 }
 
 #[cfg(feature = "tls")]

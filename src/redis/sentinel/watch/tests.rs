@@ -10,6 +10,7 @@ use super::super::url::SentinelConfig;
 use super::*;
 use crate::config::Config;
 use crate::mutex::lock;
+use crate::redis::address_map::AddressMap;
 use crate::redis::dial::locate::Locate;
 use crate::runtime::Executor;
 
@@ -61,6 +62,11 @@ impl Says {
 
 impl Scene {
     fn new(all: &[u16], listed: &[u16]) -> Self {
+        Self::behind(all, listed, AddressMap::default())
+    }
+
+    /// Sentinels that announce other addresses than those that are reached.
+    fn behind(all: &[u16], listed: &[u16], announced: AddressMap) -> Self {
         let (lab, mut says) = (Lab::new(all, 0), HashMap::new());
         for port in all {
             let said = Says {
@@ -84,7 +90,7 @@ impl Scene {
         }
         let hosts: Vec<String> = listed.iter().map(|port| format!("h:{port}")).collect();
         let url = format!("redis-sentinel://{}/?master=m", hosts.join(","));
-        let setup = SentinelConfig::parse(&url).unwrap();
+        let setup = SentinelConfig { announced, ..SentinelConfig::parse(&url).unwrap() };
         let sentinels = Arc::new(Sentinels::new(lab.clone(), lab.clone(), setup, &Config::default(), 7));
         let watched = Arc::clone(&sentinels);
         lab.spawn(Box::pin(async move { watch(&watched).await }));
@@ -135,6 +141,20 @@ fn a_dial_has_the_sentinels_asked_at_once() {
     let began = scene.lab.now();
     assert_eq!(at(&scene.locate().unwrap()), "h:102");
     assert_eq!(scene.lab.now(), began);
+}
+
+#[test]
+fn what_is_announced_is_reached_elsewhere() {
+    let mut scene = Scene::behind(&[1, 2], &[1], AddressMap::new(|host, port| (host.to_owned(), port - 10)));
+    scene.says(1).others = vec![("id2", 12)];
+    let master = scene.locate().unwrap();
+    assert_eq!(at(&master), "h:91");
+    let before = scene.asked(1, "SENTINEL MASTER").len();
+    scene.sleep(ms(20_000));
+    assert!(scene.asked(1, "SENTINEL GET-MASTER-ADDR-BY-NAME").len() > 10);
+    assert_eq!(scene.asked(1, "SENTINEL MASTER").len(), before, "it is still the same master");
+    assert!(scene.sentinels.left(&master).now_or_never().is_none());
+    assert!(!scene.asked(2, "SENTINEL MASTER").is_empty(), "the other sentinel is found");
 }
 
 /// The address is asked for about once a second, and at once after a message.
