@@ -32,8 +32,9 @@ pub(super) use self::source::LoginSource;
 /// it uses the last login that was given.
 ///
 /// # Errors
-/// If the provider fails or panics, the attempt to connect fails with [`Unavailable`](crate::ErrorKind::Unavailable) and
-/// the text of the provider's error, which should contain no secret. A lost connection is tried again all the same.
+/// If the provider fails or panics, the attempt to connect fails with
+/// [`Unavailable`](crate::ErrorKind::Unavailable) and the text of the provider's error, which should contain no secret.
+/// A lost connection is tried again all the same.
 ///
 /// # Examples
 /// A password in a file that is replaced when the password rotates:

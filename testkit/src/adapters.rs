@@ -159,6 +159,7 @@ pub fn fake(hello: &'static str) -> u16 {
                     let answer = match word {
                         "HELLO" => hello,
                         "PING" => "+PONG\r\n",
+                        "SETINFO" => "+OK\r\n",
                         "INFO" => "$0\r\n\r\n",
                         _ => continue,
                     };

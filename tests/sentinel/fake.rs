@@ -66,6 +66,7 @@ fn serve(mut stream: TcpStream, said: &Mutex<String>) {
         for word in text.split("\r\n") {
             match word {
                 "HELLO" => answers += "%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n",
+                "SETINFO" => answers += "+OK\r\n",
                 "MYID" => answers += "-ERR unknown subcommand\r\n",
                 "SENTINELS" => answers += "*0\r\n",
                 "MASTER" => answers += &format!("%1\r\n$12\r\nconfig-epoch\r\n${}\r\n{epoch}\r\n", epoch.len()),
