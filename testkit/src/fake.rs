@@ -100,6 +100,7 @@ fn serve(mut stream: TcpStream, wrong: Wrong) {
                 }
                 "EVAL" | "EVALSHA" => answers.push_str(if let Wrong::Scripts(line) = wrong { line } else { "*0\r\n" }),
                 "PING" => answers.push_str("+PONG\r\n"),
+                "SETINFO" => answers.push_str("+OK\r\n"),
                 "INFO" => answers.push_str("$0\r\n\r\n"),
                 _ => {}
             }
