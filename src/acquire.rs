@@ -69,7 +69,8 @@ use crate::hold::quorum::QuorumGrant;
 use crate::hold::reentry::{Entry, Vacant};
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
-use crate::trace;
+use crate::observe;
+use crate::observe::meter::{self, Metered};
 use crate::tuning::MOST_EXPIRED;
 
 mod ask;
@@ -92,7 +93,8 @@ pub(crate) struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     fn owned(&self, hold: Arc<Hold>) -> HoldOwner {
-        HoldOwner::new(self.source.clone(), hold, self.request.holder)
+        let metered = Metered::held(self.source.context.observed(self.request.operation, &hold.keys));
+        HoldOwner::new(self.source.clone(), hold, self.request.holder).metered(metered)
     }
 }
 
@@ -112,7 +114,8 @@ pub(crate) fn acquire<'a>(
         let entered = pin!(enter(source, request, (until, &last)));
         in_time(context, until, entered, || out_of_time(source, request, &last)).await
     };
-    trace::acquiring(request.operation, &request.keys.name, request.fair, || context.now(), acquisition)
+    let observed = context.observed(request.operation, &request.keys);
+    observe::acquiring(observed, request.fair, meter::of_acquisition, acquisition)
 }
 
 /// The error of a request whose timeout is over.

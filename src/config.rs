@@ -33,6 +33,8 @@ pub struct Config {
     pub(crate) client_id: Option<Uuid>,
     /// Whether connecting returns before there is a connection.
     pub(crate) is_in_background: bool,
+    /// Whether metrics have a label with the name of the primitive.
+    pub(crate) names_in_metrics: bool,
 }
 
 impl Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             replicas: 0,
             client_id: None,
             is_in_background: false,
+            names_in_metrics: false,
         }
     }
 }
@@ -174,6 +177,14 @@ impl ConfigBuilder {
     /// [`Client::connect`](crate::Client::connect).
     pub fn client_id(mut self, id: Uuid) -> Self {
         self.config.client_id = Some(id).filter(|id| !id.is_nil());
+        self
+    }
+
+    /// Whether the metrics of waits and holds have a label with the name of the primitive. The
+    /// default is `false`: a program with many names would make a series of each. Without the feature `metrics`, the
+    /// setting has no effect.
+    pub fn names_in_metrics(mut self, yes: bool) -> Self {
+        self.config.names_in_metrics = yes;
         self
     }
 

@@ -15,6 +15,7 @@ use crate::driver::server_clock::ServerClock;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
+use crate::observe::Observed;
 use crate::opening::{Notices, Opening};
 use crate::protocol::dispatch::Scripts;
 use crate::protocol::key::{Keys, inbox};
@@ -117,6 +118,10 @@ impl Context {
 
     pub(crate) fn now(&self) -> Instant {
         self.executor.now()
+    }
+
+    pub(crate) fn observed<'a>(&'a self, operation: &'static str, keys: &'a Keys) -> Observed<'a> {
+        Observed { executor: &self.executor, operation, keys, names_in_metrics: self.config.names_in_metrics }
     }
 
     /// A reply said what the server's clock shows. 0 comes from a script that did not read the clock.

@@ -22,7 +22,7 @@ use crate::engine::inboxes::Inboxes;
 use crate::engine::lease::Loss;
 use crate::engine::state::{Effects, State};
 use crate::mutex::lock;
-use crate::trace;
+use crate::observe;
 
 pub(crate) mod ahead;
 mod api;
@@ -102,7 +102,7 @@ impl Engine {
         let Effects { losses, wakers, work, inboxes, idle } = effects;
         for (hold, loss) in losses {
             if loss != Loss::Closed {
-                trace::lost(&hold.keys.name, &loss);
+                observe::lost(&hold.keys.name, &loss, loss.word());
             }
             hold.notify_over();
         }

@@ -45,6 +45,7 @@ mod lock;
 mod multi_lock;
 mod mutant;
 mod mutex;
+mod observe;
 mod on_drop;
 mod opening;
 mod preflight;
@@ -56,7 +57,6 @@ mod runtime;
 mod rw_lock;
 mod semaphore;
 mod stats;
-mod trace;
 mod tuning;
 mod wakers;
 

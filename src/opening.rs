@@ -14,12 +14,12 @@ use crate::connection::{Connection, ConnectionError, Notice};
 use crate::driver::server_clock::ServerClock;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
+use crate::observe;
 use crate::preflight;
 use crate::protocol::dispatch::{Failure, Scripts};
 use crate::protocol::key::{Keys, inbox, inbox_prefix};
 use crate::protocol::kind::Kind;
 use crate::runtime::Executor;
-use crate::trace;
 use crate::tuning::REQUEST;
 
 pub(crate) type Notices = BoxStream<'static, Notice>;
@@ -104,7 +104,7 @@ impl Opening {
             Err(error) => {
                 let why = ConnectionError::until_connected(&error);
                 if first.missing().is_some_and(|last| last != why) {
-                    trace::not_connected(&why);
+                    observe::not_connected(&why);
                 }
                 return Err(error);
             }
@@ -112,7 +112,7 @@ impl Opening {
         if self.connection.topology().sharded_messages {
             engine.set_sharded();
         }
-        trace::connected();
+        observe::connected();
         self.warn();
         Ok(notices)
     }
@@ -127,7 +127,7 @@ impl Opening {
 
     /// Logs what was found.
     pub(crate) fn warn(&self) {
-        self.connection.warnings().iter().for_each(|warning| trace::warning(warning));
+        self.connection.warnings().iter().for_each(|warning| observe::warning(warning));
     }
 
     fn failed(&self, failure: Failure) -> Error {

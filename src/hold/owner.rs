@@ -14,6 +14,7 @@ use crate::hold::quorum::Ends;
 use crate::hold::source::Source;
 use crate::holder::Holder;
 use crate::mutant::{self, Mutant};
+use crate::observe::meter::Metered;
 use crate::protocol::dispatch::ChangeArgs;
 use crate::protocol::limits::WRITE;
 use crate::protocol::permits::reply::Changed;
@@ -32,6 +33,8 @@ pub(crate) struct HoldOwner {
     holder: Option<Holder>,
     /// The cohort that gets the hold next, if there is one.
     pub(crate) in_cohort: Option<InCohort>,
+    /// `None` for the vote of a master: the hold of the quorum is metered.
+    metered: Option<Metered>,
     /// Ends the hold on all servers, if several have granted it.
     quorum: Option<Arc<dyn Ends>>,
     /// Whether a release was sent whose answer is not known.
@@ -42,7 +45,12 @@ pub(crate) struct HoldOwner {
 
 impl HoldOwner {
     pub(crate) fn new(source: Arc<HoldSource>, hold: Arc<Hold>, holder: Option<Holder>) -> Self {
-        Self { source, hold, holder, in_cohort: None, quorum: None, asked: false, ended: false }
+        Self { source, hold, holder, in_cohort: None, metered: None, quorum: None, asked: false, ended: false }
+    }
+
+    pub(crate) fn metered(mut self, metered: Metered) -> Self {
+        self.metered = Some(metered);
+        self
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {

@@ -10,10 +10,10 @@ use crate::context::Context;
 use crate::engine::attempt::Outcome;
 use crate::engine::turn::Closed;
 use crate::error::{Error, ErrorKind, Result};
+use crate::observe::{self, meter};
 use crate::protocol::dispatch::AcquireArgs;
 use crate::protocol::key::Keys;
 use crate::protocol::reply::Acquired;
-use crate::trace;
 
 const OPERATION: &str = "wait";
 
@@ -29,7 +29,7 @@ pub(super) async fn wait(context: &Arc<Context>, keys: &Arc<Keys>, timeout: Opti
         let late = || timed_out(context, (keys, AMOUNT), error(keys, ErrorKind::TimedOut), &last);
         in_time(context, until, opened, late).await
     };
-    trace::acquiring(OPERATION, &keys.name, true, || context.now(), waiting).await
+    observe::acquiring(context.observed(OPERATION, keys), true, meter::of_wait, waiting).await
 }
 
 async fn until_open(

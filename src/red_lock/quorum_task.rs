@@ -14,13 +14,13 @@ use crate::hold::guard::release;
 use crate::hold::owner::{HoldOwner, lost_error};
 use crate::mutant::{self, Mutant};
 use crate::mutex::lock;
+use crate::observe;
 use crate::protocol::key::Keys;
 use crate::red_lock::count::{VoteAnswer, majority};
 use crate::red_lock::quorum_hold::{QuorumHold, Slot};
 use crate::red_lock::round::{Cast, Proposal};
 use crate::red_lock::together::{Together, together};
 use crate::runtime::timeout;
-use crate::trace;
 use crate::tuning::VOTE_COUNTS;
 
 pub(super) struct QuorumTask {
@@ -110,7 +110,7 @@ impl QuorumTask {
             && quorum.hold.lose(loss)
         {
             quorum.masters.change_stats(|stats| stats.lost += 1);
-            trace::lost(&quorum.hold.keys.name, &loss);
+            observe::lost(&quorum.hold.keys.name, &loss, loss.word());
         }
     }
 

@@ -17,8 +17,8 @@ use super::dial::locate::Locate;
 use super::failure::Failure;
 use crate::config::Config;
 use crate::connection::ConnectionError;
+use crate::observe;
 use crate::runtime::{self, Executor};
-use crate::trace;
 
 pub(super) mod acknowledging;
 pub(super) mod beside;
@@ -221,7 +221,7 @@ impl Link {
     /// Records that a connection was restored. `carries` names what it carries.
     pub(super) fn reconnected(&self, carries: &'static str) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
-        trace::reconnected(carries);
+        observe::reconnected(carries);
     }
 
     /// Resolves when calls are no longer handed to the connection of this generation.

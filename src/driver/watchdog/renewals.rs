@@ -12,10 +12,10 @@ use crate::engine::confirmations::Confirmation;
 use crate::engine::lease::{Hold, answer_within};
 use crate::engine::replica_waits::WaitsOn;
 use crate::mutant::{self, Mutant};
+use crate::observe::{self, meter};
 use crate::protocol::dispatch::{Failure, RenewArgs, Scripts};
 use crate::protocol::reply::{HoldState, Renewed};
 use crate::runtime::Executor;
-use crate::trace;
 
 /// The parts of the watchdog that send renewals and record the answers.
 #[derive(Clone, Copy, Debug)]
@@ -138,11 +138,12 @@ impl Renewals<'_> {
                 renewed
             }
         };
-        let renewed = renewed.inspect_err(|failure| trace::not_renewed(holds.len(), failure))?;
+        let renewed = renewed.inspect_err(|failure| observe::not_renewed(holds.len(), failure))?;
         self.clock.observe(self.executor.now(), renewed.now);
+        meter::renewed(renewed.holds.iter().filter(|hold| matches!(hold, HoldState::Held(_))).count());
         if let Some(failure) = &renewed.failure {
             let unanswered = renewed.holds.iter().filter(|hold| **hold == HoldState::Unanswered).count();
-            trace::not_renewed(unanswered, failure);
+            observe::not_renewed(unanswered, failure);
         }
         Ok(renewed)
     }

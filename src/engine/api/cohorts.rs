@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::engine::attempt::Attempt;
 use crate::engine::lease::Hold;
 use crate::engine::turn::{AttemptHandoff, CannotJoin, Closed, Given, SharedFailure, Turn};
+use crate::observe::meter;
 use crate::protocol::key::Keys;
 
 impl Engine {
@@ -53,11 +54,15 @@ impl Engine {
             })
         };
         // Most polls find a turn, and need no waker.
-        if let Poll::Ready(turn) = poll(&mut None) {
-            return Poll::Ready(turn);
+        let mut polled = poll(&mut None);
+        if polled.is_pending() {
+            // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
+            polled = poll(&mut Some(context.waker().clone()));
         }
-        // Cloned and dropped while the tables are unlocked, because a waker is foreign code.
-        poll(&mut Some(context.waker().clone()))
+        if let Poll::Ready(Ok((Ok(Turn::Held { .. }), _))) = &polled {
+            meter::handed_off();
+        }
+        polled
     }
 
     /// As [`open`](Self::open), for a member. Once it is queued, its ticket belongs to the cohort; if it is dropped

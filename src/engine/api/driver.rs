@@ -12,11 +12,11 @@ use crate::engine::heartbeats::unread::{UNREAD, UnreadId};
 use crate::engine::lease::Hold;
 use crate::engine::work::Work;
 use crate::mutant::{self, Mutant};
+use crate::observe;
 use crate::protocol::attempt_id::AttemptId;
 use crate::protocol::key::Keys;
 use crate::protocol::message::Message;
 use crate::protocol::reply::AskedAhead;
-use crate::trace;
 
 /// Until this is dropped, the reply to a release is not read.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Engine {
     /// The server refused to restore the subscription.
     pub(crate) fn subscription_refused(&self, refusal: &ConnectionError) {
         self.change(|state| state.stats.subscriptions_refused += 1);
-        trace::subscription_refused(refusal);
+        observe::subscription_refused(refusal);
     }
 
     /// The server names these holds. Those of this client that were ended before, at a server that it has replaced, are

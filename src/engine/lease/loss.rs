@@ -16,6 +16,18 @@ pub enum Loss {
     Closed,
 }
 
+impl Loss {
+    /// The reason in one word, as docs/metrics.md spells it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+            Self::Revoked => "revoked",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

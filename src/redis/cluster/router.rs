@@ -221,7 +221,7 @@ impl Router {
     /// Records that a subscription has moved to another socket.
     pub(super) fn resubscribed(&self) {
         self.reconnects.fetch_add(1, Ordering::Relaxed);
-        crate::trace::reconnected("messages");
+        crate::observe::reconnected("messages");
     }
 
     /// The number of connections that were made after the first ones.

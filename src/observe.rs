@@ -1,44 +1,59 @@
-//! The spans and events of the feature `tracing`. Without the feature, these functions do nothing.
+//! What a client tells about itself: the spans and events of the feature `tracing`, and the metrics of the feature
+//! `metrics`. Without them, these functions do nothing.
 //!
 //! Spans and events contain names of primitives. They contain no attempt ids, addresses or credentials.
 
 use std::fmt::Display;
 use std::future::Future;
-use std::time::Instant;
+#[cfg(feature = "tracing")]
+use std::sync::Arc;
 
-/// Runs an acquisition in its own span, which records how long it took.
+use futures::FutureExt;
+
+use self::meter::Metered;
+
+pub(crate) mod meter;
+mod observed;
+
+pub(crate) use self::observed::Observed;
+
+/// Runs an acquisition in its own span, and records how long it took and how it has ended.
 ///
 /// Not an `async fn`, which would store the acquisition twice.
-#[cfg(feature = "tracing")]
 pub(crate) fn acquiring<F: Future>(
-    operation: &'static str,
-    name: &str,
+    observed: Observed<'_>,
     fair: bool,
-    now: impl Fn() -> Instant,
+    outcome: fn(&F::Output) -> &'static str,
     acquisition: F,
 ) -> impl Future<Output = F::Output> {
-    use futures::FutureExt;
+    let metered = Metered::waiting(observed);
+    let acquisition = acquisition.map(move |output| {
+        metered.end(outcome(&output));
+        output
+    });
+    #[cfg(feature = "tracing")]
+    return in_span(observed, fair, acquisition);
+    #[cfg(not(feature = "tracing"))]
+    let _ = fair;
+    #[cfg(not(feature = "tracing"))]
+    return acquisition;
+}
+
+#[cfg(feature = "tracing")]
+fn in_span<F: Future>(
+    Observed { executor, operation, keys, .. }: Observed<'_>,
+    fair: bool,
+    acquisition: F,
+) -> impl Future<Output = F::Output> {
     use tracing::Instrument;
 
-    let span = tracing::debug_span!("acquire", operation, name, fair, waited_us = tracing::field::Empty);
-    let since = now();
-    let recorded = span.clone();
+    let span = tracing::debug_span!("acquire", operation, name = &*keys.name, fair, waited_us = tracing::field::Empty);
+    let (executor, since, recorded) = (Arc::clone(executor), executor.now(), span.clone());
     acquisition.instrument(span).map(move |output| {
-        let waited = now().saturating_duration_since(since);
+        let waited = executor.now().saturating_duration_since(since);
         recorded.record("waited_us", u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         output
     })
-}
-
-#[cfg(not(feature = "tracing"))]
-pub(crate) fn acquiring<F: Future>(
-    _operation: &'static str,
-    _name: &str,
-    _fair: bool,
-    _now: impl Fn() -> Instant,
-    acquisition: F,
-) -> F {
-    acquisition
 }
 
 /// Reports a problem of the server's setup that was found when connecting.
@@ -65,14 +80,16 @@ pub(crate) fn connected() {
 
 /// Reports that a renewal of `leases` leases got no usable answer.
 pub(crate) fn not_renewed(leases: usize, why: &dyn Display) {
+    meter::not_renewed(leases);
     #[cfg(feature = "tracing")]
     tracing::warn!(leases, why = %why, "leases were not renewed; the renewal is retried");
     #[cfg(not(feature = "tracing"))]
     let _ = (leases, why);
 }
 
-/// Reports that the loss of a hold was signalled to its holder.
-pub(crate) fn lost(name: &str, why: &dyn Display) {
+/// Reports that the loss of a hold was signalled to its holder. `reason` says `why` in one word.
+pub(crate) fn lost(name: &str, why: &dyn Display, reason: &'static str) {
+    meter::lost(reason);
     #[cfg(feature = "tracing")]
     tracing::warn!(name, why = %why, "a lease was lost");
     #[cfg(not(feature = "tracing"))]
@@ -81,6 +98,7 @@ pub(crate) fn lost(name: &str, why: &dyn Display) {
 
 /// Reports that the server refused to restore the subscription of the client's inbox after a reconnect.
 pub(crate) fn subscription_refused(why: &dyn Display) {
+    meter::subscription_refused();
     #[cfg(feature = "tracing")]
     tracing::warn!(why = %why, "the server refused the subscription; it is retried, and waiters learn of grants later");
     #[cfg(not(feature = "tracing"))]
@@ -90,8 +108,7 @@ pub(crate) fn subscription_refused(why: &dyn Display) {
 /// Reports that a connection was restored. `carries` names what it carries: commands or messages.
 #[cfg(feature = "_redis")]
 pub(crate) fn reconnected(carries: &'static str) {
+    meter::reconnected(carries);
     #[cfg(feature = "tracing")]
     tracing::info!(carries, "reconnected");
-    #[cfg(not(feature = "tracing"))]
-    let _ = carries;
 }

@@ -1,0 +1,125 @@
+//! The metrics of the feature `metrics`. Without the feature, these functions do nothing.
+//!
+//! docs/metrics.md describes each metric. A test compares the two. A recorder is the application's code, so nothing
+//! here is called while tables are locked.
+
+use super::observed::Observed;
+use crate::error::{ErrorKind, Result};
+
+#[cfg(feature = "metrics")]
+mod timed;
+
+/// Counts up, if the feature is on.
+macro_rules! count {
+    ($name:literal, $by:expr $(, $label:literal => $value:expr)*) => {{
+        #[cfg(feature = "metrics")]
+        ::metrics::counter!($name $(, $label => $value)*).increment($by);
+        #[cfg(not(feature = "metrics"))]
+        let _ = ($by, $($value,)*);
+    }};
+}
+
+pub(crate) fn renewed(leases: usize) {
+    count!("bowline_renewals_total", u64::try_from(leases).unwrap_or(u64::MAX));
+}
+
+pub(super) fn not_renewed(leases: usize) {
+    count!("bowline_renewal_failures_total", u64::try_from(leases).unwrap_or(u64::MAX));
+}
+
+pub(super) fn lost(reason: &'static str) {
+    count!("bowline_losses_total", 1, "reason" => reason);
+}
+
+pub(crate) fn handed_off() {
+    count!("bowline_hand_offs_total", 1);
+}
+
+#[cfg(feature = "_redis")]
+pub(super) fn reconnected(carries: &'static str) {
+    count!("bowline_reconnects_total", 1, "carries" => carries);
+}
+
+pub(super) fn subscription_refused() {
+    count!("bowline_subscriptions_refused_total", 1);
+}
+
+/// What is measured for as long as it lasts: an acquisition, or a hold. Nothing without the feature.
+#[derive(Debug)]
+pub(crate) struct Metered {
+    /// On the heap, because futures that change a hold have it several times.
+    #[cfg(feature = "metrics")]
+    timed: Box<timed::Timed>,
+}
+
+impl Metered {
+    /// An acquisition that begins.
+    pub(super) fn waiting(observed: Observed<'_>) -> Self {
+        #[cfg(not(feature = "metrics"))]
+        let _ = observed;
+        Self {
+            #[cfg(feature = "metrics")]
+            timed: Box::new(timed::Timed::waiting(observed)),
+        }
+    }
+
+    /// A hold that was granted just now.
+    pub(crate) fn held(observed: Observed<'_>) -> Self {
+        #[cfg(not(feature = "metrics"))]
+        let _ = observed;
+        Self {
+            #[cfg(feature = "metrics")]
+            timed: Box::new(timed::Timed::held(observed)),
+        }
+    }
+
+    /// Ends an acquisition. One that is dropped before was cancelled.
+    pub(super) fn end(self, outcome: &'static str) {
+        #[cfg(feature = "metrics")]
+        self.timed.end(outcome);
+        #[cfg(not(feature = "metrics"))]
+        let _ = (self, outcome);
+    }
+}
+
+/// How an acquisition has ended.
+pub(crate) fn of_acquisition<T>(result: &Result<Option<T>>) -> &'static str {
+    match result {
+        Ok(Some(_)) => GRANTED,
+        Ok(None) => "busy",
+        Err(error) => of_failure(error.kind()),
+    }
+}
+
+/// How a wait has ended.
+pub(crate) fn of_wait(result: &Result<()>) -> &'static str {
+    match result {
+        Ok(()) => GRANTED,
+        Err(error) => of_failure(error.kind()),
+    }
+}
+
+const GRANTED: &str = "granted";
+
+/// The kind as docs/metrics.md spells it.
+fn of_failure(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidInput => "invalid_input",
+        ErrorKind::TimedOut => "timed_out",
+        ErrorKind::QueueFull => "queue_full",
+        ErrorKind::OverLimit => "over_limit",
+        ErrorKind::WouldDeadlock => "would_deadlock",
+        ErrorKind::Lost => "lost",
+        ErrorKind::Unacknowledged => "unacknowledged",
+        ErrorKind::Unavailable => "unavailable",
+        ErrorKind::Refused => "refused",
+        ErrorKind::Denied => "denied",
+        ErrorKind::Certificate => "certificate",
+        ErrorKind::WrongType => "wrong_type",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Protocol => "protocol",
+        ErrorKind::Closed => "closed",
+        ErrorKind::OtherMasters => "other_masters",
+        ErrorKind::ClientIdInUse => "client_id_in_use",
+    }
+}

@@ -1,0 +1,18 @@
+//! What is told about each acquisition and hold.
+
+use std::sync::Arc;
+
+use crate::protocol::key::Keys;
+use crate::runtime::Executor;
+
+/// What is observed: an operation on a name.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(any(feature = "metrics", feature = "tracing")), expect(dead_code, reason = "nobody is told"))]
+pub(crate) struct Observed<'a> {
+    pub(crate) executor: &'a Arc<dyn Executor>,
+    pub(crate) operation: &'static str,
+    pub(crate) keys: &'a Keys,
+    /// Whether metrics have a label with the name.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "there are no metrics"))]
+    pub(crate) names_in_metrics: bool,
+}
