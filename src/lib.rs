@@ -10,7 +10,9 @@
 // The example of the README needs tokio.
 #![cfg_attr(feature = "tokio", doc = include_str!("../README.md"))]
 #![cfg_attr(not(feature = "tokio"), doc = "Distributed locks on Redis with leases, fair queues and fencing tokens.")]
+// On docs.rs, rustdoc says by itself which feature an item needs. Where that is an internal one, the item says so.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(feature = "_redis"))))]
 #![forbid(unsafe_code)]
 
 pub mod blocking;
@@ -91,6 +93,7 @@ pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockSt
 #[doc(hidden)]
 pub use redis::dial::dialled;
 #[cfg(feature = "_redis")]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};
 pub use runtime::Executor;
 pub use rw_lock::{RwLock, RwLockState, Upgrade};

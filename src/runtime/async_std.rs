@@ -1,4 +1,9 @@
-//! Runs bowline on async-std.
+//! Runs bowline on async-std, which is discontinued ([RUSTSEC-2025-0052]).
+//!
+//! Its maintainers recommend [`smol`](crate::smol), which works in the same way; [`tokio`](crate::tokio) is the other
+//! choice. This module is for programs that still run on async-std. It is tested as the others are.
+//!
+//! [RUSTSEC-2025-0052]: https://rustsec.org/advisories/RUSTSEC-2025-0052.html
 //!
 //! ```no_run
 //! fn main() -> bowline::Result<()> {
