@@ -13,6 +13,7 @@ mod auto_traits;
 mod files;
 mod imports;
 mod layering;
+mod manifest;
 mod pages;
 #[cfg(all(feature = "tokio", feature = "smol", feature = "async-std"))]
 mod prelude;
