@@ -7,6 +7,9 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::key;
 
+#[cfg(feature = "serde")]
+mod form;
+
 /// The settings of a [`Client`](crate::Client), made by [`Config::builder`] or [`Config::default`]. All values are
 /// valid. One `Config` can serve any number of clients.
 ///
@@ -19,6 +22,19 @@ use crate::protocol::key;
 /// | [`handoff_time`](ConfigBuilder::handoff_time) | 100 ms | how long a grant is handed off within a cohort of non-fair acquisitions |
 /// | [`shutdown_timeout`](ConfigBuilder::shutdown_timeout) | 1 s | how long the shutdown of the runtime may block to release holds |
 /// | [`connect_in_background`](ConfigBuilder::connect_in_background) | no | whether the client can be used before its server is up |
+///
+/// # Files and the environment
+/// With the feature `serde`, a `Config` is read from any format, and written. Settings that are left out have their
+/// defaults. Durations are text with units: `"30s"`, `"100ms"`, `"1m 30s"`. The checks and their messages are those of
+/// [`build`](ConfigBuilder::build), and a name that is no setting is an error. A `Config` contains no secret.
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// let config: bowline::Config = toml::from_str("prefix = 'shop'\nlease = '20s'")?;
+/// // SHOP_LOCK_PREFIX, SHOP_LOCK_LEASE and so on.
+/// let config: bowline::Config = envy::prefixed("SHOP_LOCK_").from_env()?;
+/// # }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) prefix: String,

@@ -206,11 +206,13 @@ impl fmt::Debug for CountDownLatch {
 
 /// The state of a latch, as read by [`CountDownLatch::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct LatchState {
     /// The remaining count. Zero if there is no latch.
     pub count: u64,
     /// The remaining time to live. `None` if there is no latch.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text::optional", default))]
     pub remaining: Option<Duration>,
     /// The number of waiters, without those whose tickets have expired.
     pub waiters: u64,

@@ -36,6 +36,8 @@ mod connect;
 mod connection;
 mod context;
 mod driver;
+#[cfg(feature = "serde")]
+mod duration_text;
 mod engine;
 mod error;
 mod handle;

@@ -144,6 +144,7 @@ impl fmt::Debug for Lock {
 
 /// The state of a lock, as read by [`Lock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct LockState {
     /// The holder, or `None` if the lock is free.
@@ -168,6 +169,7 @@ impl LockState {
 
 /// The holder of a lock, as read by [`Lock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HolderState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the key.
@@ -176,5 +178,6 @@ pub struct HolderState {
     /// token of the first guard of the cohort's newest hand-off budget, which may still be to come.
     pub token: Token,
     /// The rest of the lease, by the server's clock.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
     pub remaining: Duration,
 }

@@ -115,6 +115,7 @@ impl RwLock {
 
 /// The state of a read-write lock, as read by [`RwLock::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct RwLockState {
     /// The writer, or `None` if no acquisition writes.

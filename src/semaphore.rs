@@ -179,6 +179,7 @@ impl fmt::Debug for Semaphore {
 
 /// The state of a semaphore, as read by [`Semaphore::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SemaphoreState {
     /// The limit in force: the one stored in Redis, or else that of the handle.
@@ -194,6 +195,7 @@ pub struct SemaphoreState {
 
 /// One holder of permits, as read by [`Semaphore::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct PermitState {
     /// The [`Client::id`](crate::Client::id) of the holder's client, or `None` if bowline did not write the hold.
@@ -201,5 +203,6 @@ pub struct PermitState {
     /// The number of permits that it holds.
     pub count: u32,
     /// The rest of the lease, by the server's clock.
+    #[cfg_attr(feature = "serde", serde(with = "crate::duration_text"))]
     pub remaining: Duration,
 }

@@ -5,6 +5,8 @@
 /// `held` and `waiting` are current values. The others count since the client was connected. All are read at the same
 /// moment, except `reconnects`, which is read shortly after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct Stats {
     /// Current holds: locks, reads, writes and acquisitions of permits. Several guards of one [`Holder`](crate::Holder)

@@ -79,6 +79,26 @@ impl From<Token> for u64 {
     }
 }
 
+/// A number, as everywhere else.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Token {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+/// For a storage that is told the token by another program, and compares it with its own.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Token {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::{Error, Unexpected};
+
+        let value = u64::deserialize(deserializer)?;
+        let token = Some(Self(value)).filter(|_| value <= Self::MAX);
+        token.ok_or_else(|| D::Error::invalid_value(Unexpected::Unsigned(value), &"a token, which is below 2^53"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

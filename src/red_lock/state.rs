@@ -7,6 +7,7 @@ use crate::red_lock::count::majority;
 
 /// The state of a name, as read by [`RedLock::inspect`](crate::RedLock::inspect).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RedLockState {
     /// Each master, in the order in which their clients were given.
@@ -26,6 +27,7 @@ impl RedLockState {
 
 /// The state of a name on one master.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MasterState {
     /// The hold that the master votes for. Its token is 0 if the master took the lock for a hold whose token it did not
@@ -40,7 +42,16 @@ pub struct MasterState {
     /// [longest lease](crate::RedLockBuilder::longest_lease).
     pub counts: bool,
     /// Why the master could not be asked, or is never asked. The other fields are empty then.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub error: Option<Error>,
+}
+
+/// Errors are written as text, with their causes. Nothing reads them again.
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(error: &Option<Error>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    use serde::Serialize as _;
+
+    error.as_ref().map(|error| format!("{error:#}")).serialize(serializer)
 }
 
 impl MasterState {

@@ -5,6 +5,8 @@
 /// `held` and `masters_down` are current values. The others count since the `RedLock` was made. The clients of the
 /// masters count the turns and the votes as holds of their own: see [`Client::stats`](crate::Client::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 #[non_exhaustive]
 pub struct RedLockStats {
     /// Current holds.

@@ -1,0 +1,126 @@
+//! States, counters and tokens of real holds as JSON, and back.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use bowline::embedded::Server;
+use bowline::tokio::Tokio;
+use bowline::{Client, Config, HolderState, RedLock, RedLockStats, Stats, Token};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+async fn client() -> Client {
+    Server::new().client(Tokio::current().unwrap()).await.unwrap()
+}
+
+/// What is read is what was written, also by a format without types.
+fn there_and_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(state: &T) -> Value {
+    let value = serde_json::to_value(state).unwrap();
+    assert_eq!(&serde_json::from_value::<T>(value.clone()).unwrap(), state, "{value}");
+    assert_eq!(&toml::from_str::<T>(&toml::to_string(state).unwrap()).unwrap(), state, "{value}");
+    value
+}
+
+/// Takes out the rest of a lease, which depends on the clock.
+fn remaining(value: &mut Value) -> Duration {
+    let text = value.as_object_mut().unwrap().remove("remaining").unwrap();
+    let holder = json!({ "client": null, "token": 1, "remaining": text });
+    serde_json::from_value::<HolderState>(holder).unwrap().remaining
+}
+
+#[tokio::test]
+async fn a_lock_and_its_token() {
+    let client = client().await;
+    let lock = client.lock("orders:42");
+    assert_eq!(there_and_back(&lock.inspect().await.unwrap()), json!({ "holder": null, "waiters": 0 }));
+    let guard = lock.lock().lease(Duration::from_secs(3_600)).await.unwrap();
+    let token = guard.token();
+    assert_eq!(serde_json::to_value(token).unwrap(), json!(token.get()));
+    assert_eq!(serde_json::from_value::<Token>(json!(token.get())).unwrap(), token);
+
+    let mut value = there_and_back(&lock.inspect().await.unwrap());
+    let left = remaining(&mut value["holder"]);
+    assert!(left > Duration::from_secs(60) && left <= Duration::from_secs(3_600), "{left:?}");
+    let holder = json!({ "client": client.id().to_string(), "token": token.get() });
+    assert_eq!(value, json!({ "holder": holder, "waiters": 0 }));
+    guard.release().await.unwrap();
+}
+
+#[test]
+fn a_number_that_is_no_token_is_refused() {
+    const LARGEST: u64 = (1 << 53) - 1;
+    assert_eq!(serde_json::from_value::<Token>(json!(LARGEST)).unwrap().get(), LARGEST);
+    let error = serde_json::from_value::<Token>(json!(LARGEST + 1)).unwrap_err().to_string();
+    assert_eq!(error, "invalid value: integer `9007199254740992`, expected a token, which is below 2^53");
+    assert!(serde_json::from_value::<Token>(json!(-1)).is_err());
+}
+
+#[tokio::test]
+async fn readers_permits_and_latches() {
+    let client = client().await;
+    let (rw_lock, semaphore, latch) = (client.rw_lock("a"), client.semaphore("a", 5), client.latch("a"));
+    let reading = rw_lock.read().await.unwrap();
+    let permit = semaphore.acquire_many(2).await.unwrap();
+
+    let value = there_and_back(&rw_lock.inspect().await.unwrap());
+    assert_eq!((&value["writer"], value["readers"].as_array().unwrap().len()), (&json!(null), 1));
+    assert_eq!(value["readers"][0]["token"], json!(reading.token().get()));
+
+    let mut value = there_and_back(&semaphore.inspect().await.unwrap());
+    assert!(remaining(&mut value["holders"][0]) > Duration::ZERO);
+    let holder = json!({ "client": client.id().to_string(), "count": 2 });
+    assert_eq!(value, json!({ "limit": 5, "used": 2, "holders": [holder], "waiters": 0 }));
+
+    let none = there_and_back(&latch.inspect().await.unwrap());
+    assert_eq!(none, json!({ "count": 0, "remaining": null, "waiters": 0 }));
+    latch.try_set(3, Duration::from_secs(3_600)).await.unwrap();
+    let mut value = there_and_back(&latch.inspect().await.unwrap());
+    assert!(remaining(&mut value) > Duration::from_secs(60));
+    assert_eq!(value, json!({ "count": 3, "waiters": 0 }));
+
+    permit.release().await.unwrap();
+    reading.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn counters() {
+    let client = client().await;
+    let guard = client.lock("a").lock().await.unwrap();
+    let value = there_and_back(&client.stats());
+    assert_eq!((&value["held"], &value["acquired"], &value["lost"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(value.as_object().unwrap().len(), 8, "{value}");
+    guard.release().await.unwrap();
+    // Those of a program that did not have all counters yet.
+    let earlier = serde_json::from_value::<Stats>(json!({ "held": 3 })).unwrap();
+    assert_eq!((earlier.held, earlier.acquired), (3, 0));
+    assert_eq!(serde_json::from_value::<RedLockStats>(json!({})).unwrap(), RedLockStats::default());
+}
+
+/// One of three masters is not there. Its error is written, and none of its credentials.
+#[tokio::test]
+async fn a_red_lock_and_the_error_of_a_master() {
+    // Nobody listens on port 1.
+    let url = "redis://alice:s3cret@127.0.0.1:1";
+    let config = Config::builder().connect_in_background(true).retry_timeout(Duration::from_millis(200));
+    let down = bowline::tokio::connect_with(url, config.build().unwrap()).await.unwrap();
+    let red_lock = RedLock::builder([client().await, down, client().await]).new_masters(true).build().unwrap();
+    let guard = red_lock.lock("a").await.unwrap();
+    let state = red_lock.inspect("a").await.unwrap();
+    let value = serde_json::to_value(&state).unwrap();
+
+    let masters = value["masters"].as_array().unwrap();
+    assert_eq!(masters.len(), 3);
+    for master in [&masters[0], &masters[2]] {
+        assert_eq!((&master["vote"]["token"], &master["error"]), (&json!(guard.token().get()), &json!(null)));
+    }
+    let error = masters[1]["error"].as_str().unwrap();
+    assert_eq!(error, format!("{:#}", state.masters[1].error.as_ref().unwrap()));
+    assert!(error.contains("not connected"), "{error}");
+    let stats = there_and_back(&red_lock.stats());
+    assert_eq!((&stats["held"], &stats["acquired"]), (&json!(1), &json!(1)));
+    for text in [value.to_string(), stats.to_string(), toml::to_string(&state).unwrap()] {
+        assert!(!text.contains("s3cret") && !text.contains("alice"), "{text}");
+    }
+    guard.release().await.unwrap();
+}
