@@ -18,6 +18,9 @@ use super::url::parts::UrlParts;
 use super::url::tls::TlsOptions;
 use crate::error::{Error, Result};
 
+#[cfg(feature = "serde")]
+mod form;
+
 /// Where to connect: a URL, and what a URL cannot say or should not contain.
 ///
 /// Every function that connects takes `impl Into<ConnectOptions>`: a URL as `&str` or `String`, a
@@ -41,6 +44,23 @@ use crate::error::{Error, Result};
 /// let client = bowline::tokio::connect(options).await?;
 /// # Ok(())
 /// # }
+/// ```
+///
+/// # Files and the environment
+/// With the feature `serde`, options are read from any format that tells texts from tables: from a URL as text, or from
+/// a table with `url`, `username`, `password`, `client_name`, and in PEM `ca_certificate`, `client_certificate` and
+/// `client_key`. Only `url` is required. With `_file` after its name, a password, a certificate or a key is in the file
+/// of that path, which is read at once: `password_file = "/run/secrets/redis"`. Line ends at the end of the password's
+/// file do not count.
+///
+/// Wrong options and unknown names are errors at once. The message names the field, and contains no part of a URL, a
+/// password or a key. The format may add some: an error of the crate `toml` quotes the line that it is about, and its
+/// `Debug` the whole file. Show its `message()`, or keep secrets in files of their own. Options cannot be serialised.
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// let options: bowline::ConnectOptions = toml::from_str("url = 'redis://redis.internal/0'\nclient_name = 'shop'")?;
+/// # }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "pass the options to a function that connects"]

@@ -41,6 +41,18 @@ impl Files {
         let (chain, key) = (self.read("client.crt"), self.read("client.key"));
         ConnectOptions::new(url).ca_certificate(self.read("ca.crt")).client_certificate(chain, key)
     }
+
+    /// The same, by the paths of the files and by their content.
+    #[cfg(feature = "serde")]
+    fn deserialised(&self, url: &str) -> [ConnectOptions; 2] {
+        let [ca, chain, key] = ["ca.crt", "client.crt", "client.key"];
+        let text = |name: &str| String::from_utf8(self.read(name)).unwrap();
+        let paths = serde_json::json!({ "url": url, "ca_certificate_file": self.path(ca),
+            "client_certificate_file": self.path(chain), "client_key_file": self.path(key) });
+        let content = serde_json::json!({ "url": url, "ca_certificate": text(ca),
+            "client_certificate": text(chain), "client_key": text(key) });
+        [paths, content].map(|options| serde_json::from_value(options).unwrap())
+    }
 }
 
 impl Drop for Files {
@@ -82,6 +94,10 @@ fn a_server_that_asks_for_a_certificate() {
             holds(open, files.client(&url), "a");
             // One authority of several.
             holds(open, files.client(&url).ca_certificate(files.read("other.crt")), "b");
+            #[cfg(feature = "serde")]
+            for (n, options) in files.deserialised(&url).into_iter().enumerate() {
+                holds(open, options, &format!("c{n}"));
+            }
             fails(open, trusting(), ErrorKind::Certificate, "asks for a certificate of the client");
             let other = ConnectOptions::new(&url).ca_certificate(files.read("other.crt"));
             fails(open, other, ErrorKind::Certificate, "the server's certificate is not accepted");

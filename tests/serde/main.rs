@@ -9,5 +9,6 @@
 )]
 
 mod config;
+mod options;
 mod refused;
 mod states;
