@@ -59,3 +59,6 @@ impl MasterState {
         self.vote.as_ref().map(|vote| vote.token).filter(|token| *token != Token::NONE)
     }
 }
+
+#[cfg(all(test, feature = "serde"))]
+mod tests;

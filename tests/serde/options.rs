@@ -57,7 +57,7 @@ fn wrong_options_are_errors_that_name_the_field_and_no_secret() {
         (json!({ "url": { "s3cret": 4711 } }), "url must be a text"),
         (json!({ "url": url, "client_key": true }), "client_key must be a text"),
         (json!({ "url": "redis://h", "username": "alice" }), "needs a password"),
-        (json!({ "url": url, "client_name": "my service" }), "name"),
+        (json!({ "url": url, "client_name": "my service" }), "the name of a client is made of"),
         (json!({ "url": url, "password": "s3cret", "password_file": "/a" }), "give either password or password_file"),
         (json!({ "url": url, "password_file": "/no/file" }), "password_file: cannot read \"/no/file\": No such file"),
         (json!({ "url": url, "ca_certificate_file": "/no/ca" }), "ca_certificate_file: cannot read \"/no/ca\""),
