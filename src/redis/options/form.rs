@@ -118,7 +118,7 @@ fn with_certificates(
     }
 }
 
-/// From a URL as text, or from a table: see [above](ConnectOptions#files-and-the-environment).
+/// From a URL as text, or from a table: see the docs of [`ConnectOptions`].
 impl<'de> Deserialize<'de> for ConnectOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_any(UrlOrTable)
