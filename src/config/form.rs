@@ -27,6 +27,7 @@ struct Form {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "client_id")]
     client_id: Option<Uuid>,
     connect_in_background: bool,
+    names_in_metrics: bool,
 }
 
 /// How the duration of the field of this name is read.
@@ -58,6 +59,7 @@ impl From<&Config> for Form {
             acknowledged_by: config.replicas,
             client_id: config.client_id,
             connect_in_background: config.is_in_background,
+            names_in_metrics: config.names_in_metrics,
         }
     }
 }
@@ -88,7 +90,8 @@ impl<'de> Deserialize<'de> for Config {
             .shutdown_timeout(form.shutdown_timeout)
             .acknowledged_by(form.acknowledged_by)
             .client_id(form.client_id.unwrap_or_default())
-            .connect_in_background(form.connect_in_background);
+            .connect_in_background(form.connect_in_background)
+            .names_in_metrics(form.names_in_metrics);
         builder.build().map_err(D::Error::custom)
     }
 }

@@ -22,6 +22,7 @@ fn all() -> ConfigBuilder {
         .acknowledged_by(2)
         .client_id(ID.parse().unwrap())
         .connect_in_background(true)
+        .names_in_metrics(true)
 }
 
 const ID: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
@@ -36,6 +37,7 @@ shutdown_timeout = "1ms 500us"
 acknowledged_by = 2
 client_id = "67e55044-10b1-426f-9247-bb680e5fe0c8"
 connect_in_background = true
+names_in_metrics = true
 "#;
 
 #[test]
@@ -78,6 +80,7 @@ fn every_setting_is_read_from_the_environment() {
         ("SHOP_ACKNOWLEDGED_BY", "2"),
         ("SHOP_CLIENT_ID", ID),
         ("SHOP_CONNECT_IN_BACKGROUND", "true"),
+        ("SHOP_NAMES_IN_METRICS", "true"),
         ("PATH", "not of this program"),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
