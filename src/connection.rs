@@ -23,6 +23,8 @@ pub use error::ConnectionError;
 /// have one then forward to it, so a wrapper cannot lose acknowledged holds, or the good-bye of a client whose runtime
 /// is gone, by leaving a method out.
 ///
+/// `bowline::testing::check_connection` (feature `testing`) checks whether an implementation keeps the contract.
+///
 /// # Contract
 /// - Every call returns within a deadline that the implementation sets, whatever the server does: at most the client's
 ///   [`command_timeout`](crate::ConfigBuilder::command_timeout). A client that needs the answer earlier drops the call.

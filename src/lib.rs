@@ -19,6 +19,8 @@ pub mod blocking;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod prelude;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 #[cfg(all(any(doc, doctest), feature = "tokio", feature = "embedded"))]
 #[doc = include_str!("links/guide.md")]

@@ -35,7 +35,7 @@ pub mod tokio;
 ///
 /// No method is `async`, because tasks and timers outlive the borrow of the executor. The methods use
 /// [`BoxFuture`](crate::BoxFuture), which this crate re-exports. See `examples/custom_executor.rs` for an
-/// implementation.
+/// implementation, and `bowline::testing::check_executor` (feature `testing`) for a check of the contract.
 ///
 /// # Contract
 /// - Every method may be called on any thread, inside and outside the runtime.

@@ -17,7 +17,7 @@ pub struct Script {
 }
 
 impl Script {
-    pub(super) fn new(name: &'static str, text: &str) -> Self {
+    pub(crate) fn new(name: &'static str, text: &str) -> Self {
         let text = compose(text);
         let source = stripped(&text);
         let sha1 = sha1_smol::Sha1::from(&source).digest().to_string();

@@ -10,6 +10,7 @@
 
 use bowline_testkit as support;
 
+mod conformance;
 mod connection;
 mod credentials;
 mod deployed;

@@ -54,6 +54,8 @@ fn every_type_is_send_and_sync() {
     kept::<(Holder, HolderState, LockState, RwLockState, SemaphoreState, PermitState, LatchState, Token, Loss)>();
     kept::<(Error, ErrorKind, ConnectionError, Notice, Reply, Script, Topology, Warning)>();
     kept::<bowline::embedded::Server>();
+    kept::<(bowline::testing::Clause, bowline::testing::Report, bowline::testing::Relay)>();
+    kept::<bowline::testing::CheckExecutor>();
     kept::<(RedLock, RedLockBuilder, RedLockState, MasterState, RedLockStats)>();
     shared::<(Call<'_>, Arg<'_>)>();
     kept::<(Acquire<LockGuard>, Acquire<ReadGuard>, Acquire<WriteGuard>, Acquire<Permit>)>();

@@ -1,0 +1,132 @@
+//! The connections of this crate, on each runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline::testing::{Clause, Relay, check_connection};
+use bowline::{Config, ConnectionError, Executor};
+
+use super::not_checked;
+use crate::support::adapters::{Runtime, admin};
+use crate::support::server::Server;
+
+const CLAUSES: usize = 26;
+
+/// By way of a relay, so that every clause is checked.
+pub(crate) async fn the_connection_of_this_runtime(rt: Runtime) {
+    let server = Server::start();
+    let relay = Relay::start(("127.0.0.1", server.port())).unwrap();
+    // As the user of docs/acl.md, who may do all that the checks do.
+    admin(&server, &["ACL", "SETUSER", "bowline", "+wait"]);
+    let url = format!("redis://bowline:secret@{}/", relay.address());
+    let config = Config::builder().command_timeout(Duration::from_secs(2)).build().unwrap();
+    let connect = || (rt.open)(rt.executor.clone(), url.clone(), config.clone());
+    let checked =
+        check_connection(rt.executor.clone(), connect).disturb(&relay).command_timeout(Duration::from_secs(2));
+    let report = checked.await.unwrap();
+    assert_eq!((report.kept().count(), not_checked(&report)), (CLAUSES, Vec::new()));
+}
+
+/// It needs no relay, and cannot be disturbed.
+pub(crate) async fn the_embedded_server(rt: Runtime) {
+    let server = bowline::embedded::Server::new();
+    let connect = || async { Ok::<_, ConnectionError>(server.connect(rt.executor.clone())) };
+    let report = check_connection(rt.executor.clone(), connect).await.unwrap();
+    let disturbed = [
+        Clause::LostScripts,
+        Clause::AtMostOnce,
+        Clause::Outcomes,
+        Clause::Deadline,
+        Clause::Reconnects,
+        Clause::Gaps,
+        Clause::BothGaps,
+        Clause::Restored,
+    ];
+    assert_eq!(not_checked(&report), disturbed);
+    assert_eq!(report.kept().count(), CLAUSES - disturbed.len());
+}
+
+/// A server that cannot be reached: nothing passes.
+pub(crate) async fn a_server_that_is_not_there(rt: Runtime) {
+    let closed = crate::support::closed::ClosedPort::new();
+    let url = format!("redis://127.0.0.1:{}/", closed.port());
+    let config = Config::builder().command_timeout(Duration::from_millis(100)).build().unwrap();
+    let connect = || (rt.open)(rt.executor.clone(), url.clone(), config.clone());
+    let report = check_connection(rt.executor.clone(), connect).await.unwrap_err();
+    assert_eq!(report.failed().map(|(clause, _)| clause).collect::<Vec<_>>(), [Clause::Connects]);
+    assert_eq!((report.kept().count(), not_checked(&report).len()), (0, CLAUSES - 1));
+}
+
+macro_rules! suite {
+    ($on:path) => {
+        suite! { $on: the_connection_of_this_runtime the_embedded_server a_server_that_is_not_there }
+    };
+    ($on:path: $($test:ident)+) => {
+        $(#[test]
+        fn $test() {
+            crate::support::adapters::bounded(|| $on(|rt| Box::pin(super::$test(rt))));
+        })+
+    };
+}
+
+type Test = fn(Runtime) -> futures::future::BoxFuture<'static, ()>;
+
+#[cfg(feature = "smol")]
+mod smol {
+    use super::*;
+
+    fn run(test: Test) {
+        let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
+            Box::pin(async move { bowline::smol::open(executor, &url, &config).await })
+        };
+        ::smol::block_on(test(Runtime { executor: Arc::new(bowline::smol::Smol), open }));
+    }
+
+    suite!(run);
+}
+
+#[cfg(feature = "async-std")]
+mod async_std {
+    use super::*;
+
+    fn run(test: Test) {
+        let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
+            Box::pin(async move { bowline::async_std::open(executor, &url, &config).await })
+        };
+        ::async_std::task::block_on(test(Runtime { executor: Arc::new(bowline::async_std::AsyncStd), open }));
+    }
+
+    suite!(run);
+}
+
+#[cfg(feature = "tokio")]
+pub(super) fn on_tokio(mut builder: tokio::runtime::Builder, test: Test) {
+    let runtime = builder.enable_all().build().unwrap();
+    let executor = Arc::new(bowline::tokio::Tokio::new(runtime.handle().clone()));
+    let open = |executor: Arc<dyn Executor>, url: String, config| -> futures::future::BoxFuture<'static, _> {
+        Box::pin(async move { bowline::tokio::open(executor, &url, &config).await })
+    };
+    runtime.block_on(test(Runtime { executor, open }));
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_multi_thread {
+    use super::*;
+
+    fn run(test: Test) {
+        on_tokio(tokio::runtime::Builder::new_multi_thread(), test);
+    }
+
+    suite!(run);
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_current_thread {
+    use super::*;
+
+    fn run(test: Test) {
+        on_tokio(tokio::runtime::Builder::new_current_thread(), test);
+    }
+
+    suite!(run);
+}
