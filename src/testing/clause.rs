@@ -46,7 +46,7 @@ clauses! {
     Restored: "A subscription that was interrupted is restored.",
     Unsubscribes: "Dropping the stream of a subscription ends it on the server.",
     DroppedSubscribe: "No subscription remains of a `subscribe` that was dropped.",
-    CloseFailsCalls: "After `close`, calls under way and all later ones fail with `Closed`, and none of these is executed.",
+    CloseFailsCalls: "After `close`, calls under way and later ones fail with `Closed`, and no later one is executed.",
     CloseEndsStreams: "After `close`, the streams of subscriptions end.",
     DropCloses: "Dropping the connection closes it.",
     WithoutRuntime: "The connection without a runtime reaches the same server.",

@@ -51,7 +51,7 @@ const CHECKS: &[(Clause, Check)] = checks![
     Deadline: lost::deadline,
     Reconnects: lost::reconnects,
     Subscribed: messages::subscribed,
-    Messages: messages::delivered,
+    Messages: delivered,
     Channels: messages::own_channel,
     Unsubscribes: messages::unsubscribes,
     DroppedSubscribe: messages::dropped_subscribe,
@@ -64,9 +64,15 @@ const CHECKS: &[(Clause, Check)] = checks![
     WithoutRuntime: without_runtime::reaches_the_server,
 ];
 
+/// While the subscription stands, and after an interruption if there can be one.
+async fn delivered(lab: &Lab<'_>) -> Checked {
+    messages::delivered(lab).await?;
+    if lab.disturb.is_some() { gaps::delivered_after(lab).await } else { Ok(()) }
+}
+
 /// Checks the contract of [`Connection`].
 ///
-/// `connect` is called several times, up to 40 times in all, and must return a new connection to the same real server each time.
+/// `connect` is called many times, and must return a new connection to the same real server each time.
 /// The executor is that of the connections and must keep its own contract: see
 /// [`check_executor`](super::check_executor).
 ///

@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 
+use self::threads::on_a_thread;
 use super::clause::Clause;
 use super::report::{Checked, Report, failed, not_checked, panicked};
 use crate::runtime::Executor;
@@ -19,6 +19,7 @@ mod clock;
 mod shut_down;
 mod sleeps;
 mod tasks;
+mod threads;
 
 type Check = fn(&Arc<dyn Executor>) -> Checked;
 
@@ -144,19 +145,4 @@ impl fmt::Debug for CheckExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CheckExecutor").field("executor", &self.executor).finish_non_exhaustive()
     }
-}
-
-const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// Runs `work` on a thread that is not one of the runtime.
-#[expect(clippy::disallowed_methods, reason = "the check stands outside of what it checks")]
-fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
-    thread::spawn(work)
-}
-
-/// The result of the thread, which has failed if it panicked.
-fn joined<T>(thread: thread::JoinHandle<T>) -> Result<T, super::report::Failing> {
-    thread.join().map_err(|panic| panicked(&*panic))
 }

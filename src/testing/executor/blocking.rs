@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::channel::oneshot;
 
-use super::{joined, ms, on_a_thread};
+use super::threads::{joined, ms, on_a_thread};
 use crate::runtime::Executor;
 use crate::testing::report::{Checked, ensure, failed};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{joined, on_a_thread};
+use super::threads::{joined, on_a_thread};
 use crate::mutex::lock;
 use crate::runtime::Executor;
 use crate::testing::report::{Checked, ensure};

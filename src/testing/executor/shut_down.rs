@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::ms;
+use super::threads::ms;
 use crate::error::ErrorKind;
 use crate::on_drop::OnDrop;
 use crate::runtime::Executor;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 
-use super::{joined, ms, on_a_thread};
+use super::threads::{joined, ms, on_a_thread};
 use crate::runtime::Executor;
 use crate::testing::park::{block_on, poll_once};
 use crate::testing::report::{Checked, ensure, failed};

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use futures::channel::oneshot;
 
-use super::{joined, ms, on_a_thread};
+use super::threads::{joined, ms, on_a_thread};
 use crate::runtime::Executor;
 use crate::testing::park::block_on;
 use crate::testing::report::{Checked, ensure};
