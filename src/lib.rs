@@ -96,6 +96,8 @@ pub use red_lock::{MasterState, RedLock, RedLockBuilder, RedLockState, RedLockSt
 #[cfg(all(feature = "_redis", feature = "_wire"))]
 #[doc(hidden)]
 pub use redis::dial::dialled;
+#[cfg(feature = "redis-1")]
+pub use redis::redis_1;
 #[cfg(feature = "_redis")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tokio", feature = "smol", feature = "async-std"))))]
 pub use redis::{ConnectOptions, Credentials, Login, RedisConnection, SentinelUrl};

@@ -21,6 +21,8 @@ mod later;
 mod link;
 mod login;
 mod options;
+#[cfg(feature = "redis-1")]
+pub mod redis_1;
 mod sentinel;
 mod servers;
 mod single;
